@@ -1,0 +1,29 @@
+# norma_library(folder DEPENDS ... SOURCES ...): one target per folder of src/. The DEPENDS are the only folders it may
+# use; tests/layers_test.cpp checks the includes against the same order.
+
+add_library(norma_options INTERFACE)
+target_compile_features(norma_options INTERFACE cxx_std_20)
+target_compile_options(norma_options INTERFACE -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow)
+if(NORMA_WARNINGS_AS_ERRORS)
+  target_compile_options(norma_options INTERFACE -Werror)
+endif()
+# Kernels are compiled for a baseline, AVX2 and AVX-512 and chosen at run time; the steps between bring little.
+target_compile_definitions(norma_options INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL)")
+# Results must not depend on what the compiler finds convenient to contract; fused multiply-adds are written out.
+target_compile_options(norma_options INTERFACE -ffp-contract=off)
+if(NORMA_SANITIZE)
+  target_compile_options(norma_options INTERFACE -fsanitize=${NORMA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(norma_options INTERFACE -fsanitize=${NORMA_SANITIZE})
+endif()
+
+function(norma_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;SOURCES" ${ARGN})
+  add_library(norma_${name} STATIC ${ARG_SOURCES})
+  add_library(norma::${name} ALIAS norma_${name})
+  target_include_directories(norma_${name}
+    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>
+    PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(norma_${name} PUBLIC ${ARG_DEPENDS} PRIVATE $<BUILD_INTERFACE:norma_options>)
+  set_target_properties(norma_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON EXPORT_NAME ${name})
+  set_property(GLOBAL APPEND PROPERTY NORMA_TARGETS norma_${name})
+endfunction()

@@ -1,0 +1,146 @@
+// The graph that tracing builds: values, the nodes that make them, names, scopes and segments.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "norma/graph/op.h"
+#include "norma/graph/wire.h"
+
+namespace norma {
+
+// Where a value comes from. Everything but `computed` keeps its memory for the life of the plan.
+enum class Role { input, parameter, state, constant, computed };
+
+std::string_view name_of(Role role);
+
+struct Value {
+  Type type = {};
+  Role role = Role::computed;
+  std::string name = {};                                         // unique for persistent values
+  int producer = -1;                                             // node index, -1 for persistent values
+  std::shared_ptr<const std::vector<std::byte>> data = nullptr;  // constants only
+};
+
+struct Node {
+  OpPtr op = nullptr;
+  std::vector<int> inputs = {};   // value ids
+  std::vector<int> outputs = {};  // value ids
+  std::string scope = {};         // "layers.3.attn"
+  int segment = -1;               // recomputation segment; -1 = none
+  bool backward = false;          // appended by differentiation
+};
+
+struct Output {
+  std::string name;
+  int value;
+};
+
+class Graph {
+ public:
+  Graph() = default;
+  Graph(const Graph&) = delete;  // wires point at their graph
+  Graph& operator=(const Graph&) = delete;
+
+  // Persistent values. Names are prefixed by the open scopes; an empty or repeated name is an Error.
+  Wire input(std::string_view name, Type type);
+  Wire parameter(std::string_view name, Type type);
+  Wire state(std::string_view name, Type type);
+  template <typename T>
+  Wire constant(std::string_view name, Shape shape, std::span<const T> values) {
+    return constant_bytes(name, Type{shape, dtype_of<T>()}, std::as_bytes(values));
+  }
+  Wire constant_bytes(std::string_view name, Type type, std::span<const std::byte> data);
+  // A constant filled with one number, of any floating type. Equal fills share one value.
+  Wire fill(Type type, double number);
+
+  // Applies an op; throws Error that names the scope, the op and every input when the shapes do not fit.
+  Wires apply(OpPtr op, std::span<const Wire> inputs);
+
+  // Makes a wire readable after a run under this name; its memory is kept to the end of the step.
+  void output(std::string_view name, Wire wire);
+
+  // Names opened for the life of the returned guard.
+  class Scope {
+   public:
+    Scope(Graph& graph, std::string full);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Graph& graph_;
+    std::string outer_;
+  };
+  [[nodiscard]] Scope scope(std::string_view name);                                         // inside the open scope
+  [[nodiscard]] Scope scope_at(std::string full) { return Scope(*this, std::move(full)); }  // from the root
+
+  // Nodes appended during the guard's life belong to one recomputation segment (usually one layer).
+  class Segment {
+   public:
+    explicit Segment(Graph& graph) : graph_(graph), outer_(graph.open_segment_) {
+      graph.open_segment_ = graph.segments_++;
+    }
+    ~Segment() { graph_.open_segment_ = outer_; }
+    Segment(const Segment&) = delete;
+    Segment& operator=(const Segment&) = delete;
+
+   private:
+    Graph& graph_;
+    int outer_;
+  };
+  [[nodiscard]] Segment segment() { return Segment(*this); }
+
+  // Nodes appended during the guard's life are marked as backward.
+  class Backward {
+   public:
+    explicit Backward(Graph& graph) : graph_(graph), outer_(std::exchange(graph.open_backward_, true)) {}
+    ~Backward() { graph_.open_backward_ = outer_; }
+    Backward(const Backward&) = delete;
+    Backward& operator=(const Backward&) = delete;
+
+   private:
+    Graph& graph_;
+    bool outer_;
+  };
+
+  const std::vector<Value>& values() const { return values_; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<Output>& outputs() const { return outputs_; }
+  int segments() const { return segments_; }
+  const Value& value(int id) const { return values_[static_cast<std::size_t>(id)]; }
+  const Node& node(int index) const { return nodes_[static_cast<std::size_t>(index)]; }
+  std::vector<Type> input_types(const Node& node) const;
+  std::vector<Type> output_types(const Node& node) const;
+  // Persistent value by full name; an empty wire when there is none.
+  Wire find(std::string_view name);
+  Wires parameters();
+
+  // For graph transforms: replaces the node list. Producers are recomputed; the order must be executable.
+  void replace_nodes(std::vector<Node> nodes);
+  int add_value(Value value);
+  std::string computed_name(const Node& node, int output) const;
+
+ private:
+  friend class Wire;
+  Wire persistent(std::string_view name, Type type, Role role);
+
+  std::vector<Value> values_;
+  std::vector<Node> nodes_;
+  std::vector<Output> outputs_;
+  std::unordered_map<std::string, int> by_name_;
+  std::map<std::string, int> fills_;
+  std::string scope_;
+  int segments_ = 0;
+  int open_segment_ = -1;
+  bool open_backward_ = false;
+};
+
+}  // namespace norma

@@ -1,0 +1,73 @@
+// The definition of an op: shape rule, derivative, reference composition, cost, and its CPU kernel.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "norma/graph/kernel.h"
+#include "norma/graph/wire.h"
+
+namespace norma {
+
+struct Cost {
+  double flops = 0;
+  double bytes = 0;  // the least memory traffic: every input read once, every output written once
+};
+
+// What a derivative rule sees: inputs, outputs, and the gradient of the loss by each output (empty wire = zero).
+struct VjpContext {
+  std::span<const Wire> in;
+  std::span<const Wire> out;
+  std::span<const Wire> dout;
+  std::span<const bool> needed;  // whether the gradient by input i is wanted
+
+  Graph& graph() const { return in[0].graph(); }
+};
+
+class Op {
+ public:
+  virtual ~Op() = default;
+
+  virtual std::string_view name() const = 0;
+  // Everything that distinguishes two applications of this op, printed: "causal=true heads=4".
+  virtual std::string attributes() const { return ""; }
+
+  // The types of the outputs; throws Error when the inputs do not fit.
+  virtual std::vector<Type> infer(std::span<const Type> in) const = 0;
+
+  // Appends the derivative: one wire per input, empty where there is no gradient. The default differentiates
+  // reference(), so a fused op has second derivatives as soon as it has a reference.
+  virtual Wires vjp(const VjpContext& context) const;
+
+  // The same function in elementary ops: specification, test oracle and route to higher derivatives.
+  // Elementary ops have none and must define vjp.
+  virtual bool has_reference() const { return false; }
+  virtual Wires reference(std::span<const Wire> in) const;
+
+  virtual Cost cost(std::span<const Type> in, std::span<const Type> out) const;
+
+  virtual CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const = 0;
+
+  // Outputs that need no memory when nobody reads them; the kernel then sees a null pointer.
+  virtual bool optional_output(int) const { return false; }
+  // Whether output `out` may be written over input `in` when that input dies here.
+  virtual bool can_overwrite(int /*out*/, int /*in*/) const { return false; }
+  // Output `out` is the new content of persistent input `in` (optimiser state, running statistics).
+  struct Update {
+    int out;
+    int in;
+  };
+  virtual std::vector<Update> updates() const { return {}; }
+  // A view: output 0 is input 0's memory from this byte on. Negative: not a view.
+  virtual std::int64_t view_offset(std::span<const Type> /*in*/) const { return -1; }
+};
+
+using OpPtr = std::shared_ptr<const Op>;
+
+// Every input read once, every output written once.
+double traffic(std::span<const Type> in, std::span<const Type> out);
+
+}  // namespace norma

@@ -1,0 +1,77 @@
+// The compiled program of one step: a flat list of kernels over one arena whose size is known before step 0.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "norma/graph/graph.h"
+#include "norma/graph/rewrite.h"
+
+namespace norma {
+
+struct CompileOptions {
+  std::vector<Rewrite> rewrites = {};  // named fusions, applied in this order until none fires
+  // Layers per recomputation segment: only segment boundaries stay in memory between forward and backward, and the
+  // inside is computed again when the backward pass arrives. 0 keeps everything; sqrt(layers) is the least memory.
+  int recompute_every = 0;
+};
+
+struct Step {
+  int node = 0;
+  CpuKernel kernel = {};
+  std::vector<std::int64_t> offsets = {};  // inputs, then outputs: bytes from the member's base; -1 = no memory
+  int inputs = 0;
+  std::int64_t scratch = 0;  // offset
+};
+
+// A named tensor that the host reads or writes.
+struct Slot {
+  Type type = {};
+  Role role = Role::computed;
+  std::int64_t offset = 0;
+};
+
+class Plan {
+ public:
+  const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<Value>& values() const { return values_; }
+
+  // One member's memory. Member m lives at base + m * member_bytes().
+  std::int64_t member_bytes() const { return persistent_bytes_ + transient_bytes_; }
+  std::int64_t persistent_bytes() const { return persistent_bytes_; }  // parameters, states, inputs, constants
+  std::int64_t transient_bytes() const { return transient_bytes_; }
+  std::int64_t peak_live_bytes() const { return peak_live_bytes_; }  // no layout of transients can be smaller
+  std::int64_t worker_bytes() const { return worker_bytes_; }        // private scratch of each thread
+
+  const Slot& slot(std::string_view name) const;  // throws Error naming the nearest known name
+  bool has_slot(std::string_view name) const { return slots_.contains(std::string(name)); }
+  std::vector<std::string> slot_names(Role role) const;  // sorted
+  std::int64_t offset_of(int value) const { return value_offsets_[static_cast<std::size_t>(value)]; }
+
+  Cost cost() const;                      // of one member's step
+  std::string node_name(int node) const;  // "layers.3.attn.linear#41"
+  std::string memory_report() const;      // bytes by role, then the largest transient tensors
+
+ private:
+  friend std::shared_ptr<const Plan> compile(Graph& graph, const CompileOptions& options);
+
+  std::vector<Node> nodes_;
+  std::vector<Value> values_;
+  std::vector<Step> steps_;
+  std::vector<std::int64_t> value_offsets_;
+  std::unordered_map<std::string, Slot> slots_;
+  std::int64_t persistent_bytes_ = 0;
+  std::int64_t transient_bytes_ = 0;
+  std::int64_t peak_live_bytes_ = 0;
+  std::int64_t worker_bytes_ = 0;
+};
+
+// Fuses, recomputes, drops what nobody reads, orders, lays out and chooses kernels. Changes the graph.
+std::shared_ptr<const Plan> compile(Graph& graph, const CompileOptions& options = {});
+
+}  // namespace norma

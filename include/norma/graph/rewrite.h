@@ -1,0 +1,70 @@
+// Named fusions. Each is local, keeps the function computed, and has a test that fused = unfused.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "norma/graph/graph.h"
+
+namespace norma {
+
+// A graph opened for rewriting: who reads what, and replacement of matched nodes.
+class Rewriter {
+ public:
+  explicit Rewriter(Graph& graph);
+
+  const Graph& graph() const { return graph_; }
+  Graph& graph() { return graph_; }
+  int size() const { return static_cast<int>(nodes_.size()); }
+  bool alive(int node) const { return !removed_[static_cast<std::size_t>(node)]; }
+  const Node& node(int index) const { return nodes_[static_cast<std::size_t>(index)]; }
+
+  // The node's op when it is an `OpType`, else null.
+  template <typename OpType>
+  const OpType* as(int node) const {
+    return node < 0 || !alive(node) ? nullptr
+                                    : dynamic_cast<const OpType*>(nodes_[static_cast<std::size_t>(node)].op.get());
+  }
+
+  int producer(int value) const { return producers_[static_cast<std::size_t>(value)]; }
+  const std::vector<int>& readers(int value) const { return readers_[static_cast<std::size_t>(value)]; }
+  bool is_output(int value) const { return is_output_[static_cast<std::size_t>(value)]; }
+  // Read exactly once, by one node, and not an output: it can disappear inside a fusion.
+  bool private_to(int value, int reader) const;
+  // Whether every one of `values` exists before node `position` runs.
+  bool available_before(std::span<const int> values, int position) const;
+  // Whether nobody reads any of `values` before node `position` (fusing at `position` would come too late for them).
+  bool unread_before(std::span<const int> values, int position, int except) const;
+
+  // Puts `op` in the place of node `position`, removing `others`. `outputs` are existing value ids that now come from
+  // this node; -1 makes a new value of the inferred type.
+  void replace(int position, std::span<const int> others, OpPtr op, std::vector<int> inputs, std::vector<int> outputs);
+
+  // Writes the rewritten nodes back to the graph.
+  void commit();
+
+ private:
+  void index_node(int index);
+  void unindex_node(int index);
+
+  Graph& graph_;
+  std::vector<Node> nodes_;
+  std::vector<bool> removed_;
+  std::vector<int> producers_;
+  std::vector<std::vector<int>> readers_;
+  std::vector<bool> is_output_;
+};
+
+struct Rewrite {
+  std::string name;
+  // Tries to fuse at node `index`; true when it changed the graph.
+  bool (*apply)(Rewriter& rewriter, int index);
+};
+
+// Applies each rewrite over the whole graph in order; returns how often each fired.
+std::unordered_map<std::string, int> fuse(Graph& graph, const std::vector<Rewrite>& rewrites);
+
+}  // namespace norma

@@ -1,0 +1,43 @@
+// C = op(A) op(B) (+ bias) (+ C): oneDNN's matmul for f32, a plain loop for f64 (gradient checks only). Always on the
+// calling thread: the tiles of a kernel are the parallelism.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "norma/core/dtype.h"
+
+namespace norma {
+
+struct GemmShape {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  // Strides in elements: A is [m, k], B is [k, n] as seen by the product, C is [m, n] with unit column stride.
+  std::int64_t a_row = 0, a_column = 0;
+  std::int64_t b_row = 0, b_column = 0;
+  std::int64_t c_row = 0;
+  bool bias = false;        // adds a row vector [n]
+  bool accumulate = false;  // adds the old C
+
+  auto operator<=>(const GemmShape&) const = default;
+};
+
+// Row-major operands; `transposed` means that memory holds the transpose of what the product sees.
+GemmShape row_major_gemm(std::int64_t m, std::int64_t n, std::int64_t k, bool a_transposed, bool b_transposed);
+
+class Gemm {
+ public:
+  virtual ~Gemm() = default;
+  virtual std::int64_t worker_bytes() const = 0;  // private scratch that run() needs
+  virtual void run(const void* a, const void* b, const void* bias, void* c, std::byte* worker) const = 0;
+};
+
+// Compiled products are kept for the life of the process and shared: equal shapes compile once.
+std::shared_ptr<const Gemm> make_gemm(const GemmShape& shape, DType dtype);
+
+// How many rows of C one tile takes: enough work to outweigh the call, few enough tiles to stay cheap.
+std::int64_t gemm_tile_grain(std::int64_t n, std::int64_t k);
+
+}  // namespace norma

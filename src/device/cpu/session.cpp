@@ -1,0 +1,172 @@
+#include "norma/device/session.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "device/cpu/team.h"
+#include "norma/core/error.h"
+#include "norma/core/machine.h"
+
+namespace norma {
+namespace {
+
+Call make_call(const Step& step, std::byte* member_base, std::byte* worker_scratch) {
+  Call call;
+  call.inputs = step.inputs;
+  call.scratch = member_base + step.scratch;
+  call.worker_scratch = worker_scratch;
+  for (std::size_t i = 0; i < step.offsets.size(); ++i) {
+    call.arguments[i] = step.offsets[i] < 0 ? nullptr : member_base + step.offsets[i];
+  }
+  return call;
+}
+
+// All tiles of one member on this thread alone.
+void run_member(const Plan& plan, std::byte* member_base, std::byte* worker_scratch) {
+  for (const Step& step : plan.steps()) {
+    if (step.kernel.phases.empty()) continue;
+    const Call call = make_call(step, member_base, worker_scratch);
+    for (const Phase& phase : step.kernel.phases) {
+      for (std::int64_t tile = 0; tile < phase.tiles; ++tile) phase.run(call, tile);
+    }
+  }
+}
+
+// One thread's share of one member: a contiguous range of each phase's tiles, a barrier after each phase.
+void run_shared(const Plan& plan, std::byte* member_base, std::byte* worker_scratch, Team& team, int worker) {
+  for (const Step& step : plan.steps()) {
+    if (step.kernel.phases.empty()) continue;
+    const Call call = make_call(step, member_base, worker_scratch);
+    for (const Phase& phase : step.kernel.phases) {
+      const std::int64_t begin = phase.tiles * worker / team.size();
+      const std::int64_t end = phase.tiles * (worker + 1) / team.size();
+      for (std::int64_t tile = begin; tile < end; ++tile) phase.run(call, tile);
+      team.barrier();
+    }
+  }
+}
+
+template <typename T>
+std::int64_t first_non_finite(const std::byte* data, std::int64_t count) {
+  const T* values = reinterpret_cast<const T*>(data);
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (!std::isfinite(static_cast<double>(static_cast<float>(values[i])))) return i;
+  }
+  return -1;
+}
+template <>
+std::int64_t first_non_finite<double>(const std::byte* data, std::int64_t count) {
+  const double* values = reinterpret_cast<const double*>(data);
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (!std::isfinite(values[i])) return i;
+  }
+  return -1;
+}
+
+double element(const std::byte* data, DType dtype, std::int64_t index) {
+  switch (dtype) {
+    case DType::f32: return reinterpret_cast<const float*>(data)[index];
+    case DType::f64: return reinterpret_cast<const double*>(data)[index];
+    case DType::bf16: return static_cast<float>(reinterpret_cast<const BFloat16*>(data)[index]);
+    case DType::i32: return reinterpret_cast<const std::int32_t*>(data)[index];
+  }
+  return 0;
+}
+
+std::int64_t first_non_finite(const std::byte* data, const Type& type) {
+  const std::int64_t count = type.shape.elements();
+  switch (type.dtype) {
+    case DType::f32: return first_non_finite<float>(data, count);
+    case DType::f64: return first_non_finite<double>(data, count);
+    case DType::bf16: return first_non_finite<BFloat16>(data, count);
+    case DType::i32: return -1;
+  }
+  return -1;
+}
+
+}  // namespace
+
+Session::Session(std::shared_ptr<const Plan> plan, Options options)
+    : plan_(std::move(plan)), members_(options.members) {
+  if (options.members < 1) fail("a session needs at least one member, but {} were asked for", options.members);
+  if (options.threads < 0) fail("a session cannot have {} threads; 0 means all cores", options.threads);
+  const int threads = options.threads == 0 ? machine().cores : options.threads;
+  // Two lines of distance keep neighbouring members out of each other's cache lines and prefetches.
+  member_stride_ = align_up(plan_->member_bytes()) + 2 * kArenaAlignment;
+  arena_ = Arena(member_stride_ * members_);
+  worker_scratch_ = Arena((plan_->worker_bytes() + 2 * kArenaAlignment) * threads);
+  team_ = std::make_unique<Team>(threads);
+  for (const Value& value : plan_->values()) {
+    if (value.role != Role::constant) continue;
+    const std::int64_t offset = plan_->slot(value.name).offset;
+    for (int member = 0; member < members_; ++member)
+      std::memcpy(base(member) + offset, value.data->data(), value.data->size());
+  }
+}
+
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+
+int Session::threads() const { return team_->size(); }
+
+void Session::run() {
+  Team& team = *team_;
+  const int threads = team.size();
+  // Whole rounds of one member per thread; what is left over is shared when that keeps more threads busy.
+  int alone = members_ / threads * threads;
+  if (const int left = members_ - alone; left * 2 > threads) alone = members_;
+  const std::int64_t scratch_stride = plan_->worker_bytes() + 2 * kArenaAlignment;
+  team.run([&](int worker) {
+    std::byte* const scratch = worker_scratch_.data() + worker * scratch_stride;
+    for (int member = worker; member < alone; member += threads) run_member(*plan_, base(member), scratch);
+    for (int member = alone; member < members_; ++member) run_shared(*plan_, base(member), scratch, team, worker);
+  });
+}
+
+std::optional<NonFinite> Session::run_checked() {
+  std::optional<NonFinite> found;
+  const std::int64_t scratch_stride = plan_->worker_bytes() + 2 * kArenaAlignment;
+  for (int member = 0; member < members_ && !found; ++member) {
+    for (std::size_t index = 0; index < plan_->steps().size() && !found; ++index) {
+      const Step& step = plan_->steps()[index];
+      const Call base_call = make_call(step, base(member), nullptr);
+      for (const Phase& phase : step.kernel.phases) {
+        team_->run([&](int worker) {
+          Call call = base_call;
+          call.worker_scratch = worker_scratch_.data() + worker * scratch_stride;
+          const std::int64_t begin = phase.tiles * worker / team_->size();
+          const std::int64_t end = phase.tiles * (worker + 1) / team_->size();
+          for (std::int64_t tile = begin; tile < end; ++tile) phase.run(call, tile);
+        });
+      }
+      const Node& node = plan_->nodes()[static_cast<std::size_t>(step.node)];
+      for (std::size_t out = 0; out < node.outputs.size() && !found; ++out) {
+        const std::int64_t offset = step.offsets[static_cast<std::size_t>(step.inputs) + out];
+        if (offset < 0) continue;
+        const Value& value = plan_->values()[static_cast<std::size_t>(node.outputs[out])];
+        const std::int64_t bad = first_non_finite(base(member) + offset, value.type);
+        if (bad >= 0) {
+          found = NonFinite{member, static_cast<int>(index), value.name, bad,
+                            element(base(member) + offset, value.type.dtype, bad)};
+        }
+      }
+    }
+  }
+  return found;
+}
+
+const Slot& Session::checked_slot(std::string_view name, int member, DType dtype) const {
+  const Slot& slot = plan_->slot(name);
+  if (member < 0 || member >= members_)
+    fail("'{}': member {} asked for, but the session has {}", name, member, members_);
+  if (slot.type.dtype != dtype) fail("'{}' is {} but was accessed as {}", name, slot.type.str(), name_of(dtype));
+  if (slot.offset < 0) fail("'{}' has no memory in this plan", name);
+  return slot;
+}
+
+void Session::check_size(std::string_view name, std::size_t expected, std::size_t given) const {
+  if (expected != given) fail("'{}' has {} elements but {} were given", name, expected, given);
+}
+
+}  // namespace norma

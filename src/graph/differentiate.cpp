@@ -1,0 +1,125 @@
+#include "norma/graph/differentiate.h"
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "norma/core/error.h"
+#include "norma/graph/graph.h"
+#include "norma/graph/sum.h"
+
+namespace norma {
+namespace {
+
+// Gradients that reach one value; summed when the walk arrives at it, in a fixed order.
+class Accumulator {
+ public:
+  void add(int value, Wire gradient) {
+    if (gradient) parts_[value].push_back(gradient);
+  }
+  bool has(int value) const { return parts_.contains(value); }
+  Wire total(int value) {
+    const auto found = parts_.find(value);
+    if (found == parts_.end()) return {};
+    if (found->second.size() > 1) found->second = {sum(found->second)};
+    return found->second[0];
+  }
+
+ private:
+  std::unordered_map<int, Wires> parts_;
+};
+
+// Values that depend on any of `wrt`: only these carry gradients.
+std::vector<bool> depends_on(const Graph& graph, std::span<const Wire> wrt) {
+  std::vector<bool> active(graph.values().size(), false);
+  for (const Wire& wire : wrt) active[static_cast<std::size_t>(wire.id())] = true;
+  for (const Node& node : graph.nodes()) {
+    const bool any = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                 [&](int id) { return active[static_cast<std::size_t>(id)]; });
+    if (!any) continue;
+    for (const int id : node.outputs) {
+      if (is_floating(graph.value(id).type.dtype)) active[static_cast<std::size_t>(id)] = true;
+    }
+  }
+  return active;
+}
+
+}  // namespace
+
+Wires pull_back(std::span<const Wire> out, std::span<const Wire> dout, std::span<const Wire> wrt) {
+  NORMA_ASSERT(out.size() == dout.size() && !out.empty());
+  Graph& graph = out[0].graph();
+  const Graph::Backward backward(graph);
+  const std::vector<bool> active = depends_on(graph, wrt);
+  std::unordered_set<int> targets;
+  for (const Wire& wire : wrt) targets.insert(wire.id());
+
+  Accumulator gradients;
+  int last = -1;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (!dout[i] || !active[static_cast<std::size_t>(out[i].id())]) continue;
+    if (dout[i].type() != out[i].type()) {
+      fail("the gradient by '{}' must be {} but is {}", out[i].name(), out[i].type().str(), dout[i].type().str());
+    }
+    gradients.add(out[i].id(), dout[i]);
+    last = std::max(last, graph.value(out[i].id()).producer);
+  }
+
+  for (int index = last; index >= 0; --index) {
+    const Node node = graph.node(index);  // a copy: vjp appends nodes and may move the list
+    Wires node_in, node_out, node_dout;
+    bool reached = false;
+    for (const int id : node.outputs) {
+      // A target's own gradient is final here, but it still flows on to what it was computed from.
+      const Wire total = active[static_cast<std::size_t>(id)] ? gradients.total(id) : Wire();
+      reached = reached || static_cast<bool>(total);
+      node_out.emplace_back(&graph, id);
+      node_dout.push_back(total);
+    }
+    if (!reached) continue;
+    const auto needed = std::make_unique<bool[]>(node.inputs.size());  // vector<bool> has no span
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      node_in.emplace_back(&graph, node.inputs[i]);
+      needed[i] = active[static_cast<std::size_t>(node.inputs[i])];
+    }
+    const auto scope = graph.scope_at(node.scope);
+    const Wires node_din = node.op->vjp({.in = node_in,
+                                         .out = node_out,
+                                         .dout = node_dout,
+                                         .needed = std::span<const bool>(needed.get(), node.inputs.size())});
+    NORMA_ASSERT(node_din.size() == node_in.size());
+    for (std::size_t i = 0; i < node_in.size(); ++i) {
+      if (!node_din[i] || !needed[i]) continue;
+      NORMA_ASSERT(node_din[i].type() == node_in[i].type());
+      gradients.add(node_in[i].id(), node_din[i]);
+    }
+  }
+
+  Wires result;
+  for (const Wire& wire : wrt) result.push_back(gradients.total(wire.id()));
+  return result;
+}
+
+Wires differentiate(Wire loss, std::span<const Wire> wrt) {
+  if (!loss || loss.shape().elements() != 1 || !is_floating(loss.dtype())) {
+    fail("the loss must be one floating-point number but '{}' is {}", loss ? loss.name() : "(no wire)",
+         loss ? loss.type().str() : "absent");
+  }
+  for (const Wire& wire : wrt) {
+    if (!wire || &wire.graph() != &loss.graph()) fail("differentiate: every wire must belong to the graph of the loss");
+  }
+  Graph& graph = loss.graph();
+  const Wire one = graph.fill(loss.type(), 1.0);
+  const Wires out = {loss}, dout = {one};
+  Wires gradients = pull_back(out, dout, wrt);
+  for (std::size_t i = 0; i < wrt.size(); ++i) {
+    if (!gradients[i])
+      fail("the loss '{}' does not depend on {} '{}'", loss.name(), name_of(graph.value(wrt[i].id()).role),
+           wrt[i].name());
+  }
+  return gradients;
+}
+
+}  // namespace norma

@@ -1,0 +1,129 @@
+#include "graph/layout.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "norma/core/error.h"
+
+namespace norma {
+namespace {
+
+std::int64_t peak_of(const std::vector<Buffer>& buffers, int steps) {
+  std::vector<std::int64_t> change(static_cast<std::size_t>(steps) + 2, 0);
+  for (const Buffer& buffer : buffers) {
+    change[static_cast<std::size_t>(buffer.first)] += buffer.bytes;
+    change[static_cast<std::size_t>(buffer.last) + 1] -= buffer.bytes;
+  }
+  std::int64_t live = 0, peak = 0;
+  for (const std::int64_t delta : change) peak = std::max(peak, live += delta);
+  return peak;
+}
+
+// In order of time: each buffer takes the tightest free gap when it is born and returns it when it dies.
+std::int64_t place_by_time(std::vector<Buffer>& buffers, int steps) {
+  std::vector<std::vector<std::size_t>> born(static_cast<std::size_t>(steps) + 1),
+      dies(static_cast<std::size_t>(steps) + 1);
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    born[static_cast<std::size_t>(buffers[i].first)].push_back(i);
+    dies[static_cast<std::size_t>(buffers[i].last)].push_back(i);
+  }
+  std::map<std::int64_t, std::int64_t> gaps;  // offset -> bytes, never adjacent
+  std::int64_t end = 0;
+  const auto give_back = [&](std::int64_t offset, std::int64_t bytes) {
+    auto next = gaps.lower_bound(offset);
+    if (next != gaps.begin()) {
+      const auto before = std::prev(next);
+      if (before->first + before->second == offset) {
+        offset = before->first;
+        bytes += before->second;
+        gaps.erase(before);
+      }
+    }
+    if (next != gaps.end() && offset + bytes == next->first) {
+      bytes += next->second;
+      gaps.erase(next);
+    }
+    gaps.emplace(offset, bytes);
+  };
+  for (std::size_t step = 0; step < born.size(); ++step) {
+    std::sort(born[step].begin(), born[step].end(), [&](auto a, auto b) {
+      return buffers[a].bytes != buffers[b].bytes ? buffers[a].bytes > buffers[b].bytes : a < b;
+    });
+    for (const std::size_t i : born[step]) {
+      Buffer& buffer = buffers[i];
+      auto best = gaps.end();
+      for (auto gap = gaps.begin(); gap != gaps.end(); ++gap) {
+        if (gap->second >= buffer.bytes && (best == gaps.end() || gap->second < best->second)) best = gap;
+      }
+      if (best != gaps.end()) {
+        const auto [offset, bytes] = *best;
+        gaps.erase(best);
+        buffer.offset = offset;
+        if (bytes > buffer.bytes) gaps.emplace(offset + buffer.bytes, bytes - buffer.bytes);
+      } else {
+        // Grow, starting inside a gap that reaches the end.
+        const auto tail = gaps.empty() ? gaps.end() : std::prev(gaps.end());
+        const bool at_end = tail != gaps.end() && tail->first + tail->second == end;
+        buffer.offset = at_end ? tail->first : end;
+        if (at_end) gaps.erase(tail);
+        end = buffer.offset + buffer.bytes;
+      }
+    }
+    for (const std::size_t i : dies[step]) give_back(buffers[i].offset, buffers[i].bytes);
+  }
+  return end;
+}
+
+// Largest first: each buffer takes the tightest gap between the placed buffers that live at the same time.
+std::int64_t place_by_size(std::vector<Buffer>& buffers) {
+  std::vector<std::size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](auto a, auto b) {
+    return buffers[a].bytes != buffers[b].bytes ? buffers[a].bytes > buffers[b].bytes : a < b;
+  });
+  std::vector<Buffer> placed;  // sorted by offset
+  placed.reserve(buffers.size());
+  std::int64_t end = 0;
+  for (const std::size_t i : order) {
+    Buffer& buffer = buffers[i];
+    std::int64_t cursor = 0, best = -1, best_gap = std::numeric_limits<std::int64_t>::max();
+    for (const Buffer& other : placed) {
+      if (other.last < buffer.first || other.first > buffer.last) continue;
+      const std::int64_t gap = other.offset - cursor;
+      if (gap >= buffer.bytes && gap < best_gap) {
+        best = cursor;
+        best_gap = gap;
+      }
+      cursor = std::max(cursor, other.offset + other.bytes);
+    }
+    buffer.offset = best >= 0 ? best : cursor;
+    end = std::max(end, buffer.offset + buffer.bytes);
+    const auto at = std::upper_bound(placed.begin(), placed.end(), buffer.offset,
+                                     [](std::int64_t offset, const Buffer& other) { return offset < other.offset; });
+    placed.insert(at, buffer);
+  }
+  return end;
+}
+
+constexpr std::size_t kMostForPlaceBySize = 12000;  // it is quadratic: about 0.1 s here
+
+}  // namespace
+
+LayoutResult lay_out(std::vector<Buffer>& buffers, int steps) {
+  LayoutResult result{.bytes = 0, .peak_live_bytes = peak_of(buffers, steps)};
+  result.bytes = place_by_time(buffers, steps);
+  const bool loose = static_cast<double>(result.bytes) > 1.03 * static_cast<double>(result.peak_live_bytes);
+  if (loose && buffers.size() <= kMostForPlaceBySize) {
+    std::vector<Buffer> other = buffers;
+    const std::int64_t bytes = place_by_size(other);
+    if (bytes < result.bytes) {
+      buffers = std::move(other);
+      result.bytes = bytes;
+    }
+  }
+  return result;
+}
+
+}  // namespace norma

@@ -1,0 +1,50 @@
+#include "norma/graph/op.h"
+
+#include <algorithm>
+
+#include "norma/core/error.h"
+#include "norma/graph/differentiate.h"
+#include "norma/graph/graph.h"
+
+namespace norma {
+
+Wires Op::vjp(const VjpContext& context) const {
+  if (!has_reference()) fail("{} has no derivative", name());
+  const Wires out = reference(context.in);
+  Wires wanted;
+  for (std::size_t i = 0; i < context.in.size(); ++i) {
+    if (context.needed[i]) wanted.push_back(context.in[i]);
+  }
+  const Wires gradients = pull_back(out, context.dout, wanted);
+  Wires result(context.in.size());
+  for (std::size_t i = 0, k = 0; i < context.in.size(); ++i) {
+    if (context.needed[i]) result[i] = gradients[k++];
+  }
+  return result;
+}
+
+Wires Op::reference(std::span<const Wire>) const {
+  throw InternalError("internal error: " + std::string(name()) + " is elementary and has no reference composition");
+}
+
+double traffic(std::span<const Type> in, std::span<const Type> out) {
+  double bytes = 0;
+  for (const Type& type : in) bytes += static_cast<double>(type.bytes());
+  for (const Type& type : out) bytes += static_cast<double>(type.bytes());
+  return bytes;
+}
+
+Cost Op::cost(std::span<const Type> in, std::span<const Type> out) const {
+  double elements = 0;
+  for (const Type& type : out) elements += static_cast<double>(type.shape.elements());
+  return {.flops = elements, .bytes = traffic(in, out)};
+}
+
+Tiling::Tiling(std::int64_t total_items, std::int64_t grain, std::int64_t multiple) : total(total_items) {
+  while (tiles < kMaxTiles && total / (2 * tiles) >= grain) tiles *= 2;
+  block = (total + tiles - 1) / tiles;
+  block = (block + multiple - 1) / multiple * multiple;
+  tiles = std::max<std::int64_t>(1, (total + block - 1) / block);
+}
+
+}  // namespace norma

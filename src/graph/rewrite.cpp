@@ -1,0 +1,94 @@
+#include "norma/graph/rewrite.h"
+
+#include <algorithm>
+
+#include "norma/core/error.h"
+
+namespace norma {
+
+Rewriter::Rewriter(Graph& graph)
+    : graph_(graph),
+      nodes_(graph.nodes()),
+      removed_(nodes_.size(), false),
+      producers_(graph.values().size(), -1),
+      readers_(graph.values().size()),
+      is_output_(graph.values().size(), false) {
+  for (int index = 0; index < size(); ++index) index_node(index);
+  for (const Output& output : graph.outputs()) is_output_[static_cast<std::size_t>(output.value)] = true;
+}
+
+void Rewriter::index_node(int index) {
+  for (const int id : node(index).inputs) readers_[static_cast<std::size_t>(id)].push_back(index);
+  for (const int id : node(index).outputs) producers_[static_cast<std::size_t>(id)] = index;
+}
+
+void Rewriter::unindex_node(int index) {
+  for (const int id : node(index).inputs) std::erase(readers_[static_cast<std::size_t>(id)], index);
+  for (const int id : node(index).outputs) producers_[static_cast<std::size_t>(id)] = -1;
+}
+
+bool Rewriter::private_to(int value, int reader) const {
+  return !is_output(value) && readers(value).size() == 1 && readers(value)[0] == reader;
+}
+
+bool Rewriter::available_before(std::span<const int> values, int position) const {
+  return std::all_of(values.begin(), values.end(), [&](int id) { return producer(id) < position; });
+}
+
+bool Rewriter::unread_before(std::span<const int> values, int position, int except) const {
+  return std::all_of(values.begin(), values.end(), [&](int id) {
+    return std::all_of(readers(id).begin(), readers(id).end(),
+                       [&](int reader) { return reader >= position || reader == except; });
+  });
+}
+
+void Rewriter::replace(int position, std::span<const int> others, OpPtr op, std::vector<int> inputs,
+                       std::vector<int> outputs) {
+  for (const int other : others) {
+    unindex_node(other);
+    removed_[static_cast<std::size_t>(other)] = true;
+  }
+  unindex_node(position);
+  Node& target = nodes_[static_cast<std::size_t>(position)];
+  target.op = std::move(op);
+  target.inputs = std::move(inputs);
+  const std::vector<Type> types = target.op->infer(graph_.input_types(target));
+  NORMA_ASSERT(types.size() == outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i] < 0) {
+      outputs[i] = graph_.add_value(
+          {.type = types[i], .role = Role::computed, .name = graph_.computed_name(target, static_cast<int>(i))});
+      producers_.push_back(-1);
+      readers_.emplace_back();
+      is_output_.push_back(false);
+    }
+    NORMA_ASSERT(graph_.value(outputs[i]).type == types[i]);
+  }
+  target.outputs = std::move(outputs);
+  index_node(position);
+}
+
+void Rewriter::commit() {
+  std::vector<Node> kept;
+  kept.reserve(nodes_.size());
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (!removed_[i]) kept.push_back(std::move(nodes_[i]));
+  }
+  graph_.replace_nodes(std::move(kept));
+}
+
+std::unordered_map<std::string, int> fuse(Graph& graph, const std::vector<Rewrite>& rewrites) {
+  std::unordered_map<std::string, int> fired;
+  if (rewrites.empty()) return fired;
+  Rewriter rewriter(graph);
+  for (const Rewrite& rewrite : rewrites) {
+    int& count = fired[rewrite.name];
+    for (int index = 0; index < rewriter.size(); ++index) {
+      while (rewriter.alive(index) && rewrite.apply(rewriter, index)) ++count;
+    }
+  }
+  rewriter.commit();
+  return fired;
+}
+
+}  // namespace norma

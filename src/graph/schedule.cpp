@@ -1,0 +1,122 @@
+#include "graph/schedule.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <set>
+#include <vector>
+
+#include "norma/core/error.h"
+
+namespace norma {
+namespace {
+
+std::size_t at(int id) { return static_cast<std::size_t>(id); }
+
+// Keeps what outputs and updates need.
+std::vector<Node> drop_unread(const Graph& graph) {
+  std::vector<bool> wanted(graph.values().size(), false);
+  for (const Output& output : graph.outputs()) wanted[at(output.value)] = true;
+  std::vector<Node> kept;
+  for (int index = static_cast<int>(graph.nodes().size()) - 1; index >= 0; --index) {
+    const Node& node = graph.node(index);
+    const bool used = !node.op->updates().empty() ||
+                      std::any_of(node.outputs.begin(), node.outputs.end(), [&](int id) { return wanted[at(id)]; });
+    if (!used) continue;
+    for (const int id : node.inputs) wanted[at(id)] = true;
+    kept.push_back(node);
+  }
+  std::reverse(kept.begin(), kept.end());
+  return kept;
+}
+
+// The persistent values that nodes in a cycle of updates write.
+std::string names_in_cycle(const Graph& graph, const std::vector<int>& waiting) {
+  std::set<std::string> names;
+  for (std::size_t index = 0; index < waiting.size(); ++index) {
+    if (waiting[index] <= 0) continue;
+    const Node& node = graph.nodes()[index];
+    for (const Op::Update update : node.op->updates())
+      names.insert("'" + graph.value(node.inputs[at(update.in)]).name + "'");
+  }
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+}  // namespace
+
+std::vector<int> view_bases(const Graph& graph) {
+  std::vector<int> base(graph.values().size());
+  for (std::size_t id = 0; id < base.size(); ++id) base[id] = static_cast<int>(id);
+  for (const Node& node : graph.nodes()) {
+    if (node.op->view_offset(graph.input_types(node)) >= 0) base[at(node.outputs[0])] = base[at(node.inputs[0])];
+  }
+  return base;
+}
+
+void schedule(Graph& graph) {
+  graph.replace_nodes(drop_unread(graph));
+  const std::vector<Node>& nodes = graph.nodes();
+  const std::vector<int> base = view_bases(graph);
+
+  std::vector<std::vector<int>> readers(graph.values().size());
+  for (std::size_t index = 0; index < nodes.size(); ++index) {
+    for (const int id : nodes[index].inputs) readers[at(base[at(id)])].push_back(static_cast<int>(index));
+  }
+
+  // Edges: producer -> reader, and reader of an old value -> its update.
+  std::vector<std::vector<int>> successors(nodes.size());
+  std::vector<int> waiting(nodes.size(), 0);
+  std::vector<bool> is_update(nodes.size(), false);
+  std::vector<int> updater(graph.values().size(), -1);
+  const auto add_edge = [&](int from, int to) {
+    successors[at(from)].push_back(to);
+    ++waiting[at(to)];
+  };
+  for (std::size_t index = 0; index < nodes.size(); ++index) {
+    const Node& node = nodes[index];
+    const int self = static_cast<int>(index);
+    for (const int id : node.inputs) {
+      if (const int producer = graph.value(id).producer; producer >= 0) add_edge(producer, self);
+    }
+    for (const Op::Update update : node.op->updates()) {
+      const int target = node.inputs[at(update.in)];
+      const Value& value = graph.value(target);
+      if (value.role != Role::parameter && value.role != Role::state) {
+        fail("{} updates '{}', which is {}; only parameters and states can be updated", node.op->name(), value.name,
+             name_of(value.role));
+      }
+      if (updater[at(target)] >= 0) fail("{} '{}' is updated twice in one step", name_of(value.role), value.name);
+      updater[at(target)] = self;
+      is_update[index] = true;
+      for (const int reader : readers[at(target)]) {
+        if (reader != self) add_edge(reader, self);
+      }
+    }
+  }
+
+  using Entry = std::pair<int, int>;  // updates (rank 0) before everything else, then the order of tracing
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+  const auto push = [&](int index) { ready.emplace(is_update[at(index)] ? 0 : 1, index); };
+  for (std::size_t index = 0; index < nodes.size(); ++index) {
+    if (waiting[index] == 0) push(static_cast<int>(index));
+  }
+  std::vector<Node> ordered;
+  ordered.reserve(nodes.size());
+  while (!ready.empty()) {
+    const int index = ready.top().second;
+    ready.pop();
+    ordered.push_back(nodes[at(index)]);
+    for (const int next : successors[at(index)]) {
+      if (--waiting[at(next)] == 0) push(next);
+    }
+  }
+  if (ordered.size() != nodes.size()) {
+    fail("the updates of {} form a cycle: each needs the old value that another one overwrites",
+         names_in_cycle(graph, waiting));
+  }
+  graph.replace_nodes(std::move(ordered));
+}
+
+}  // namespace norma

@@ -1,0 +1,14 @@
+// The order in which nodes run: what nobody reads is dropped, updates of persistent values come as soon as the old
+// value has been read for the last time.
+#pragma once
+
+#include "norma/graph/graph.h"
+
+namespace norma {
+
+void schedule(Graph& graph);
+
+// The value whose memory a value is, following views to their base.
+std::vector<int> view_bases(const Graph& graph);
+
+}  // namespace norma
