@@ -1,23 +1,30 @@
 # norma_library(folder DEPENDS ... SOURCES ...): one target per folder of src/. The DEPENDS are the only folders it may
-# use; tests/layers_test.cpp checks the includes against the same order.
+# use; tests/layers_test.cpp checks the includes against the same order. A .cu file among the SOURCES is built only when
+# NORMA_CUDA is on.
 
 add_library(norma_options INTERFACE)
 target_compile_features(norma_options INTERFACE cxx_std_20)
-target_compile_options(norma_options INTERFACE -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow)
+target_compile_options(norma_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow>)
 if(NORMA_WARNINGS_AS_ERRORS)
-  target_compile_options(norma_options INTERFACE -Werror)
+  target_compile_options(norma_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:--Werror=all-warnings>)
 endif()
 # Kernels are compiled for a baseline, AVX2 and AVX-512 and chosen at run time; the steps between bring little.
 target_compile_definitions(norma_options INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL)")
 # Results must not depend on what the compiler finds convenient to contract; fused multiply-adds are written out.
-target_compile_options(norma_options INTERFACE -ffp-contract=off)
+target_compile_options(norma_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 if(NORMA_SANITIZE)
-  target_compile_options(norma_options INTERFACE -fsanitize=${NORMA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(norma_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${NORMA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)
   target_link_options(norma_options INTERFACE -fsanitize=${NORMA_SANITIZE})
 endif()
 
 function(norma_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;SOURCES" ${ARGN})
+  if(NOT NORMA_CUDA)
+    list(FILTER ARG_SOURCES EXCLUDE REGEX "\\.cu$")
+  endif()
   add_library(norma_${name} STATIC ${ARG_SOURCES})
   add_library(norma::${name} ALIAS norma_${name})
   target_include_directories(norma_${name}

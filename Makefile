@@ -1,0 +1,61 @@
+# The front door. Each target installs what is missing, configures, builds and runs; the work is in CMakePresets.json.
+
+PYTHON := /usr/bin/python3
+SOURCES = $(shell git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh')
+CTEST_JOBS := $(shell nproc 2>/dev/null || echo 2)
+
+.PHONY: build test bench parity asan tsan clang cuda format format-check tidy clean help
+
+build: build/release/build.ninja  ## build everything (default)
+	cmake --build --preset release
+
+test: build  ## build and run all tests
+	ctest --preset release -j $(CTEST_JOBS)
+
+bench: build  ## measure this machine's limits, then kernels and training steps against them
+	build/release/cli/norma bench
+
+parity: build  ## compare with PyTorch, forward and gradients (skipped without python3-torch)
+	@if $(PYTHON) -c 'import torch' 2>/dev/null; then cmake --build --preset release --target parity; \
+	else echo "parity: skipped, $(PYTHON) has no torch (Debian package python3-torch)"; fi
+
+asan: build/asan/build.ninja  ## tests under the address and undefined-behaviour sanitizers
+	cmake --build --preset asan
+	ctest --preset asan -j $(CTEST_JOBS)
+
+tsan: build/tsan/build.ninja  ## tests under the thread sanitizer
+	cmake --build --preset tsan
+	ctest --preset tsan -j $(CTEST_JOBS)
+
+clang: build/clang/build.ninja  ## build everything with clang 16
+	cmake --build --preset clang
+
+cuda: build/cuda/build.ninja  ## build everything with CUDA
+	cmake --build --preset cuda
+
+format:  ## format the sources in place
+	@tools/packages clang
+	clang-format-16 -i $(SOURCES)
+
+format-check:  ## fail when a source is not formatted
+	@tools/packages clang
+	@clang-format-16 --dry-run -Werror $(SOURCES)
+
+tidy: build/clang/build.ninja  ## clang-tidy over core and graph
+	clang-tidy-16 -p build/clang --quiet --warnings-as-errors='*' src/core/*.cpp src/graph/*.cpp
+
+clean:  ## remove all build folders
+	rm -rf build
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+
+# Checks the packages every time (milliseconds), configures a new build folder; ninja reconfigures by itself after that.
+build/%/build.ninja: | packages-%
+	cmake --preset $*
+
+.PHONY: packages-release packages-asan packages-tsan packages-clang packages-cuda
+packages-release packages-asan packages-tsan packages-cuda:
+	@tools/packages build
+packages-clang:
+	@tools/packages build clang

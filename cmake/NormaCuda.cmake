@@ -1,0 +1,20 @@
+# NORMA_CUDA=ON: the CUDA language, for the .cu files that folders list beside their .cpp.
+include(CheckLanguage)
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 90)
+endif()
+if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+  find_program(NORMA_NVCC nvcc HINTS ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+  if(NORMA_NVCC)
+    set(CMAKE_CUDA_COMPILER ${NORMA_NVCC})
+  endif()
+endif()
+check_language(CUDA)
+if(NOT CMAKE_CUDA_COMPILER)
+  message(FATAL_ERROR "NORMA_CUDA is ON but no CUDA compiler was found. Install the CUDA toolkit and put nvcc on PATH "
+                      "(or set CUDACXX), or configure with -DNORMA_CUDA=OFF.")
+endif()
+enable_language(CUDA)
+set(CMAKE_CUDA_STANDARD 20)  # after enable_language: its compiler check does not know the dialects yet
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+find_package(CUDAToolkit REQUIRED)
