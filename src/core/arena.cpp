@@ -31,14 +31,26 @@ std::int64_t read_number(const char* path, std::int64_t fallback) {
   return file >> value ? value : fallback;  // "max" does not parse and means no limit
 }
 
+// What the kernel gives back under pressure: a cgroup counts the pages of every file it has read as used.
+std::int64_t read_reclaimable() {
+  std::ifstream file("/sys/fs/cgroup/memory.stat");
+  std::int64_t total = 0, bytes = 0;
+  std::string key;
+  while (file >> key >> bytes) {
+    if (key == "active_file" || key == "inactive_file" || key == "slab_reclaimable") total += bytes;
+  }
+  return total;
+}
+
 }  // namespace
 
 std::int64_t available_memory() {
   constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
   const std::int64_t system = read_meminfo("MemAvailable");
   const std::int64_t limit = read_number("/sys/fs/cgroup/memory.max", kNoLimit);
-  const std::int64_t used = limit == kNoLimit ? 0 : read_number("/sys/fs/cgroup/memory.current", 0);
-  return std::min(system, limit - used);
+  if (limit == kNoLimit) return system;
+  const std::int64_t used = read_number("/sys/fs/cgroup/memory.current", 0) - read_reclaimable();
+  return std::min(system, std::max<std::int64_t>(0, limit - std::max<std::int64_t>(0, used)));
 }
 
 std::string describe_bytes(std::int64_t bytes) {

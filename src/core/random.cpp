@@ -47,7 +47,7 @@ std::uint32_t RandomStream::bits(std::uint64_t index) const {
 
 double RandomStream::uniform(std::uint64_t index) const {
   const std::uint64_t word = (std::uint64_t{bits(2 * index)} << 32) | bits(2 * index + 1);
-  return (static_cast<double>(word >> 11) + 0.5) * 0x1p-53;
+  return unit_interval(word);
 }
 
 double RandomStream::normal(std::uint64_t index) const {

@@ -17,6 +17,10 @@ struct Philox {
   static Counter block(Counter counter, Key key);
 };
 
+// 64 random bits as a number strictly inside (0, 1): the middles of 2^52 equal intervals. One bit more and the last
+// middle would round to 1.
+constexpr double unit_interval(std::uint64_t word) { return (static_cast<double>(word >> 12) + 0.5) * 0x1p-52; }
+
 // The stream of one named consumer ("layer.3.attn.out", "dropout") under one seed at one step.
 class RandomStream {
  public:
@@ -25,7 +29,7 @@ class RandomStream {
   RandomStream(std::uint64_t seed, std::uint64_t name_hash, std::uint64_t step);
 
   std::uint32_t bits(std::uint64_t index) const;                        // index-th 32-bit word
-  double uniform(std::uint64_t index) const;                            // in (0, 1), 53-bit resolution
+  double uniform(std::uint64_t index) const;                            // in (0, 1), 52-bit resolution
   double normal(std::uint64_t index) const;                             // standard normal, Box-Muller
   std::uint64_t below(std::uint64_t index, std::uint64_t bound) const;  // integer in [0, bound)
 
