@@ -1,0 +1,83 @@
+// Norms whose statistics are taken along the last axis, one row at a time, and their fusions with the residual add.
+// xh = (x - mean) rstd, y = gain xh + bias; the norms differ in what mean and rstd are.
+#pragma once
+
+#include "norma/graph/op.h"
+#include "norma/norms/scalar.h"
+
+namespace norma {
+
+struct RowNormDefinition;  // of one norm: statistics, reference, kernels; see src/norms/row.h
+
+// Which of the affine parameters a norm is applied with.
+enum class Affine { none, gain, bias, gain_and_bias };
+
+constexpr bool has_gain(Affine affine) { return affine == Affine::gain || affine == Affine::gain_and_bias; }
+constexpr bool has_bias(Affine affine) { return affine == Affine::bias || affine == Affine::gain_and_bias; }
+std::string_view name_of(Affine affine);
+
+struct RowNormOptions {
+  Affine affine = Affine::gain_and_bias;
+  double fraction = 1;  // of the channels, from the first on, that statistics are taken over
+};
+
+// in:  x1, ..., x_terms [.., d], eps [1], gain [d] or [1] if any, bias [d] if any
+// out: y [.., d], rstd [.., 1], mean [.., 1] if the norm centres, x1 + ... + x_terms [.., d] if terms > 1
+class RowNorm final : public Op {
+ public:
+  RowNorm(const RowNormDefinition& definition, RowNormOptions options, int terms = 1);
+
+  const RowNormDefinition& definition() const { return definition_; }
+  const RowNormOptions& options() const { return options_; }
+  int terms() const { return terms_; }
+
+  std::string_view name() const override { return name_; }
+  std::string attributes() const override;
+  std::vector<Type> infer(std::span<const Type> in) const override;
+  Wires vjp(const VjpContext& context) const override;
+  bool has_reference() const override { return true; }
+  Wires reference(std::span<const Wire> in) const override;
+  Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
+  bool optional_output(int out) const override { return out > 0; }
+  bool can_overwrite(int out, int in) const override;
+
+ private:
+  const RowNormDefinition& definition_;
+  RowNormOptions options_;
+  int terms_;
+  std::string name_;
+};
+
+// Gradients of a row norm, plus gradients that reach its input another way (the residual stream).
+// in:  x [.., d], dy [.., d], eps [1], rstd [.., 1], mean [.., 1] if any, gain if any, residuals [.., d]...
+// out: dx + residuals [.., d], dgain if any, dbias if any
+class RowNormBackward final : public Op {
+ public:
+  RowNormBackward(const RowNormDefinition& definition, RowNormOptions options, int residuals = 0);
+
+  const RowNormDefinition& definition() const { return definition_; }
+  const RowNormOptions& options() const { return options_; }
+  int residuals() const { return residuals_; }
+
+  std::string_view name() const override { return name_; }
+  std::string attributes() const override;
+  std::vector<Type> infer(std::span<const Type> in) const override;
+  bool has_reference() const override { return true; }
+  Wires reference(std::span<const Wire> in) const override;
+  Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
+  bool optional_output(int) const override { return true; }
+  bool can_overwrite(int out, int in) const override;
+
+ private:
+  const RowNormDefinition& definition_;
+  RowNormOptions options_;
+  int residuals_;
+  std::string name_;
+};
+
+// y = gain (x - mean) / sqrt(var + eps) + bias. An empty gain or bias is left out.
+Wire layer_norm(Wire x, Wire gain, Wire bias, Scalar eps = 1e-5);
+
+}  // namespace norma

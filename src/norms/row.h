@@ -1,0 +1,74 @@
+// What one row norm has to say about itself, and what its kernels are told; the rest is shared in row.cpp.
+#pragma once
+
+#include <cstdint>
+
+#include "norma/graph/graph.h"
+#include "norma/graph/kernel.h"
+#include "norma/norms/row.h"
+#include "norms/stores.h"
+
+namespace norma {
+
+// Positions of a forward kernel's arguments in its Call, -1 = absent; see RowNorm.
+struct RowForward {
+  std::int64_t width = 0;
+  std::int64_t counted = 0;  // channels, from the first on, that statistics are taken over
+  int terms = 1;
+  int gain = -1;
+  int bias = -1;
+  int mean = -1;
+  int sum = -1;
+  Stores stores = Stores::plain;
+
+  int eps() const { return terms; }
+};
+
+// The same for a backward kernel; see RowNormBackward.
+struct RowBackward {
+  std::int64_t width = 0;
+  std::int64_t counted = 0;
+  int mean = -1;
+  int gain = -1;
+  int residual = -1;  // the first
+  int residuals = 0;
+  int dgain = -1;
+  int dbias = -1;
+  Stores stores = Stores::plain;
+};
+
+// Rows [begin, end). The backward form adds the tile's share of dgain [d] or [1] and dbias [d] to zeroed memory.
+struct RowNormKernels {
+  using Forward = void (*)(const Call&, const RowForward&, std::int64_t begin, std::int64_t end);
+  template <typename T>
+  using Backward = void (*)(const Call&, const RowBackward&, std::int64_t begin, std::int64_t end, T* dgain, T* dbias);
+
+  Forward forward_f32;
+  Forward forward_f64;
+  Backward<float> backward_f32;
+  Backward<double> backward_f64;
+};
+
+enum class Statistics { rstd, mean_and_rstd };
+enum class GainExtent { channels, one };
+
+struct RowNormDefinition {
+  std::string_view name;
+  Statistics statistics;
+  GainExtent gain;
+  // {rstd} or {rstd, mean}, each [.., 1], in elementary ops; `counted` leading channels count.
+  Wires (*statistics_of)(Wire x, Wire eps, std::int64_t counted);
+  RowNormKernels (*kernels)();  // chosen for this machine
+};
+
+constexpr bool centres(const RowNormDefinition& definition) {
+  return definition.statistics == Statistics::mean_and_rstd;
+}
+
+// Channels that count towards the statistics: at least one.
+std::int64_t counted_channels(const RowNormOptions& options, std::int64_t width);
+
+// Applies the norm; an empty gain or bias is left out.
+Wire apply_row_norm(const RowNormDefinition& definition, Wire x, Wire gain, Wire bias, Scalar eps, double fraction = 1);
+
+}  // namespace norma
