@@ -1,0 +1,109 @@
+// Dependencies point one way: every #include in include/ and src/ goes to its own folder or to one further left.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace norma {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kRoot = NORMA_SOURCE_DIR;
+
+// folder -> folders whose headers it may include, besides its own.
+std::map<std::string, std::set<std::string>> allowed_includes() {
+  std::map<std::string, std::set<std::string>> allowed;
+  std::set<std::string> left;
+  for (const char* layer : {"core", "graph", "device", "ops", "norms", "schemes", "models", "train", "lab"}) {
+    allowed[layer] = left;
+    left.insert(layer);
+  }
+  for (const char* aside : {"store", "data"}) {
+    allowed[aside] = {"core"};
+    allowed["train"].insert(aside);
+    allowed["lab"].insert(aside);
+  }
+  return allowed;
+}
+
+struct Include {
+  std::string file;  // from the root
+  int line;
+  std::string from;     // layer of the file
+  std::string to;       // layer of the header, "" for a header that is not ours
+  std::string header;   // as written
+  bool in_public_tree;  // the file is under include/
+};
+
+std::vector<Include> read_includes() {
+  static const std::regex pattern(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"].*)");
+  std::vector<Include> includes;
+  for (const char* tree : {"include/norma", "src"}) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(kRoot / tree)) {
+      static const std::set<std::string> sources = {".h", ".cpp", ".cu", ".cuh"};
+      if (!entry.is_regular_file() || !sources.contains(entry.path().extension().string())) continue;
+      const fs::path inside = entry.path().lexically_relative(kRoot / tree);
+      std::ifstream file(entry.path());
+      std::string text;
+      for (int line = 1; std::getline(file, text); ++line) {
+        std::smatch match;
+        if (!std::regex_match(text, match, pattern)) continue;
+        const fs::path header = match[1].str();
+        fs::path ours = *header.begin() == "norma" ? header.lexically_relative("norma") : header;
+        const bool exists = fs::exists(kRoot / "include" / header) || fs::exists(kRoot / "src" / header);
+        const std::string from = std::distance(inside.begin(), inside.end()) > 1 ? inside.begin()->string() : "";
+        includes.push_back({entry.path().lexically_relative(kRoot).string(), line, from,
+                            exists ? ours.begin()->string() : "", header.string(),
+                            std::string(tree).starts_with("include")});
+      }
+    }
+  }
+  return includes;
+}
+
+TEST(Layers, IncludesPointLeft) {
+  const auto allowed = allowed_includes();
+  const std::vector<Include> includes = read_includes();
+  ASSERT_GT(includes.size(), 50u) << "the test looks in the wrong place: " << kRoot;
+  for (const Include& include : includes) {
+    const auto layer = allowed.find(include.from);
+    if (include.from.empty()) continue;  // a header of the whole library, such as the version
+    if (layer == allowed.end()) {
+      ADD_FAILURE() << include.file << ": folder '" << include.from << "' has no place in the order of layers";
+      continue;
+    }
+    if (include.to.empty() || include.to == include.from || !allowed.contains(include.to)) continue;
+    EXPECT_TRUE(layer->second.contains(include.to))
+        << include.file << ":" << include.line << ": " << include.from << " must not include " << include.header;
+  }
+}
+
+TEST(Layers, PublicHeadersIncludeOnlyPublicHeaders) {
+  for (const Include& include : read_includes()) {
+    if (!include.in_public_tree) continue;
+    const bool private_header = !include.to.empty() && !include.header.starts_with("norma/");
+    EXPECT_FALSE(private_header) << include.file << ":" << include.line << ": " << include.header
+                                 << " is not installed";
+  }
+}
+
+TEST(Layers, CudaHeadersStayInCudaFiles) {
+  static const std::regex cuda(R"((cuda|cublas|cudnn|nccl|cub/|thrust/).*)");
+  for (const Include& include : read_includes()) {
+    const bool cuda_file =
+        include.file.ends_with(".cu") || include.file.ends_with(".cuh") || include.file.starts_with("src/device/cuda/");
+    if (cuda_file || !include.to.empty()) continue;
+    EXPECT_FALSE(std::regex_match(include.header, cuda))
+        << include.file << ":" << include.line << ": " << include.header << " belongs in a .cu file or device/cuda";
+  }
+}
+
+}  // namespace
+}  // namespace norma
