@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <memory>
 #include <span>
@@ -111,7 +112,7 @@ class Graph {
     bool outer_;
   };
 
-  const std::vector<Value>& values() const { return values_; }
+  const std::deque<Value>& values() const { return values_; }
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<Output>& outputs() const { return outputs_; }
   int segments() const { return segments_; }
@@ -132,7 +133,7 @@ class Graph {
   friend class Wire;
   Wire persistent(std::string_view name, Type type, Role role);
 
-  std::vector<Value> values_;
+  std::deque<Value> values_;  // a deque: `f(y * z, x.shape())` holds a reference into it while values are added
   std::vector<Node> nodes_;
   std::vector<Output> outputs_;
   std::unordered_map<std::string, int> by_name_;

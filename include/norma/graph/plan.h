@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,7 +15,7 @@
 namespace norma {
 
 struct CompileOptions {
-  std::vector<Rewrite> rewrites = {};  // named fusions, applied in this order until none fires
+  std::vector<Rewrite> rewrites = {};  // named fusions, applied in this order
   // Layers per recomputation segment: only segment boundaries stay in memory between forward and backward, and the
   // inside is computed again when the backward pass arrives. 0 keeps everything; sqrt(layers) is the least memory.
   int recompute_every = 0;
@@ -39,7 +40,7 @@ class Plan {
  public:
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<Node>& nodes() const { return nodes_; }
-  const std::vector<Value>& values() const { return values_; }
+  const std::deque<Value>& values() const { return values_; }
 
   // One member's memory. Member m lives at base + m * member_bytes().
   std::int64_t member_bytes() const { return persistent_bytes_ + transient_bytes_; }
@@ -53,15 +54,16 @@ class Plan {
   std::vector<std::string> slot_names(Role role) const;  // sorted
   std::int64_t offset_of(int value) const { return value_offsets_[static_cast<std::size_t>(value)]; }
 
-  Cost cost() const;                      // of one member's step
-  std::string node_name(int node) const;  // "layers.3.attn.linear#41"
-  std::string memory_report() const;      // bytes by role, then the largest transient tensors
+  Cost cost() const;                                         // of one member's step
+  std::string node_name(int node) const;                     // "layers.3.attn.linear#41"
+  std::string memory_report() const;                         // bytes by role, then the largest tensors
+  std::vector<int> largest_values(std::size_t count) const;  // ids of values with memory of their own, largest first
 
  private:
   friend std::shared_ptr<const Plan> compile(Graph& graph, const CompileOptions& options);
 
   std::vector<Node> nodes_;
-  std::vector<Value> values_;
+  std::deque<Value> values_;
   std::vector<Step> steps_;
   std::vector<std::int64_t> value_offsets_;
   std::unordered_map<std::string, Slot> slots_;

@@ -1,0 +1,345 @@
+// relu(x) = max(x, 0); gelu(x) = x Phi(x); gelu_tanh(x) = x sigmoid(2 sqrt(2/pi) (x + 0.044715 x^3)); silu(x) = x
+// sigmoid(x).
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/activation.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+// After highway.h, which the helpers need.
+#include "core/simd-inl.h"
+#include "norma/ops/activation.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace norma {
+namespace HWY_NAMESPACE {
+
+constexpr double kSqrtHalf = 0.70710678118654752440;
+constexpr double kInvSqrt2Pi = 0.39894228040143267794;
+constexpr double kTanhScale = 1.59576912160573071176;  // 2 sqrt(2/pi)
+constexpr double kTanhCubic = 0.044715;
+
+template <Activation F, class D, class V = hn::Vec<D>>
+HWY_INLINE V activation_value(D d, V x) {
+  using T = hn::TFromD<D>;
+  const auto c = [&](double v) HWY_ATTR { return hn::Set(d, static_cast<T>(v)); };
+  if constexpr (F == Activation::relu) return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);  // NaN stays
+  if constexpr (F == Activation::silu) return hn::Mul(x, sigmoid(d, x));
+  if constexpr (F == Activation::gelu) {
+    const V half = c(0.5);
+    return hn::Mul(x, hn::MulAdd(half, erf(d, hn::Mul(x, c(kSqrtHalf))), half));
+  }
+  if constexpr (F == Activation::gelu_tanh) {
+    const V u = hn::Mul(hn::Mul(c(kTanhScale), x), hn::MulAdd(hn::Mul(c(kTanhCubic), x), x, c(1)));
+    return hn::Mul(x, sigmoid(d, u));
+  }
+}
+
+// f'(x); for relu x is the output.
+template <Activation F, class D, class V = hn::Vec<D>>
+HWY_INLINE V activation_slope(D d, V x) {
+  using T = hn::TFromD<D>;
+  const auto c = [&](double v) HWY_ATTR { return hn::Set(d, static_cast<T>(v)); };
+  const V one = c(1);
+  if constexpr (F == Activation::relu)
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), one));
+  if constexpr (F == Activation::silu) {
+    const V s = sigmoid(d, x);
+    return hn::Mul(s, hn::MulAdd(x, hn::Sub(one, s), one));
+  }
+  if constexpr (F == Activation::gelu) {
+    const V half = c(0.5);
+    const V phi = hn::MulAdd(half, erf(d, hn::Mul(x, c(kSqrtHalf))), half);
+    const V density = hn::Mul(c(kInvSqrt2Pi), exp(d, hn::Mul(c(-0.5), hn::Mul(x, x))));
+    return hn::MulAdd(x, density, phi);
+  }
+  if constexpr (F == Activation::gelu_tanh) {
+    const V square = hn::Mul(x, x);
+    const V u = hn::Mul(hn::Mul(c(kTanhScale), x), hn::MulAdd(c(kTanhCubic), square, one));
+    const V du = hn::Mul(c(kTanhScale), hn::MulAdd(c(3 * kTanhCubic), square, one));
+    const V s = sigmoid(d, u);
+    return hn::Mul(s, hn::MulAdd(hn::Mul(x, du), hn::Sub(one, s), one));
+  }
+}
+
+template <Activation F, typename T>
+HWY_INLINE void activation_loop(const T* x, T* y, std::int64_t n) {
+  for_lanes<T>(
+      n, [&](auto d, std::int64_t i) HWY_ATTR { hn::StoreU(activation_value<F>(d, hn::LoadU(d, x + i)), d, y + i); });
+}
+
+template <Activation F, typename T>
+HWY_INLINE void activation_backward_loop(const T* x, const T* dy, T* dx, std::int64_t n) {
+  for_lanes<T>(n, [&](auto d, std::int64_t i) HWY_ATTR {
+    hn::StoreU(hn::Mul(hn::LoadU(d, dy + i), activation_slope<F>(d, hn::LoadU(d, x + i))), d, dx + i);
+  });
+}
+
+template <typename T>
+void activation_typed(Activation f, const T* x, T* y, std::int64_t n) {
+  switch (f) {
+    case Activation::relu: return activation_loop<Activation::relu>(x, y, n);
+    case Activation::gelu: return activation_loop<Activation::gelu>(x, y, n);
+    case Activation::gelu_tanh: return activation_loop<Activation::gelu_tanh>(x, y, n);
+    case Activation::silu: return activation_loop<Activation::silu>(x, y, n);
+    case Activation::none: break;
+  }
+}
+
+template <typename T>
+void activation_backward_typed(Activation f, const T* x, const T* dy, T* dx, std::int64_t n) {
+  switch (f) {
+    case Activation::relu: return activation_backward_loop<Activation::relu>(x, dy, dx, n);
+    case Activation::gelu: return activation_backward_loop<Activation::gelu>(x, dy, dx, n);
+    case Activation::gelu_tanh: return activation_backward_loop<Activation::gelu_tanh>(x, dy, dx, n);
+    case Activation::silu: return activation_backward_loop<Activation::silu>(x, dy, dx, n);
+    case Activation::none: break;
+  }
+}
+
+// One row: x = [gate, up], each n wide.
+template <typename T>
+HWY_INLINE void swiglu_typed(const T* x, T* y, std::int64_t n) {
+  for_lanes<T>(n, [&](auto d, std::int64_t i) HWY_ATTR {
+    const auto gate = hn::LoadU(d, x + i);
+    hn::StoreU(hn::Mul(hn::Mul(gate, sigmoid(d, gate)), hn::LoadU(d, x + n + i)), d, y + i);
+  });
+}
+
+template <typename T>
+HWY_INLINE void swiglu_backward_typed(const T* x, const T* dy, T* dx, std::int64_t n) {
+  for_lanes<T>(n, [&](auto d, std::int64_t i) HWY_ATTR {
+    const auto gate = hn::LoadU(d, x + i), up = hn::LoadU(d, x + n + i), grad = hn::LoadU(d, dy + i);
+    const auto s = sigmoid(d, gate);
+    const auto slope = hn::Mul(s, hn::MulAdd(gate, hn::Sub(hn::Set(d, T{1}), s), hn::Set(d, T{1})));
+    hn::StoreU(hn::Mul(hn::Mul(grad, up), slope), d, dx + i);
+    hn::StoreU(hn::Mul(grad, hn::Mul(gate, s)), d, dx + n + i);
+  });
+}
+
+void activation_f32(Activation f, const float* x, float* y, std::int64_t n) { activation_typed(f, x, y, n); }
+void activation_f64(Activation f, const double* x, double* y, std::int64_t n) { activation_typed(f, x, y, n); }
+void activation_backward_f32(Activation f, const float* x, const float* dy, float* dx, std::int64_t n) {
+  activation_backward_typed(f, x, dy, dx, n);
+}
+void activation_backward_f64(Activation f, const double* x, const double* dy, double* dx, std::int64_t n) {
+  activation_backward_typed(f, x, dy, dx, n);
+}
+void swiglu_f32(const float* x, float* y, std::int64_t n) { swiglu_typed(x, y, n); }
+void swiglu_f64(const double* x, double* y, std::int64_t n) { swiglu_typed(x, y, n); }
+void swiglu_backward_f32(const float* x, const float* dy, float* dx, std::int64_t n) {
+  swiglu_backward_typed(x, dy, dx, n);
+}
+void swiglu_backward_f64(const double* x, const double* dy, double* dx, std::int64_t n) {
+  swiglu_backward_typed(x, dy, dx, n);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace norma
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <array>
+
+#include "norma/core/error.h"
+#include "norma/core/names.h"
+#include "norma/graph/differentiate.h"
+#include "norma/graph/graph.h"
+#include "norma/ops/elementwise.h"
+#include "norma/ops/views.h"
+#include "ops/check.h"
+
+namespace norma {
+
+HWY_EXPORT(activation_f32);
+HWY_EXPORT(activation_f64);
+HWY_EXPORT(activation_backward_f32);
+HWY_EXPORT(activation_backward_f64);
+HWY_EXPORT(swiglu_f32);
+HWY_EXPORT(swiglu_f64);
+HWY_EXPORT(swiglu_backward_f32);
+HWY_EXPORT(swiglu_backward_f64);
+
+namespace {
+
+constexpr double kFlopsPerActivation = 10;  // an exponential, a division and a few products
+constexpr std::int64_t kElementsPerTile = 8192;
+
+Cost activation_cost(std::span<const Type> in, std::span<const Type> out) {
+  return {.flops = kFlopsPerActivation * static_cast<double>(out[0].shape.elements()), .bytes = traffic(in, out)};
+}
+
+}  // namespace
+
+std::string_view name_of(Activation activation) {
+  switch (activation) {
+    case Activation::none: return "none";
+    case Activation::relu: return "relu";
+    case Activation::gelu: return "gelu";
+    case Activation::gelu_tanh: return "gelu_tanh";
+    case Activation::silu: return "silu";
+  }
+  return "activation";
+}
+
+Activation parse_activation(std::string_view name) {
+  constexpr std::array kAll = {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh,
+                               Activation::silu};
+  std::vector<std::string> names;
+  for (const Activation activation : kAll) {
+    if (name_of(activation) == name) return activation;
+    names.emplace_back(name_of(activation));
+  }
+  fail("unknown activation '{}'{}; expected none, relu, gelu, gelu_tanh or silu", name, did_you_mean(name, names));
+}
+
+std::vector<Type> ActivationOp::infer(std::span<const Type> in) const {
+  check_count(in.size(), 1);
+  check_computes(in[0]);
+  return {in[0]};
+}
+
+Wires ActivationOp::vjp(const VjpContext& context) const {
+  return {activate_backward(context.in[0], context.out[0], context.dout[0], activation_)};
+}
+
+Wires ActivationOp::reference(std::span<const Wire> in) const {
+  const Wire x = in[0];
+  switch (activation_) {
+    case Activation::none: return {x};
+    case Activation::relu: return {x * step(x)};
+    case Activation::gelu: return {x * (erf(x * 0.70710678118654752440) + 1.0) * 0.5};
+    case Activation::gelu_tanh:
+      return {x * (tanh((x + x * square(x) * 0.044715) * 0.79788456080286535588) + 1.0) * 0.5};
+    case Activation::silu: return {x * sigmoid(x)};
+  }
+  return {x};
+}
+
+Cost ActivationOp::cost(std::span<const Type> in, std::span<const Type> out) const { return activation_cost(in, out); }
+
+CpuKernel ActivationOp::cpu(std::span<const Type> in, std::span<const Type>) const {
+  const Tiling tiling(in[0].shape.elements(), kElementsPerTile, 64);
+  const auto kernel = [&]<typename T>(auto* run) -> CpuKernel {
+    return {.phases = {{tiling.tiles, [=, f = activation_](const Call& call, std::int64_t tile) {
+                          const std::int64_t begin = tiling.begin(tile);
+                          run(f, call.in<T>(0) + begin, call.out<T>(0) + begin, tiling.end(tile) - begin);
+                        }}}};
+  };
+  return in[0].dtype == DType::f32 ? kernel.operator()<float>(activation_loop_f32())
+                                   : kernel.operator()<double>(activation_loop_f64());
+}
+
+std::vector<Type> ActivationBackward::infer(std::span<const Type> in) const {
+  check_count(in.size(), 2);
+  check_computes(in[0]);
+  check_type("the gradient", in[1], in[0]);
+  return {in[0]};
+}
+
+Wires ActivationBackward::reference(std::span<const Wire> in) const {
+  if (activation_ == Activation::relu) return {in[1] * step(in[0])};
+  const Wires out = ActivationOp(activation_).reference(in.first(1));
+  return pull_back(out, in.subspan(1, 1), in.first(1));
+}
+
+Cost ActivationBackward::cost(std::span<const Type> in, std::span<const Type> out) const {
+  return activation_cost(in, out);
+}
+
+CpuKernel ActivationBackward::cpu(std::span<const Type> in, std::span<const Type>) const {
+  const Tiling tiling(in[0].shape.elements(), kElementsPerTile, 64);
+  const auto kernel = [&]<typename T>(auto* run) -> CpuKernel {
+    return {.phases = {{tiling.tiles, [=, f = activation_](const Call& call, std::int64_t tile) {
+                          const std::int64_t begin = tiling.begin(tile);
+                          run(f, call.in<T>(0) + begin, call.in<T>(1) + begin, call.out<T>(0) + begin,
+                              tiling.end(tile) - begin);
+                        }}}};
+  };
+  return in[0].dtype == DType::f32 ? kernel.operator()<float>(NORMA_SIMD(activation_backward_f32))
+                                   : kernel.operator()<double>(NORMA_SIMD(activation_backward_f64));
+}
+
+std::vector<Type> SwiGlu::infer(std::span<const Type> in) const {
+  check_count(in.size(), 1);
+  check_computes(in[0]);
+  if (in[0].shape.channels() % 2 != 0)
+    fail("needs an even number of channels (gate, up) but got {}", in[0].shape.str());
+  return {{in[0].shape.with(-1, in[0].shape.channels() / 2), in[0].dtype}};
+}
+
+Wires SwiGlu::vjp(const VjpContext& context) const {
+  const Wire in[] = {context.in[0], context.dout[0]};
+  return context.graph().apply(std::make_shared<SwiGluBackward>(), in);
+}
+
+Wires SwiGlu::reference(std::span<const Wire> in) const {
+  const std::int64_t width = in[0].shape().channels() / 2;
+  const Wire gate = slice_last(in[0], 0, width), up = slice_last(in[0], width, width);
+  return {gate * sigmoid(gate) * up};
+}
+
+Cost SwiGlu::cost(std::span<const Type> in, std::span<const Type> out) const { return activation_cost(in, out); }
+
+CpuKernel SwiGlu::cpu(std::span<const Type> in, std::span<const Type> out) const {
+  const std::int64_t n = out[0].shape.channels();
+  const Tiling tiling(out[0].shape.rows(), std::max<std::int64_t>(1, kElementsPerTile / n));
+  const auto kernel = [&]<typename T>(auto* run) -> CpuKernel {
+    return {.phases = {{tiling.tiles, [=](const Call& call, std::int64_t tile) {
+                          for (std::int64_t row = tiling.begin(tile); row < tiling.end(tile); ++row) {
+                            run(call.in<T>(0) + row * 2 * n, call.out<T>(0) + row * n, n);
+                          }
+                        }}}};
+  };
+  return in[0].dtype == DType::f32 ? kernel.operator()<float>(NORMA_SIMD(swiglu_f32))
+                                   : kernel.operator()<double>(NORMA_SIMD(swiglu_f64));
+}
+
+std::vector<Type> SwiGluBackward::infer(std::span<const Type> in) const {
+  check_count(in.size(), 2);
+  check_type("the gradient", in[1], SwiGlu().infer(in.first(1))[0]);
+  return {in[0]};
+}
+
+Wires SwiGluBackward::reference(std::span<const Wire> in) const {
+  return pull_back(SwiGlu().reference(in.first(1)), in.subspan(1, 1), in.first(1));
+}
+
+Cost SwiGluBackward::cost(std::span<const Type> in, std::span<const Type> out) const {
+  return activation_cost(in, out);
+}
+
+CpuKernel SwiGluBackward::cpu(std::span<const Type> in, std::span<const Type>) const {
+  const std::int64_t n = in[1].shape.channels();
+  const Tiling tiling(in[1].shape.rows(), std::max<std::int64_t>(1, kElementsPerTile / n));
+  const auto kernel = [&]<typename T>(auto* run) -> CpuKernel {
+    return {.phases = {{tiling.tiles, [=](const Call& call, std::int64_t tile) {
+                          for (std::int64_t row = tiling.begin(tile); row < tiling.end(tile); ++row) {
+                            run(call.in<T>(0) + row * 2 * n, call.in<T>(1) + row * n, call.out<T>(0) + row * 2 * n, n);
+                          }
+                        }}}};
+  };
+  return in[0].dtype == DType::f32 ? kernel.operator()<float>(NORMA_SIMD(swiglu_backward_f32))
+                                   : kernel.operator()<double>(NORMA_SIMD(swiglu_backward_f64));
+}
+
+Wire activate(Wire x, Activation activation) {
+  if (activation == Activation::none) return x;
+  const Wire in[] = {x};
+  return x.graph().apply(std::make_shared<ActivationOp>(activation), in)[0];
+}
+
+Wire activate_backward(Wire x, Wire y, Wire dy, Activation activation) {
+  if (activation == Activation::none) return dy;
+  const Wire in[] = {activation == Activation::relu ? y : x, dy};
+  return dy.graph().apply(std::make_shared<ActivationBackward>(activation), in)[0];
+}
+
+Wire swiglu(Wire x) {
+  const Wire in[] = {x};
+  return x.graph().apply(std::make_shared<SwiGlu>(), in)[0];
+}
+
+ActivationLoop32 activation_loop_f32() { return NORMA_SIMD(activation_f32); }
+ActivationLoop64 activation_loop_f64() { return NORMA_SIMD(activation_f64); }
+
+}  // namespace norma
+#endif  // HWY_ONCE

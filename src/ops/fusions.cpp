@@ -1,0 +1,123 @@
+#include "norma/ops/fusions.h"
+
+#include <algorithm>
+#include <array>
+
+#include "norma/graph/sum.h"
+#include "norma/ops/activation.h"
+#include "norma/ops/cross_entropy.h"
+#include "norma/ops/elementwise.h"
+#include "norma/ops/linear.h"
+#include "norma/ops/matmul.h"
+#include "norma/ops/scaled_add.h"
+
+namespace norma {
+namespace {
+
+// act(linear(x)) -> linear with the activation inside; the value before it stays available.
+bool linear_activation(Rewriter& rewriter, int index) {
+  const auto* activation = rewriter.as<ActivationOp>(index);
+  if (activation == nullptr) return false;
+  const int z = rewriter.node(index).inputs[0], y = rewriter.node(index).outputs[0];
+  const int at = rewriter.producer(z);
+  const auto* linear = rewriter.as<Linear>(at);
+  if (linear == nullptr || linear->activation() != Activation::none) return false;
+  auto fused = std::make_shared<Linear>(linear->has_bias(), activation->activation());
+  rewriter.replace(at, std::array{index}, std::move(fused), rewriter.node(at).inputs, {y, z});
+  return true;
+}
+
+// cross_entropy(x W) -> the two fused in blocks; before differentiation, while nobody else reads the logits.
+bool linear_cross_entropy(Rewriter& rewriter, int index) {
+  const auto* loss = rewriter.as<CrossEntropy>(index);
+  if (loss == nullptr) return false;
+  const std::vector<int> in = rewriter.node(index).inputs, out = rewriter.node(index).outputs;
+  const int at = rewriter.producer(in[0]);
+  const auto* linear = rewriter.as<Linear>(at);
+  if (linear == nullptr || linear->has_bias() || linear->activation() != Activation::none) return false;
+  if (!rewriter.private_to(in[0], index)) return false;
+  const std::vector<int> projection = rewriter.node(at).inputs;
+  rewriter.replace(index, std::array{at}, std::make_shared<LinearCrossEntropy>(loss->options()),
+                   {projection[0], projection[1], in[1], in[2]}, out);
+  return true;
+}
+
+// A product by one number or one vector per channel, and its two factors.
+struct Scaled {
+  int node, value, scale;
+};
+bool find_scaled(const Rewriter& rewriter, int term, int reader, Scaled& found) {
+  const int at = rewriter.producer(term);
+  const auto* mul = rewriter.as<BinaryOp>(at);
+  if (mul == nullptr || mul->function() != Binary::mul || !rewriter.private_to(term, reader)) return false;
+  const Graph& graph = rewriter.graph();
+  for (const int side : {0, 1}) {
+    const int value = rewriter.node(at).inputs[static_cast<std::size_t>(side)];
+    const int scale = rewriter.node(at).inputs[static_cast<std::size_t>(1 - side)];
+    const Shape &shape = graph.value(value).type.shape, &factor = graph.value(scale).type.shape;
+    if (shape != graph.value(term).type.shape) continue;
+    if (factor.elements() != 1 && factor != Shape{shape.channels()}) continue;
+    found = {at, value, scale};
+    return true;
+  }
+  return false;
+}
+
+// a x + b y -> one pass.
+bool fuse_scaled_add(Rewriter& rewriter, int index) {
+  if (rewriter.as<Sum>(index) == nullptr || rewriter.node(index).inputs.size() != 2) return false;
+  const std::vector<int> terms = rewriter.node(index).inputs, out = rewriter.node(index).outputs;
+  Scaled x{}, y{};
+  const bool has_x = find_scaled(rewriter, terms[0], index, x), has_y = find_scaled(rewriter, terms[1], index, y);
+  if (!has_x && !has_y) return false;
+  std::vector<int> inputs = {has_x ? x.value : terms[0], has_y ? y.value : terms[1]}, removed;
+  if (has_x) {
+    inputs.push_back(x.scale);
+    removed.push_back(x.node);
+  }
+  if (has_y) {
+    inputs.push_back(y.scale);
+    removed.push_back(y.node);
+  }
+  rewriter.replace(index, removed, std::make_shared<ScaledAdd>(has_x, has_y), std::move(inputs), out);
+  return true;
+}
+
+// product + other -> a product that adds to `other`; gradients that meet cost no pass of their own.
+bool matmul_add(Rewriter& rewriter, int index) {
+  if (rewriter.as<Sum>(index) == nullptr) return false;
+  std::vector<int> terms = rewriter.node(index).inputs;
+  const std::vector<int> out = rewriter.node(index).outputs;
+  for (const int product : terms) {
+    const int at = rewriter.producer(product);
+    const auto* matmul = rewriter.as<MatMul>(at);
+    if (matmul == nullptr || matmul->accumulates() || !rewriter.private_to(product, index)) continue;
+    for (const int other : terms) {
+      // Two terms: the product may move to the place of the sum. More: it stays and takes one term off the sum.
+      const bool in_place = rewriter.producer(other) < at;
+      if (other == product || (terms.size() > 2 && !in_place)) continue;
+      std::vector<int> inputs = rewriter.node(at).inputs;
+      inputs.push_back(other);
+      if (terms.size() == 2) {
+        rewriter.replace(index, std::array{at}, matmul->accumulating(), std::move(inputs), out);
+      } else {
+        rewriter.replace(at, {}, matmul->accumulating(), std::move(inputs), {product});
+        terms.erase(std::find(terms.begin(), terms.end(), other));
+        rewriter.replace(index, {}, std::make_shared<Sum>(), terms, out);
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<Rewrite> op_fusions() {
+  return {{"linear_cross_entropy", linear_cross_entropy},
+          {"linear_activation", linear_activation},
+          {"scaled_add", fuse_scaled_add},
+          {"matmul_add", matmul_add}};
+}
+
+}  // namespace norma

@@ -1,0 +1,115 @@
+// mean, rms, max |x| and the count of non-finite elements, over fixed blocks combined in order.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/statistics.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+// After highway.h, which the helpers need.
+#include "core/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace norma {
+namespace HWY_NAMESPACE {
+
+// partial = {sum, sum of squares, max |x|, count of non-finite}
+template <typename T>
+HWY_INLINE void statistics_typed(const T* x, std::int64_t n, T* partial) {
+  partial[0] = sum_over<T>(n, [&](auto d, std::int64_t i) HWY_ATTR { return hn::LoadU(d, x + i); });
+  partial[1] = sum_over<T>(n, [&](auto d, std::int64_t i) HWY_ATTR {
+    const auto v = hn::LoadU(d, x + i);
+    return hn::Mul(v, v);
+  });
+  const hn::ScalableTag<T> wide;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(wide));
+  auto largest = hn::Zero(wide);
+  std::int64_t bad = 0, i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto v = hn::LoadU(wide, x + i);
+    const auto finite = hn::IsFinite(v);
+    largest = hn::Max(largest, hn::IfThenElseZero(finite, hn::Abs(v)));
+    bad += lanes - static_cast<std::int64_t>(hn::CountTrue(wide, finite));
+  }
+  T top = hn::GetLane(hn::MaxOfLanes(wide, largest));
+  for (; i < n; ++i) {
+    if (std::isfinite(x[i])) {
+      top = std::max(top, std::abs(x[i]));
+    } else {
+      ++bad;
+    }
+  }
+  partial[2] = top;
+  partial[3] = static_cast<T>(bad);
+}
+
+void statistics_f32(const float* x, std::int64_t n, float* partial) { statistics_typed(x, n, partial); }
+void statistics_f64(const double* x, std::int64_t n, double* partial) { statistics_typed(x, n, partial); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace norma
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <algorithm>
+#include <limits>
+
+#include "norma/core/error.h"
+#include "norma/graph/graph.h"
+#include "norma/ops/statistics.h"
+#include "ops/check.h"
+
+namespace norma {
+
+HWY_EXPORT(statistics_f32);
+HWY_EXPORT(statistics_f64);
+
+std::vector<Type> StatisticsOp::infer(std::span<const Type> in) const {
+  check_count(in.size(), 1);
+  check_computes(in[0]);
+  return {{{Statistics::size}, in[0].dtype}};
+}
+
+Wires StatisticsOp::vjp(const VjpContext&) const { return {Wire()}; }
+
+Cost StatisticsOp::cost(std::span<const Type> in, std::span<const Type> out) const {
+  return {.flops = 4.0 * static_cast<double>(in[0].shape.elements()), .bytes = traffic(in, out)};
+}
+
+CpuKernel StatisticsOp::cpu(std::span<const Type> in, std::span<const Type>) const {
+  const std::int64_t n = in[0].shape.elements();
+  const Tiling tiling(n, 16384, 64);
+  const auto make = [&]<typename T>(auto* run) {
+    CpuKernel kernel;
+    kernel.scratch_bytes = tiling.tiles * Statistics::size * static_cast<std::int64_t>(sizeof(T));
+    kernel.phases.push_back({tiling.tiles, [=](const Call& call, std::int64_t tile) {
+                               const std::int64_t at = tiling.begin(tile);
+                               run(call.in<T>(0) + at, tiling.end(tile) - at,
+                                   call.shared<T>() + tile * Statistics::size);
+                             }});
+    kernel.phases.push_back({1, [=](const Call& call, std::int64_t) {
+                               double sum = 0, squares = 0, bad = 0;
+                               T top = 0;
+                               for (std::int64_t tile = 0; tile < tiling.tiles; ++tile) {
+                                 const T* partial = call.shared<T>() + tile * Statistics::size;
+                                 sum += static_cast<double>(partial[0]);
+                                 squares += static_cast<double>(partial[1]);
+                                 top = std::max(top, partial[2]);
+                                 bad += static_cast<double>(partial[3]);
+                               }
+                               T* out = call.out<T>(0);
+                               out[Statistics::mean] = static_cast<T>(sum / static_cast<double>(n));
+                               out[Statistics::rms] = static_cast<T>(std::sqrt(squares / static_cast<double>(n)));
+                               out[Statistics::max_abs] = bad > 0 ? std::numeric_limits<T>::infinity() : top;
+                               out[Statistics::non_finite] = static_cast<T>(bad);
+                             }});
+    return kernel;
+  };
+  return in[0].dtype == DType::f32 ? make.operator()<float>(NORMA_SIMD(statistics_f32))
+                                   : make.operator()<double>(NORMA_SIMD(statistics_f64));
+}
+
+Wire statistics(Wire x) {
+  const Wire in[] = {x};
+  return x.graph().apply(std::make_shared<StatisticsOp>(), in)[0];
+}
+
+}  // namespace norma
+#endif  // HWY_ONCE

@@ -1,0 +1,98 @@
+// Every named fusion of ops: it fires, and fused = unfused for outputs and gradients.
+#include "norma/ops/fusions.h"
+
+#include "check.h"
+#include "norma/ops/cross_entropy.h"
+#include "norma/ops/linear.h"
+#include "norma/ops/matmul.h"
+
+namespace norma {
+namespace {
+
+struct Built {
+  Wire loss;
+  std::vector<std::string> wrt;
+};
+
+// Runs `build` with and without one rewrite, applied before and after differentiation, and compares loss and gradients.
+void expect_fused_equals_unfused(const std::string& name, const std::function<Built(Graph&)>& build) {
+  const auto run = [&](bool fused) {
+    std::vector<Rewrite> rewrites;
+    for (const Rewrite& rewrite : op_fusions()) {
+      if (fused && rewrite.name == name) rewrites.push_back(rewrite);
+    }
+    Graph g;
+    Built built = build(g);
+    int fired = 0;
+    for (const auto& [unused, count] : fuse(g, rewrites)) fired += count;
+    Wires wrt;
+    for (const std::string& parameter : built.wrt) wrt.push_back(g.find(parameter));
+    const Wires gradients = differentiate(built.loss, wrt);
+    g.output("loss", built.loss);
+    for (std::size_t i = 0; i < wrt.size(); ++i) g.output("d/" + built.wrt[i], gradients[i]);
+    for (const auto& [unused, count] : fuse(g, rewrites)) fired += count;
+    EXPECT_EQ(fired > 0, fused) << name;
+    Session session(compile(g));
+    test::randomise_all(session);
+    if (session.plan().has_slot("targets")) {
+      const std::span<std::int32_t> targets = session.tensor<std::int32_t>("targets");
+      for (std::size_t i = 0; i < targets.size(); ++i) targets[i] = static_cast<std::int32_t>(i % 5);
+    }
+    session.run();
+    std::vector<double> values(session.tensor<double>("loss").begin(), session.tensor<double>("loss").end());
+    for (const std::string& parameter : built.wrt) {
+      for (const double v : session.tensor<double>("d/" + parameter)) values.push_back(v);
+    }
+    return values;
+  };
+  const std::vector<double> unfused = run(false), fused = run(true);
+  ASSERT_EQ(fused.size(), unfused.size());
+  double largest = 0;
+  for (const double v : unfused) largest = std::max(largest, std::abs(v));
+  EXPECT_GT(largest, 0);
+  for (std::size_t i = 0; i < fused.size(); ++i)
+    EXPECT_NEAR(fused[i], unfused[i], 1e-13 * largest) << name << " at " << i;
+}
+
+TEST(Fusions, LinearActivation) {
+  for (const Activation activation : {Activation::relu, Activation::gelu, Activation::silu}) {
+    expect_fused_equals_unfused("linear_activation", [&](Graph& g) -> Built {
+      const Wire x = g.input("x", {{6, 4}, DType::f64}), w = g.parameter("w", {{4, 9}, DType::f64}),
+                 b = g.parameter("b", {{9}, DType::f64});
+      return {sum_all(square(activate(linear(x, w, b), activation))), {"x", "w", "b"}};
+    });
+  }
+}
+
+TEST(Fusions, LinearCrossEntropy) {
+  expect_fused_equals_unfused("linear_cross_entropy", [](Graph& g) -> Built {
+    const Wire x = g.input("x", {{6, 4}, DType::f64}), w = g.parameter("w", {{4, 5}, DType::f64});
+    return {cross_entropy(linear(x, w), g.input("targets", {{6}, DType::i32})), {"x", "w"}};
+  });
+}
+
+TEST(Fusions, ScaledAdd) {
+  for (const Shape& a : {Shape{1}, Shape{5}}) {
+    expect_fused_equals_unfused("scaled_add", [&](Graph& g) -> Built {
+      const Wire x = g.input("x", {{6, 5}, DType::f64}), y = g.input("y", {{6, 5}, DType::f64});
+      const Wire s = g.parameter("a", {a, DType::f64}), t = g.parameter("b", {{1}, DType::f64});
+      return {sum_all(square(s * x + y * t)), {"x", "y", "a", "b"}};
+    });
+    expect_fused_equals_unfused("scaled_add", [&](Graph& g) -> Built {
+      const Wire x = g.input("x", {{6, 5}, DType::f64}), y = g.input("y", {{6, 5}, DType::f64});
+      return {sum_all(square(x + y * g.parameter("a", {a, DType::f64}))), {"x", "y", "a"}};
+    });
+  }
+}
+
+TEST(Fusions, MatmulAdd) {
+  expect_fused_equals_unfused("matmul_add", [](Graph& g) -> Built {
+    const Wire x = g.input("x", {{6, 4}, DType::f64}), w = g.parameter("w", {{4, 4}, DType::f64}),
+               v = g.parameter("v", {{4, 4}, DType::f64});
+    // x is read three times, so three gradients meet at it; two of them are products.
+    return {sum_all(square(linear(x, w)) + square(linear(x, v)) + x), {"x", "w", "v"}};
+  });
+}
+
+}  // namespace
+}  // namespace norma
