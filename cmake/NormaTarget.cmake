@@ -7,7 +7,7 @@ target_compile_features(norma_options INTERFACE cxx_std_20)
 target_compile_options(norma_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow>)
 # GCC 12 reports string concatenation as overlapping (GCC bug 105651).
-target_compile_options(norma_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+target_compile_options(norma_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
 if(NORMA_WARNINGS_AS_ERRORS)
   target_compile_options(norma_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:--Werror=all-warnings>)

@@ -36,6 +36,7 @@ const Row& row_of(DType dtype) {
 std::size_t size_of(DType dtype) { return row_of(dtype).size; }
 std::string_view name_of(DType dtype) { return row_of(dtype).name; }
 bool is_floating(DType dtype) { return row_of(dtype).floating; }
+bool is_known(DType dtype) { return static_cast<std::size_t>(dtype) < kTable.size(); }
 double epsilon_of(DType dtype) { return row_of(dtype).epsilon; }
 
 DType parse_dtype(std::string_view name) {

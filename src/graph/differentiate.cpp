@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "norma/core/error.h"
@@ -31,11 +30,11 @@ class Accumulator {
   std::unordered_map<int, Wires> parts_;
 };
 
-// Values that depend on any of `wrt`: only these carry gradients.
-std::vector<bool> depends_on(const Graph& graph, std::span<const Wire> wrt) {
+// Values that depend on any of `wrt` through nodes from `first_node` on: only these carry gradients.
+std::vector<bool> depends_on(const Graph& graph, std::span<const Wire> wrt, int first_node) {
   std::vector<bool> active(graph.values().size(), false);
   for (const Wire& wire : wrt) active[static_cast<std::size_t>(wire.id())] = true;
-  for (const Node& node : graph.nodes()) {
+  for (const Node& node : std::span(graph.nodes()).subspan(static_cast<std::size_t>(first_node))) {
     const bool any = std::any_of(node.inputs.begin(), node.inputs.end(),
                                  [&](int id) { return active[static_cast<std::size_t>(id)]; });
     if (!any) continue;
@@ -48,13 +47,11 @@ std::vector<bool> depends_on(const Graph& graph, std::span<const Wire> wrt) {
 
 }  // namespace
 
-Wires pull_back(std::span<const Wire> out, std::span<const Wire> dout, std::span<const Wire> wrt) {
+Wires pull_back(std::span<const Wire> out, std::span<const Wire> dout, std::span<const Wire> wrt, int first_node) {
   NORMA_ASSERT(out.size() == dout.size() && !out.empty());
   Graph& graph = out[0].graph();
   const Graph::Backward backward(graph);
-  const std::vector<bool> active = depends_on(graph, wrt);
-  std::unordered_set<int> targets;
-  for (const Wire& wire : wrt) targets.insert(wire.id());
+  const std::vector<bool> active = depends_on(graph, wrt, first_node);
 
   Accumulator gradients;
   int last = -1;
@@ -67,7 +64,7 @@ Wires pull_back(std::span<const Wire> out, std::span<const Wire> dout, std::span
     last = std::max(last, graph.value(out[i].id()).producer);
   }
 
-  for (int index = last; index >= 0; --index) {
+  for (int index = last; index >= first_node; --index) {
     const Node node = graph.node(index);  // a copy: vjp appends nodes and may move the list
     Wires node_in, node_out, node_dout;
     bool reached = false;

@@ -9,7 +9,7 @@
 namespace norma {
 
 Graph& Wire::graph() const {
-  NORMA_ASSERT(graph_ != nullptr);
+  if (graph_ == nullptr) fail("a wire is missing: it was declared but never given a value");
   return *graph_;
 }
 
@@ -42,6 +42,10 @@ int Graph::add_value(Value value) {
 }
 
 Wire Graph::persistent(std::string_view name, Type type, Role role) {
+  if (!is_known(type.dtype)) {
+    fail("{} '{}' has an unknown dtype (number {}); expected f32, f64, bf16 or i32", name_of(role), name,
+         static_cast<int>(type.dtype));
+  }
   if (name.empty()) {
     fail("{} of type {} in scope '{}' has no name; names key random streams and checkpoints", name_of(role), type.str(),
          scope_);
@@ -51,6 +55,9 @@ Wire Graph::persistent(std::string_view name, Type type, Role role) {
     const Value& other = value(found->second);
     fail("two values are named '{}': a {} of type {} and a {} of type {}", full, name_of(other.role), other.type.str(),
          name_of(role), type.str());
+  }
+  if (std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& o) { return o.name == full; })) {
+    fail("{} '{}': the name is taken by an output", name_of(role), full);
   }
   const int id = add_value({.type = type, .role = role, .name = full});
   by_name_.emplace(std::move(full), id);

@@ -10,12 +10,21 @@ namespace norma {
 
 Wires Op::vjp(const VjpContext& context) const {
   if (!has_reference()) fail("{} has no derivative", name());
+  // Gradients stop at the inputs: where one input was computed from another, the outer walk takes care of that path.
+  const int first_node = static_cast<int>(context.graph().nodes().size());
   const Wires out = reference(context.in);
   Wires wanted;
   for (std::size_t i = 0; i < context.in.size(); ++i) {
     if (context.needed[i]) wanted.push_back(context.in[i]);
   }
-  const Wires gradients = pull_back(out, context.dout, wanted);
+  Wires gradients = pull_back(out, context.dout, wanted, first_node);
+  // A wire that is given twice has one gradient, the sum over both places.
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    if (std::find(wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(k), wanted[k]) !=
+        wanted.begin() + static_cast<std::ptrdiff_t>(k)) {
+      gradients[k] = Wire();
+    }
+  }
   Wires result(context.in.size());
   for (std::size_t i = 0, k = 0; i < context.in.size(); ++i) {
     if (context.needed[i]) result[i] = gradients[k++];

@@ -58,6 +58,7 @@ class MemoryMap {
         join(node.outputs[0], node.inputs[0], view);
         continue;
       }
+      overwritten_.clear();
       std::vector<bool> taken(node.outputs.size(), false);
       for (const Op::Update update : node.op->updates()) {
         join(node.outputs[at(update.out)], node.inputs[at(update.in)], 0);
@@ -86,13 +87,15 @@ class MemoryMap {
       const auto uses =
           std::count_if(node.inputs.begin(), node.inputs.end(), [&](int other) { return root(other) == buffer; });
       if (!node.op->can_overwrite(out, static_cast<int>(in)) || !same_size || persistent(buffer) ||
-          pinned_[at(buffer)] || reads_[at(buffer)] != 0 || uses != 1 || offset_[at(source)] != 0) {
+          pinned_[at(buffer)] || reads_[at(buffer)] != 0 || uses != 1 || offset_[at(source)] != 0 ||
+          std::find(overwritten_.begin(), overwritten_.end(), buffer) != overwritten_.end()) {
         continue;
       }
       // Reads of the new value now keep the buffer alive.
       reads_[at(buffer)] += reads_[at(id)];
       if (pinned_[at(id)]) pinned_[at(buffer)] = true;
       join(id, source, 0);
+      overwritten_.push_back(buffer);
       return;
     }
   }
@@ -103,7 +106,23 @@ class MemoryMap {
   std::vector<std::int64_t> reads_;  // by root: reads still to come
   std::vector<bool> pinned_;         // by root: readable after the step
   std::vector<bool> written_;        // by root
+  std::vector<int> overwritten_;     // buffers that an output of the current node has taken: one output each
 };
+
+// Far beyond any machine, and far enough inside 64 bits that no sum of sizes overflows.
+void check_total_bytes(const Graph& graph) {
+  constexpr double kMostBytes = 0x1p60;
+  double total = 0;
+  const Value* largest = nullptr;
+  for (const Value& value : graph.values()) {
+    total += static_cast<double>(value.type.bytes());
+    if (largest == nullptr || value.type.bytes() > largest->type.bytes()) largest = &value;
+  }
+  if (total > kMostBytes) {
+    fail("the plan needs {:.3g} bytes, more than any machine has; its largest tensor is '{}' {}", total, largest->name,
+         largest->type.str());
+  }
+}
 
 }  // namespace
 
@@ -152,7 +171,24 @@ std::string Plan::memory_report() const {
   text += fmt::format("{:<12} {} (at least {} live at once)\n", "activations", describe_bytes(transient_bytes_),
                       describe_bytes(peak_live_bytes_));
   text += fmt::format("{:<12} {}\n", "one member", describe_bytes(member_bytes()));
+  for (const int id : largest_values(5)) {
+    const Value& value = values_[at(id)];
+    text += fmt::format("  {} {} {}\n", value.name, value.type.str(), describe_bytes(value.type.bytes()));
+  }
   return text;
+}
+
+std::vector<int> Plan::largest_values(std::size_t count) const {
+  std::vector<int> ids;
+  std::unordered_map<std::int64_t, int> at_offset;  // views and in-place results share memory: the first one stands
+  for (std::size_t id = 0; id < values_.size(); ++id) {
+    if (value_offsets_[id] >= 0) ids.push_back(static_cast<int>(id));
+  }
+  std::stable_sort(ids.begin(), ids.end(),
+                   [&](int a, int b) { return values_[at(a)].type.bytes() > values_[at(b)].type.bytes(); });
+  std::erase_if(ids, [&](int id) { return !at_offset.emplace(value_offsets_[at(id)], id).second; });
+  ids.resize(std::min(count, ids.size()));
+  return ids;
 }
 
 std::shared_ptr<const Plan> compile(Graph& graph, const CompileOptions& options) {
@@ -161,6 +197,7 @@ std::shared_ptr<const Plan> compile(Graph& graph, const CompileOptions& options)
                                               [](const Node& node) { return !node.op->updates().empty(); })) {
     fail("the graph has no output and no update: nothing would run");
   }
+  check_total_bytes(graph);
   fuse(graph, options.rewrites);
   recompute_segments(graph, options.recompute_every);
   schedule(graph);

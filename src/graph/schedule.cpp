@@ -30,11 +30,25 @@ std::vector<Node> drop_unread(const Graph& graph) {
   return kept;
 }
 
-// The persistent values that nodes in a cycle of updates write.
-std::string names_in_cycle(const Graph& graph, const std::vector<int>& waiting) {
+// The persistent values that nodes in a cycle of updates write. What still waits is the cycles and whatever comes after
+// them; the latter is peeled off from its end.
+std::string names_in_cycle(const Graph& graph, const std::vector<std::vector<int>>& successors,
+                           const std::vector<int>& waiting) {
+  std::vector<bool> stuck(waiting.size());
+  for (std::size_t index = 0; index < waiting.size(); ++index) stuck[index] = waiting[index] > 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t index = 0; index < stuck.size(); ++index) {
+      const bool leads_on =
+          std::any_of(successors[index].begin(), successors[index].end(), [&](int next) { return stuck[at(next)]; });
+      if (!stuck[index] || leads_on) continue;
+      stuck[index] = false;
+      changed = true;
+    }
+  }
   std::set<std::string> names;
   for (std::size_t index = 0; index < waiting.size(); ++index) {
-    if (waiting[index] <= 0) continue;
+    if (!stuck[index]) continue;
     const Node& node = graph.nodes()[index];
     for (const Op::Update update : node.op->updates())
       names.insert("'" + graph.value(node.inputs[at(update.in)]).name + "'");
@@ -114,7 +128,7 @@ void schedule(Graph& graph) {
   }
   if (ordered.size() != nodes.size()) {
     fail("the updates of {} form a cycle: each needs the old value that another one overwrites",
-         names_in_cycle(graph, waiting));
+         names_in_cycle(graph, successors, waiting));
   }
   graph.replace_nodes(std::move(ordered));
 }

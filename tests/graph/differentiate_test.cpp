@@ -1,5 +1,6 @@
 // Derivatives of the elementary ops against central differences, first and second order.
 #include "check.h"
+#include "graph/test_ops.h"
 
 namespace norma {
 namespace {
@@ -24,6 +25,64 @@ TEST(Differentiate, SecondOrder) {
         return sum_all(square(first));
       },
       {"x"}, {.tolerance = 1e-6});
+}
+
+TEST(Differentiate, ThroughAReference) {
+  check_gradients(
+      [](Graph& g) {
+        const Wire x = g.input("x", {{3, 4}, DType::f64}), y = g.input("y", {{3, 4}, DType::f64});
+        return sum_all(square(test::gate(x, y)));
+      },
+      {"x", "y"});
+}
+
+// The second input depends on the first; the path between them must be counted once.
+TEST(Differentiate, ThroughAReferenceWhoseInputsDependOnEachOther) {
+  check_gradients(
+      [](Graph& g) {
+        const Wire x = g.input("x", {{3, 4}, DType::f64});
+        return sum_all(square(test::gate(x, exp(x))));
+      },
+      {"x"});
+}
+
+TEST(Differentiate, ThroughAReferenceGivenOneWireTwice) {
+  check_gradients(
+      [](Graph& g) {
+        const Wire x = g.input("x", {{3, 4}, DType::f64});
+        return sum_all(square(test::gate(x, x)));
+      },
+      {"x"});
+}
+
+TEST(Differentiate, SecondOrderThroughAReference) {
+  check_gradients(
+      [](Graph& g) {
+        const Wire x = g.input("x", {{2, 3}, DType::f64}), y = g.input("y", {{2, 3}, DType::f64});
+        const Wire wrt[] = {x, y};
+        const Wires first = differentiate(sum_all(square(test::gate(x, y))), wrt);
+        return sum_all(square(first[0]) + first[1] * y);
+      },
+      {"x", "y"}, {.tolerance = 1e-6});
+}
+
+// A wire that is computed and yet asked for: its gradient is total, and flows on to what it was computed from.
+TEST(Differentiate, ByAComputedWire) {
+  Graph g;
+  const Wire x = g.input("x", {{3}, DType::f64});
+  const Wire h = x * 3.0;
+  const Wire wrt[] = {h, x};
+  const Wires gradients = differentiate(sum_all(square(h) + x), wrt);
+  g.output("dh", gradients[0]);
+  g.output("dx", gradients[1]);
+  Session session(compile(g));
+  session.write<double>("x", std::vector<double>{1, 2, -1});
+  session.run();
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double value = session.tensor<double>("x")[i];
+    EXPECT_DOUBLE_EQ(session.tensor<double>("dh")[i], 6 * value);
+    EXPECT_DOUBLE_EQ(session.tensor<double>("dx")[i], 18 * value + 1);
+  }
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ std::size_t size_of(DType dtype);
 std::string_view name_of(DType dtype);
 DType parse_dtype(std::string_view name);  // throws Error on an unknown name
 bool is_floating(DType dtype);
+bool is_known(DType dtype);      // false for a number cast to DType that is none of its names
 double epsilon_of(DType dtype);  // unit roundoff times two: the spacing at 1
 
 template <typename T>

@@ -85,6 +85,17 @@ std::int64_t first_non_finite(const std::byte* data, const Type& type) {
   return -1;
 }
 
+// Refuses before anything is allocated, and says where the memory would go.
+void check_memory(const Plan& plan, int members, std::int64_t stride) {
+  const std::int64_t available = available_memory();
+  if (stride <= available / members) return;
+  const std::vector<int> largest = plan.largest_values(1);
+  const Value* value = largest.empty() ? nullptr : &plan.values()[static_cast<std::size_t>(largest[0])];
+  fail("the plan needs {} for each of {} member{} but this machine has {} available; the largest tensor is {}",
+       describe_bytes(stride), members, members == 1 ? "" : "s", describe_bytes(available),
+       value == nullptr ? "none" : "'" + value->name + "' " + value->type.str());
+}
+
 }  // namespace
 
 Session::Session(std::shared_ptr<const Plan> plan, Options options)
@@ -94,6 +105,7 @@ Session::Session(std::shared_ptr<const Plan> plan, Options options)
   const int threads = options.threads == 0 ? machine().cores : options.threads;
   // Two lines of distance keep neighbouring members out of each other's cache lines and prefetches.
   member_stride_ = align_up(plan_->member_bytes()) + 2 * kArenaAlignment;
+  check_memory(*plan_, members_, member_stride_);
   arena_ = Arena(member_stride_ * members_);
   worker_scratch_ = Arena((plan_->worker_bytes() + 2 * kArenaAlignment) * threads);
   team_ = std::make_unique<Team>(threads);

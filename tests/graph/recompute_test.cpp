@@ -1,0 +1,103 @@
+// Recomputation segments: the same gradients bit for bit, for memory that grows like the square root of the depth.
+#include <algorithm>
+#include <cmath>
+
+#include "check.h"
+#include "graph/test_ops.h"
+
+namespace norma {
+namespace {
+
+constexpr std::int64_t kRows = 64, kWidth = 16;
+
+// `layers` residual layers, each a segment that saves several tensors for its backward pass.
+void build_chain(Graph& g, int layers) {
+  Wire x = g.input("x", {{kRows, kWidth}, DType::f32});
+  for (int layer = 0; layer < layers; ++layer) {
+    const auto scope = g.scope("layers." + std::to_string(layer));
+    const auto segment = g.segment();
+    const Wire gain = g.parameter("gain", {{kWidth}, DType::f32}), bias = g.parameter("bias", {{kWidth}, DType::f32});
+    x = x + tanh(sigmoid(x * gain) * tanh(x + bias)) * 0.1;
+  }
+  const Wire loss = mean_all(square(x));
+  g.output("loss", loss);
+  const Wires parameters = g.parameters();
+  const Wires gradients = differentiate(loss, parameters);
+  for (std::size_t i = 0; i < parameters.size(); ++i) g.output("d/" + parameters[i].name(), gradients[i]);
+}
+
+std::vector<float> results(int layers, int every, std::int64_t* transient = nullptr) {
+  Graph g;
+  build_chain(g, layers);
+  Session session(compile(g, {.recompute_every = every}));
+  if (transient != nullptr) *transient = session.plan().transient_bytes();
+  test::randomise_all(session);
+  session.run();
+  std::vector<float> all;
+  for (const std::string& name : session.plan().slot_names(Role::computed)) {
+    const std::span<float> tensor = session.tensor<float>(name);
+    all.insert(all.end(), tensor.begin(), tensor.end());
+  }
+  return all;
+}
+
+TEST(Recompute, GradientsHaveTheSameBits) {
+  const std::vector<float> kept = results(10, 0);
+  EXPECT_TRUE(std::all_of(kept.begin(), kept.end(), [](float v) { return std::isfinite(v); }));
+  for (const int every : {1, 2, 3, 4, 9, 10, 100}) EXPECT_EQ(results(10, every), kept) << "every " << every;
+}
+
+std::int64_t transient_bytes(int layers, int every) {
+  Graph g;
+  build_chain(g, layers);
+  return compile(g, {.recompute_every = every})->transient_bytes();
+}
+
+TEST(Recompute, MemoryGrowsLikeTheSquareRootOfTheDepth) {
+  // The gradients of the parameters are outputs and grow with the depth in any case.
+  const auto activations = [](int layers, int every) {
+    return static_cast<double>(transient_bytes(layers, every) -
+                               2 * layers * align_up(kWidth * static_cast<std::int64_t>(sizeof(float))));
+  };
+  const double kept_64 = activations(64, 0), kept_256 = activations(256, 0);
+  const double root_64 = activations(64, 8), root_256 = activations(256, 16);
+  EXPECT_NEAR(kept_256 / kept_64, 4, 0.3);  // linear
+  EXPECT_NEAR(root_256 / root_64, 2, 0.3);  // square root
+  EXPECT_LT(root_64, kept_64 / 3);
+  EXPECT_LT(root_256, kept_256 / 6);
+}
+
+TEST(Recompute, GraphsWithoutSegmentsAreLeftAlone) {
+  Graph g;
+  const Wire x = g.parameter("x", {{8}, DType::f32});
+  const Wire wrt[] = {x};
+  g.output("dx", differentiate(sum_all(tanh(x)), wrt)[0]);
+  EXPECT_NO_THROW(compile(g, {.recompute_every = 4}));
+}
+
+// A node that changes a state must run once, recomputation or not.
+TEST(Recompute, UpdatesInsideASegmentRunOnce) {
+  for (const int every : {0, 1}) {
+    Graph g;
+    Wire x = g.input("x", {{4}, DType::f32});
+    const Wire w = g.parameter("w", {{4}, DType::f32});
+    for (int layer = 0; layer < 3; ++layer) {
+      const auto segment = g.segment();
+      const Wire seen = g.state("seen." + std::to_string(layer), {{4}, DType::f32});
+      const Wire h = tanh(x * w);
+      test::accumulate(seen, h);
+      x = x + h * h;
+    }
+    const Wire wrt[] = {w};
+    g.output("dw", differentiate(sum_all(x), wrt)[0]);
+    Session session(compile(g, {.recompute_every = every}));
+    session.write<float>("x", std::vector<float>{1, 1, 1, 1});
+    session.write<float>("w", std::vector<float>{1, 1, 1, 1});
+    session.run();
+    session.run();
+    EXPECT_NEAR(session.tensor<float>("seen.0")[0], 2 * std::tanh(1.0f), 1e-6) << "every " << every;
+  }
+}
+
+}  // namespace
+}  // namespace norma

@@ -1,0 +1,147 @@
+// Replaying a plan: the same bits for any number of threads and members, and the first wire that is not finite.
+#include "norma/device/session.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "check.h"
+#include "graph/test_ops.h"
+
+namespace norma {
+namespace {
+
+// Elementwise ops, broadcasts and all kinds of sums, forward and backward, over several tiles; and an update.
+void build_step(Graph& g) {
+  const Wire x = g.input("x", {{300, 257}, DType::f32}), w = g.parameter("w", {{257}, DType::f32});
+  const Wire h = tanh(x * w) + exp(x * 0.1);
+  const Wire centred = h - mean_last(h);
+  const Wire loss = mean_all(square(centred * rsqrt(mean_last(square(centred)) + 1e-5)) * sigmoid(w));
+  g.output("loss", loss);
+  g.output("h", centred);
+  const Wire wrt[] = {w, x};
+  const Wires gradients = differentiate(loss, wrt);
+  g.output("dx", gradients[1]);
+  test::accumulate(w, gradients[0] * -0.5);
+}
+
+std::shared_ptr<const Plan> step_plan() {
+  Graph g;
+  build_step(g);
+  return compile(g);
+}
+
+void fill(Session& session, int member, std::uint64_t seed) {
+  for (const char* name : {"x", "w"}) {
+    const RandomStream stream(seed, name);
+    std::span<float> tensor = session.tensor<float>(name, member);
+    for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] = static_cast<float>(stream.normal(i));
+  }
+}
+
+std::vector<float> read(Session& session, int member) {
+  std::vector<float> all;
+  for (const char* name : {"loss", "h", "dx", "w"}) {
+    const std::span<float> tensor = session.tensor<float>(name, member);
+    all.insert(all.end(), tensor.begin(), tensor.end());
+  }
+  return all;
+}
+
+std::vector<float> run_alone(const std::shared_ptr<const Plan>& plan, std::uint64_t seed, int threads) {
+  Session session(plan, {.members = 1, .threads = threads});
+  fill(session, 0, seed);
+  session.run();
+  session.run();
+  return read(session, 0);
+}
+
+TEST(Session, SameBitsForAnyNumberOfThreads) {
+  const auto plan = step_plan();
+  const std::vector<float> expected = run_alone(plan, 1, 1);
+  for (const int threads : {2, 3, 5, 0}) EXPECT_EQ(run_alone(plan, 1, threads), expected) << threads << " threads";
+}
+
+TEST(Session, AMemberOfACohortHasTheBitsOfTheMemberAlone) {
+  const auto plan = step_plan();
+  for (const int threads : {1, 2, 3}) {
+    for (const int members : {2, 3, 4, 7}) {
+      Session session(plan, {.members = members, .threads = threads});
+      for (int member = 0; member < members; ++member) fill(session, member, static_cast<std::uint64_t>(member));
+      session.run();
+      session.run();
+      for (int member = 0; member < members; ++member) {
+        EXPECT_EQ(read(session, member), run_alone(plan, static_cast<std::uint64_t>(member), 1))
+            << "member " << member << " of " << members << " on " << threads << " threads";
+      }
+    }
+  }
+}
+
+TEST(Session, ADivergedMemberLeavesTheOthersAlone) {
+  const auto plan = step_plan();
+  Session session(plan, {.members = 3, .threads = 2});
+  for (int member = 0; member < 3; ++member) fill(session, member, 5);
+  session.tensor<float>("x", 1)[7] = std::numeric_limits<float>::quiet_NaN();
+  session.run();
+  session.run();
+  EXPECT_EQ(read(session, 0), run_alone(plan, 5, 1));
+  EXPECT_EQ(read(session, 2), run_alone(plan, 5, 1));
+  EXPECT_TRUE(std::isnan(session.tensor<float>("loss", 1)[0]));
+}
+
+TEST(Session, CheckedRunNamesTheFirstWireThatIsNotFinite) {
+  Graph g;
+  const Wire x = g.input("x", {{4}, DType::f32});
+  Wire y;
+  {
+    const auto scope = g.scope("layers.3");
+    y = log(x);
+  }
+  const Wire z = exp(y) + 1.0;
+  g.output("z", z);
+  Session session(compile(g), {.members = 2, .threads = 2});
+  session.write_all<float>("x", std::vector<float>{1, 2, 3, 4});
+  EXPECT_FALSE(session.run_checked().has_value());
+  session.tensor<float>("x", 1)[2] = 0;
+  const auto found = session.run_checked();
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->wire, y.name());
+  EXPECT_TRUE(found->wire.starts_with("layers.3.log#")) << found->wire;
+  EXPECT_EQ(found->member, 1);
+  EXPECT_EQ(found->index, 2);
+  EXPECT_EQ(found->value, -std::numeric_limits<double>::infinity());
+}
+
+TEST(Session, CheckedRunHasTheBitsOfTheRun) {
+  const auto plan = step_plan();
+  Session session(plan, {.members = 2, .threads = 2});
+  fill(session, 0, 1);
+  fill(session, 1, 2);
+  EXPECT_FALSE(session.run_checked().has_value());
+  EXPECT_FALSE(session.run_checked().has_value());
+  EXPECT_EQ(read(session, 0), run_alone(plan, 1, 1));
+  EXPECT_EQ(read(session, 1), run_alone(plan, 2, 1));
+}
+
+TEST(Session, ConstantsReachEveryMember) {
+  Graph g;
+  const std::vector<float> values = {1, 2, 3};
+  const Wire c = g.constant<float>("c", {3}, values), x = g.input("x", {{3}, DType::f32});
+  g.output("y", x + c);
+  Session session(compile(g), {.members = 3});
+  session.run();
+  for (int member = 0; member < 3; ++member) {
+    EXPECT_TRUE(std::equal(values.begin(), values.end(), session.tensor<float>("y", member).begin()));
+  }
+}
+
+TEST(Session, CanBeMoved) {
+  Session first(step_plan());
+  fill(first, 0, 1);
+  Session second(std::move(first));
+  second.run();
+  EXPECT_TRUE(std::isfinite(second.tensor<float>("loss")[0]));
+}
+
+}  // namespace
+}  // namespace norma
