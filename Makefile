@@ -13,7 +13,7 @@ test: build  ## build and run all tests
 	ctest --preset release -j $(CTEST_JOBS)
 
 bench: build  ## measure this machine's limits, then kernels and training steps against them
-	build/release/cli/norma bench
+	build/release/bin/norma bench
 
 parity: build  ## compare with PyTorch, forward and gradients (skipped without python3-torch)
 	@if $(PYTHON) -c 'import torch' 2>/dev/null; then cmake --build --preset release --target parity; \
