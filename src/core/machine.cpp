@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <string_view>
 #include <thread>
 
@@ -32,6 +33,21 @@ std::string choose_instruction_set() {
   return hwy::TargetName(enabled & -enabled);  // a lower bit is a better target
 }
 
+// What the kernel says about the outermost cache of one core. The C library guesses on some virtual machines: 320 MiB
+// where there are 32.
+std::int64_t last_level_cache_of_kernel() {
+  std::int64_t bytes = 0;
+  for (int index = 0; index < 8; ++index) {
+    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");
+    std::int64_t size = 0;
+    char unit = 'B';
+    if (!(file >> size)) break;
+    file >> unit;
+    bytes = std::max(bytes, size << (unit == 'K' ? 10 : unit == 'M' ? 20 : 0));
+  }
+  return bytes;
+}
+
 Machine read_machine() {
   Machine result;
   cpu_set_t allowed;
@@ -41,7 +57,8 @@ Machine read_machine() {
                      : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const std::int64_t l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
   const std::int64_t l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  result.last_level_cache = l3 > 0 ? l3 : (l2 > 0 ? l2 : std::int64_t{8} << 20);
+  const std::int64_t known = last_level_cache_of_kernel();
+  result.last_level_cache = known > 0 ? known : (l3 > 0 ? l3 : (l2 > 0 ? l2 : std::int64_t{8} << 20));
   result.instruction_set = choose_instruction_set();
   return result;
 }
