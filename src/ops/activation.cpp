@@ -237,8 +237,9 @@ std::vector<Type> ActivationBackward::infer(std::span<const Type> in) const {
 
 Wires ActivationBackward::reference(std::span<const Wire> in) const {
   if (activation_ == Activation::relu) return {in[1] * step(in[0])};
+  const int first_node = static_cast<int>(in[0].graph().nodes().size());
   const Wires out = ActivationOp(activation_).reference(in.first(1));
-  return pull_back(out, in.subspan(1, 1), in.first(1));
+  return pull_back(out, in.subspan(1, 1), in.first(1), first_node);
 }
 
 Cost ActivationBackward::cost(std::span<const Type> in, std::span<const Type> out) const {
@@ -300,7 +301,8 @@ std::vector<Type> SwiGluBackward::infer(std::span<const Type> in) const {
 }
 
 Wires SwiGluBackward::reference(std::span<const Wire> in) const {
-  return pull_back(SwiGlu().reference(in.first(1)), in.subspan(1, 1), in.first(1));
+  const int first_node = static_cast<int>(in[0].graph().nodes().size());
+  return pull_back(SwiGlu().reference(in.first(1)), in.subspan(1, 1), in.first(1), first_node);
 }
 
 Cost SwiGluBackward::cost(std::span<const Type> in, std::span<const Type> out) const {

@@ -60,7 +60,7 @@ Cost Linear::cost(std::span<const Type> in, std::span<const Type> out) const {
 CpuKernel Linear::cpu(std::span<const Type> in, std::span<const Type>) const {
   const std::int64_t rows = in[0].shape.rows(), k = in[1].shape[0], n = in[1].shape[1];
   const std::int64_t element = static_cast<std::int64_t>(size_of(in[0].dtype));
-  const Tiling blocks(rows, std::max<std::int64_t>(16, gemm_tile_grain(n, k)), 16);
+  const Tiling blocks(rows, gemm_tile_grain(n, k), 16);
   const auto gemm_for = [&](std::int64_t m) {
     GemmShape shape = row_major_gemm(m, n, k, false, false);
     shape.bias = bias_;

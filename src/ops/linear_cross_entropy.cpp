@@ -31,7 +31,7 @@ struct Sizes {
 Sizes sizes_of(std::span<const Type> in, Transpose weight) {
   Sizes s{in[0].shape.rows(), in[0].shape.channels(), weight == Transpose::yes ? in[1].shape[0] : in[1].shape[1], 0};
   const std::int64_t by_work =
-      Tiling(s.rows, std::max<std::int64_t>(16, gemm_tile_grain(s.vocabulary, s.width)), 16).block;
+      Tiling(s.rows, gemm_tile_grain(s.vocabulary, s.width), 16).block;
   const std::int64_t by_memory = std::max<std::int64_t>(16, kBlockElements / s.vocabulary / 16 * 16);
   s.block = std::min(by_work, by_memory);
   return s;
@@ -104,7 +104,7 @@ CpuKernel backward_kernel(std::span<const Type> in, const CrossEntropyOptions& o
   // dW[d, V] = x^T dlogits, or for a tied weight dW[V, d] = dlogits^T x; tiles are blocks of rows of dW.
   const std::int64_t weight_rows = transposed ? s.vocabulary : s.width,
                      weight_columns = transposed ? s.width : s.vocabulary;
-  const Tiling weight_blocks(weight_rows, std::max<std::int64_t>(32, gemm_tile_grain(weight_columns, chunk)), 16);
+  const Tiling weight_blocks(weight_rows, gemm_tile_grain(weight_columns, chunk), 16);
   const auto weight_gemm = [&](std::int64_t chunk_rows, bool accumulate) {
     return block_gemm(weight_rows, weight_blocks.block, dtype, [&](std::int64_t m) {
       GemmShape shape = row_major_gemm(m, weight_columns, chunk_rows, true, false);
