@@ -2,7 +2,7 @@
 
 PYTHON := /usr/bin/python3
 SOURCES = $(shell git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh')
-CTEST_JOBS := $(shell nproc 2>/dev/null || echo 2)
+JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 .PHONY: build test bench parity asan tsan clang cuda format format-check tidy clean help
 
@@ -10,7 +10,7 @@ build: build/release/build.ninja  ## build everything (default)
 	cmake --build --preset release
 
 test: build  ## build and run all tests
-	ctest --preset release -j $(CTEST_JOBS)
+	ctest --preset release -j $(JOBS)
 
 bench: build  ## measure this machine's limits, then kernels and training steps against them
 	build/release/bin/norma bench
@@ -21,11 +21,11 @@ parity: build  ## compare with PyTorch, forward and gradients (skipped without p
 
 asan: build/asan/build.ninja  ## tests under the address and undefined-behaviour sanitizers
 	cmake --build --preset asan
-	ctest --preset asan -j $(CTEST_JOBS)
+	ctest --preset asan -j $(JOBS)
 
 tsan: build/tsan/build.ninja  ## tests under the thread sanitizer
 	cmake --build --preset tsan
-	ctest --preset tsan -j $(CTEST_JOBS)
+	ctest --preset tsan -j $(JOBS)
 
 clang: build/clang/build.ninja  ## build everything with clang 16
 	cmake --build --preset clang
@@ -42,7 +42,7 @@ format-check:  ## fail when a source is not formatted
 	@clang-format-16 --dry-run -Werror $(SOURCES)
 
 tidy: build/clang/build.ninja  ## clang-tidy over core and graph
-	clang-tidy-16 -p build/clang --quiet --warnings-as-errors='*' src/core/*.cpp src/graph/*.cpp
+	@ls src/core/*.cpp src/graph/*.cpp | xargs -P $(JOBS) -n 3 clang-tidy-16 -p build/clang --quiet --warnings-as-errors='*'
 
 clean:  ## remove all build folders
 	rm -rf build

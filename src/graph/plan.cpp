@@ -130,6 +130,7 @@ const Slot& Plan::slot(std::string_view name) const {
   const auto found = slots_.find(std::string(name));
   if (found != slots_.end()) return found->second;
   std::vector<std::string> names;
+  names.reserve(slots_.size());
   for (const auto& entry : slots_) names.push_back(entry.first);
   std::sort(names.begin(), names.end());
   fail("the plan has no tensor named '{}'{}", name, did_you_mean(name, names));
