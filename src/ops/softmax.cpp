@@ -1,0 +1,117 @@
+// y = exp(x - max x) / sum exp(x - max x) over the last axis, with an optional mask.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/softmax.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+// After highway.h, which the helpers need.
+#include "core/simd-inl.h"
+#include "norma/ops/softmax.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace norma {
+namespace HWY_NAMESPACE {
+
+// y[0, seen) = softmax(x[0, seen)), y[seen, n) = 0; y may be x.
+template <typename T>
+HWY_INLINE void softmax_row(const T* x, T* y, std::int64_t seen, std::int64_t n) {
+  T largest = -std::numeric_limits<T>::infinity();
+  {
+    const hn::ScalableTag<T> d;
+    const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    auto most = hn::Set(d, largest);
+    std::int64_t i = 0;
+    for (; i + lanes <= seen; i += lanes) most = hn::Max(most, hn::LoadU(d, x + i));
+    largest = hn::GetLane(hn::MaxOfLanes(d, most));
+    for (; i < seen; ++i) largest = x[i] > largest ? x[i] : largest;
+  }
+  // A NaN that the maximum missed comes back through the sum.
+  const T total = sum_over<T>(seen, [&](auto d, std::int64_t i) HWY_ATTR {
+    const auto e = exp(d, hn::Sub(hn::LoadU(d, x + i), hn::Set(d, largest)));
+    hn::StoreU(e, d, y + i);
+    return e;
+  });
+  for_lanes<T>(seen, [&](auto d, std::int64_t i)
+                         HWY_ATTR { hn::StoreU(hn::Div(hn::LoadU(d, y + i), hn::Set(d, total)), d, y + i); });
+  for (std::int64_t i = seen; i < n; ++i) y[i] = T{0};
+}
+
+void softmax_row_f32(const float* x, float* y, std::int64_t seen, std::int64_t n) { softmax_row(x, y, seen, n); }
+void softmax_row_f64(const double* x, double* y, std::int64_t seen, std::int64_t n) { softmax_row(x, y, seen, n); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace norma
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <algorithm>
+
+#include "norma/graph/graph.h"
+#include "norma/ops/elementwise.h"
+#include "norma/ops/reduce.h"
+#include "ops/check.h"
+
+namespace norma {
+
+HWY_EXPORT(softmax_row_f32);
+HWY_EXPORT(softmax_row_f64);
+
+std::string_view name_of(Mask mask) { return mask == Mask::causal ? "causal" : "full"; }
+
+std::vector<Type> Softmax::infer(std::span<const Type> in) const {
+  if (in.size() != 1 && in.size() != 2) fail("takes x and lengths, not {} inputs", in.size());
+  check_computes(in[0]);
+  const Shape& x = in[0].shape;
+  if (x.rank() < 1) fail("needs at least one axis but was given {}", x.str());
+  if (mask_ == Mask::causal && (x.rank() < 2 || x[-2] != x[-1])) {
+    fail("a causal mask needs as many keys as queries but was given {}", x.str());
+  }
+  if (in.size() == 2) {
+    if (x.rank() < 2) fail("lengths need x[samples, ..., keys] but x is {}", x.str());
+    check_type("lengths", in[1], {{x[0]}, DType::i32});
+  }
+  return {in[0]};
+}
+
+// dx = y (dy - sum y dy); hidden entries have y = 0.
+Wires Softmax::vjp(const VjpContext& context) const {
+  const Wire y = context.out[0], dy = context.dout[0];
+  Wires result = {y * (dy - sum_last(y * dy))};
+  result.resize(context.in.size());
+  return result;
+}
+
+Cost Softmax::cost(std::span<const Type> in, std::span<const Type> out) const {
+  // max, subtract, exp, sum, divide
+  return {.flops = 5.0 * static_cast<double>(in[0].shape.elements()), .bytes = traffic(in, out)};
+}
+
+CpuKernel Softmax::cpu(std::span<const Type> in, std::span<const Type>) const {
+  const Shape& x = in[0].shape;
+  const std::int64_t keys = x.channels(), rows = x.rows(), queries = x.rank() > 1 ? x[-2] : 1;
+  const std::int64_t rows_per_sample = rows / x[0];
+  const bool causal = mask_ == Mask::causal, with_lengths = in.size() > 1;
+  const Tiling tiling(rows, std::max<std::int64_t>(1, 4096 / keys));
+  const auto kernel = [&]<typename T>(auto* run) -> CpuKernel {
+    return {.phases = {{tiling.tiles, [=](const Call& call, std::int64_t tile) {
+                          for (std::int64_t row = tiling.begin(tile); row < tiling.end(tile); ++row) {
+                            std::int64_t seen = causal ? row % queries + 1 : keys;
+                            if (with_lengths) {
+                              const std::int64_t length = call.in<std::int32_t>(1)[row / rows_per_sample];
+                              seen = std::clamp<std::int64_t>(length, 0, seen);
+                            }
+                            run(call.in<T>(0) + row * keys, call.out<T>(0) + row * keys, seen, keys);
+                          }
+                        }}}};
+  };
+  return in[0].dtype == DType::f32 ? kernel.operator()<float>(NORMA_SIMD(softmax_row_f32))
+                                   : kernel.operator()<double>(NORMA_SIMD(softmax_row_f64));
+}
+
+Wire softmax(Wire x, Mask mask, Wire lengths) {
+  Wires in = {x};
+  if (lengths) in.push_back(lengths);
+  return x.graph().apply(std::make_shared<Softmax>(mask), in)[0];
+}
+
+}  // namespace norma
+#endif  // HWY_ONCE
