@@ -43,7 +43,7 @@ Wires layer_statistics(Wire x, Wire eps, std::int64_t) {
   return {rsqrt(mean_last(square(x - mean)) + eps), mean};
 }
 
-const RowNormDefinition kLayerNorm = {"layer_norm", Statistics::mean_and_rstd, GainExtent::channels, layer_statistics,
+const RowNormDefinition kLayerNorm = {"layer_norm", Saved::mean_and_rstd, GainExtent::channels, layer_statistics,
                                       layer_row_kernels};
 
 }  // namespace

@@ -156,7 +156,7 @@ CpuKernel RowNorm::cpu(std::span<const Type> in, std::span<const Type> out) cons
   return {
       .phases = {{tiling.tiles, [=](const Call& call,
                                     std::int64_t tile) { run(call, layout, tiling.begin(tile), tiling.end(tile)); }}},
-      .worker_bytes = terms_ > 1 ? row_bytes : 0};
+      .worker_bytes = terms_ > 1 ? row_bytes * kMaxRowsAtOnce : 0};
 }
 
 bool RowNorm::can_overwrite(int out, int in) const {
@@ -225,8 +225,7 @@ CpuKernel RowNormBackward::cpu(std::span<const Type> in, std::span<const Type> o
   layout.stores = choose_stores(out[0]);
   const RowNormKernels kernels = definition_.kernels();
   const auto build = [&]<typename T>(RowNormKernels::Backward<T> run) {
-    // Whole blocks of four rows, as the kernel takes them.
-    const Tiling tiling(in[0].shape.rows(), std::max<std::int64_t>(4, kTileElements / layout.width), 4);
+    const Tiling tiling(in[0].shape.rows(), std::max<std::int64_t>(1, kTileElements / layout.width));
     CpuKernel kernel;
     const std::int64_t gains = definition_.gain == GainExtent::one ? 1 : layout.width;
     const Partials<T> dgain(kernel, layout.dgain < 0 ? 0 : gains, tiling.tiles);

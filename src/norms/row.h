@@ -10,6 +10,8 @@
 
 namespace norma {
 
+constexpr std::int64_t kMaxRowsAtOnce = 4;  // rows that a kernel reads before it writes the first
+
 // Positions of a forward kernel's arguments in its Call, -1 = absent; see RowNorm.
 struct RowForward {
   std::int64_t width = 0;
@@ -49,21 +51,19 @@ struct RowNormKernels {
   Backward<double> backward_f64;
 };
 
-enum class Statistics { rstd, mean_and_rstd };
+enum class Saved { rstd, mean_and_rstd };  // for the backward pass
 enum class GainExtent { channels, one };
 
 struct RowNormDefinition {
   std::string_view name;
-  Statistics statistics;
+  Saved saved;
   GainExtent gain;
   // {rstd} or {rstd, mean}, each [.., 1], in elementary ops; `counted` leading channels count.
   Wires (*statistics_of)(Wire x, Wire eps, std::int64_t counted);
   RowNormKernels (*kernels)();  // chosen for this machine
 };
 
-constexpr bool centres(const RowNormDefinition& definition) {
-  return definition.statistics == Statistics::mean_and_rstd;
-}
+constexpr bool centres(const RowNormDefinition& definition) { return definition.saved == Saved::mean_and_rstd; }
 
 // Channels that count towards the statistics: at least one.
 std::int64_t counted_channels(const RowNormOptions& options, std::int64_t width);

@@ -1,7 +1,7 @@
 // The backward kernels of every row norm, compiled once per instruction set; policies as in row_norm-inl.h.
 //   dx = rstd (g - mean(g) - xh pull sum(g xh)) + residuals,  g = gain dy
 //   dgain = sum over rows of dy xh,  dbias = sum over rows of dy
-// Four rows at a time share the loads of gain and of the running dgain and dbias.
+// Rows and columns are taken in the same blocks as forward.
 #if defined(NORMA_NORMS_ROW_BACKWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NORMA_NORMS_ROW_BACKWARD_INL_H_
 #undef NORMA_NORMS_ROW_BACKWARD_INL_H_
@@ -12,84 +12,89 @@
 #include "core/simd-inl.h"
 #include "hwy/highway.h"
 #include "norms/row.h"
+#include "norms/row_norm-inl.h"
 #include "norms/store-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace norma {
 namespace HWY_NAMESPACE {
 
-// kRows rows from `row` on.
-template <typename T, int kRows>
-struct RowBlock {
-  const T* x;   // [kRows, width]
-  const T* dy;  // [kRows, width]
-  T mean[kRows];
-  T rstd[kRows];
-  T sum_g[kRows];     // over the row
-  T sum_g_xh[kRows];  // over the row
+template <typename T>
+struct RowSums {
+  T g;     // sum of g
+  T g_xh;  // sum of g xh
 };
 
-// First pass: the two sums of each row, and the block's share of dgain and dbias. Whole vectors (or, for the end of
-// an odd row, single lanes) in [begin, end).
-template <class Norm, bool kGain, class D, typename T, int kRows>
-HWY_INLINE void row_backward_sums(D d, RowBlock<T, kRows>& block, const RowBackward& layout, const T* gain, T* dgain,
-                                  T* dbias, std::int64_t begin, std::int64_t end) {
-  using V = hn::Vec<D>;
-  V sum_g[kRows], sum_g_xh[kRows];
-  for (int r = 0; r < kRows; ++r) sum_g[r] = sum_g_xh[r] = hn::Zero(d);
+// First pass over a piece of one row: the sums over it, and its share of dgain and dbias. Vectors of tag `d` in
+// [begin, end).
+template <class Norm, bool kGain, bool kDgain, bool kDbias, class D, typename T>
+HWY_INLINE RowSums<T> row_backward_sums(D d, const T* x, const T* dy, RowStatistics<T> s, const T* gain, T* dgain,
+                                        T* dbias, std::int64_t begin, std::int64_t end) {
+  auto sum_g = hn::Zero(d), sum_g_xh = hn::Zero(d);
+  const auto mean = hn::Set(d, s.mean), rstd = hn::Set(d, s.rstd);
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t i = begin; i < end; i += lanes) {
-    V dgain_sum = hn::Zero(d), dbias_sum = hn::Zero(d);
-    V gain_here = hn::Zero(d);
-    if constexpr (kGain) gain_here = hn::LoadU(d, gain + i);
-    for (int r = 0; r < kRows; ++r) {
-      const V dy = hn::LoadU(d, block.dy + r * layout.width + i);
-      V xh = hn::LoadU(d, block.x + r * layout.width + i);
-      if constexpr (Norm::kCentred) xh = hn::Sub(xh, hn::Set(d, block.mean[r]));
-      xh = hn::Mul(xh, hn::Set(d, block.rstd[r]));
-      V g = dy;
-      if constexpr (kGain) g = hn::Mul(dy, gain_here);
-      if constexpr (Norm::kCentred) sum_g[r] = hn::Add(sum_g[r], g);
-      sum_g_xh[r] = hn::MulAdd(g, xh, sum_g_xh[r]);
-      dgain_sum = hn::MulAdd(dy, xh, dgain_sum);
-      dbias_sum = hn::Add(dbias_sum, dy);
-    }
-    if (!Norm::kOneGain && dgain != nullptr) hn::StoreU(hn::Add(hn::LoadU(d, dgain + i), dgain_sum), d, dgain + i);
-    if (dbias != nullptr) hn::StoreU(hn::Add(hn::LoadU(d, dbias + i), dbias_sum), d, dbias + i);
+    const auto dy_here = hn::LoadU(d, dy + i);
+    auto xh = hn::LoadU(d, x + i);
+    if constexpr (Norm::kCentred) xh = hn::Sub(xh, mean);
+    xh = hn::Mul(xh, rstd);
+    auto g = dy_here;
+    if constexpr (kGain) g = hn::Mul(g, hn::LoadU(d, gain + i));
+    if constexpr (Norm::kCentred) sum_g = hn::Add(sum_g, g);
+    sum_g_xh = hn::MulAdd(g, xh, sum_g_xh);
+    if constexpr (kDgain) hn::StoreU(hn::MulAdd(dy_here, xh, hn::LoadU(d, dgain + i)), d, dgain + i);
+    if constexpr (kDbias) hn::StoreU(hn::Add(dy_here, hn::LoadU(d, dbias + i)), d, dbias + i);
   }
-  for (int r = 0; r < kRows; ++r) {
-    block.sum_g[r] += sum_lanes(d, sum_g[r]);
-    block.sum_g_xh[r] += sum_lanes(d, sum_g_xh[r]);
-  }
+  return {sum_lanes(d, sum_g), sum_lanes(d, sum_g_xh)};
 }
 
-// Second pass over one row. mean_g and pull are what is subtracted from g: mean_g + pull xh.
+template <class Norm, bool kGain, typename T>
+HWY_INLINE RowSums<T> row_backward_piece(const T* x, const T* dy, RowStatistics<T> s, const T* gain, T* dgain, T* dbias,
+                                         std::int64_t begin, std::int64_t end) {
+  const auto sums = [&]<bool kDgain, bool kDbias>() HWY_ATTR {
+    const hn::ScalableTag<T> d;
+    const hn::CappedTag<T, 1> one;
+    const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    const std::int64_t whole = begin + (end - begin) / lanes * lanes;
+    const RowSums<T> a = row_backward_sums<Norm, kGain, kDgain, kDbias>(d, x, dy, s, gain, dgain, dbias, begin, whole);
+    if (whole == end) return a;
+    const RowSums<T> b = row_backward_sums<Norm, kGain, kDgain, kDbias>(one, x, dy, s, gain, dgain, dbias, whole, end);
+    return RowSums<T>{a.g + b.g, a.g_xh + b.g_xh};
+  };
+  if constexpr (Norm::kOneGain) return sums.template operator()<false, false>();
+  if (dgain != nullptr && dbias != nullptr) return sums.template operator()<true, true>();
+  if (dgain != nullptr) return sums.template operator()<true, false>();
+  if (dbias != nullptr) return sums.template operator()<false, true>();
+  return sums.template operator()<false, false>();
+}
+
+// Second pass over columns [begin, end) of one row: dx = (g - mean_g - xh pull) scale + residuals.
 template <class Norm, bool kGain, bool kResidual, Stores kStores, typename T>
-HWY_INLINE void row_backward_dx(const Call& call, const RowBackward& layout, std::int64_t row, T mean, T rstd, T scale,
-                                T mean_g, T pull, const T* gain) {
-  const std::int64_t at = row * layout.width;
+HWY_INLINE void row_backward_dx(const Call& call, const RowBackward& layout, std::int64_t row, RowStatistics<T> s,
+                                T scale, T mean_g, T pull, const T* gain, std::int64_t begin, std::int64_t end) {
+  const std::int64_t at = row * layout.width + begin;
   const T *x = call.in<T>(0) + at, *dy = call.in<T>(1) + at;
+  const T* const residual = kResidual ? call.in<T>(layout.residual) + at : nullptr;
   T* const dx = call.out<T>(0) + at;
-  for_lanes<T>(layout.width, [&](auto d, std::int64_t i) HWY_ATTR {
+  const int residuals = layout.residuals;
+  for_lanes<T>(end - begin, [&](auto d, std::int64_t i) HWY_ATTR {
     auto g = hn::LoadU(d, dy + i);
-    if constexpr (kGain) g = hn::Mul(g, hn::LoadU(d, gain + i));
+    if constexpr (kGain) g = hn::Mul(g, hn::LoadU(d, gain + begin + i));
     auto xh = hn::LoadU(d, x + i);
     if constexpr (Norm::kCentred) {
-      xh = hn::Sub(xh, hn::Set(d, mean));
+      xh = hn::Sub(xh, hn::Set(d, s.mean));
       g = hn::Sub(g, hn::Set(d, mean_g));
     }
-    xh = hn::Mul(xh, hn::Set(d, rstd));
+    xh = hn::Mul(xh, hn::Set(d, s.rstd));
     auto pulled = hn::Set(d, pull);
     if constexpr (Norm::kPartial) {
-      const auto channel = hn::Iota(d, static_cast<T>(i));
+      const auto channel = hn::Iota(d, static_cast<T>(begin + i));
       pulled = hn::IfThenElseZero(hn::Lt(channel, hn::Set(d, static_cast<T>(layout.counted))), pulled);
     }
     auto v = hn::NegMulAdd(xh, pulled, g);
     if constexpr (kResidual) {
-      v = hn::MulAdd(v, hn::Set(d, scale), hn::LoadU(d, call.in<T>(layout.residual) + at + i));
-      for (int k = 1; k < layout.residuals; ++k) {
-        v = hn::Add(v, hn::LoadU(d, call.in<T>(layout.residual + k) + at + i));
-      }
+      v = hn::MulAdd(v, hn::Set(d, scale), hn::LoadU(d, residual + i));
+      for (int k = 1; k < residuals; ++k) v = hn::Add(v, hn::LoadU(d, call.in<T>(layout.residual + k) + at + i));
     } else {
       v = hn::Mul(v, hn::Set(d, scale));
     }
@@ -97,45 +102,45 @@ HWY_INLINE void row_backward_dx(const Call& call, const RowBackward& layout, std
   });
 }
 
-template <class Norm, bool kGain, bool kResidual, Stores kStores, int kRows, typename T>
-HWY_INLINE void row_backward_block(const Call& call, const RowBackward& layout, std::int64_t row, T* dgain, T* dbias) {
-  const hn::ScalableTag<T> d;
-  const hn::CappedTag<T, 1> one;
-  const std::int64_t width = layout.width;
-  const std::int64_t whole = width / static_cast<std::int64_t>(hn::Lanes(d)) * static_cast<std::int64_t>(hn::Lanes(d));
-  const T* const gain = layout.gain < 0 ? nullptr : call.in<T>(layout.gain);
-  const T count = static_cast<T>(layout.counted), eps = call.in<T>(2)[0];
-  RowBlock<T, kRows> block;
-  block.x = call.in<T>(0) + row * width;
-  block.dy = call.in<T>(1) + row * width;
-  for (int r = 0; r < kRows; ++r) {
-    block.rstd[r] = call.in<T>(3)[row + r];
-    block.mean[r] = Norm::kCentred ? call.in<T>(layout.mean)[row + r] : T{0};
-    block.sum_g[r] = block.sum_g_xh[r] = T{0};
-  }
-  row_backward_sums<Norm, kGain>(d, block, layout, gain, dgain, dbias, 0, whole);
-  if (whole < width) row_backward_sums<Norm, kGain>(one, block, layout, gain, dgain, dbias, whole, width);
-  for (int r = 0; r < kRows; ++r) {
-    if (Norm::kOneGain && dgain != nullptr) dgain[0] += block.sum_g_xh[r];
-    if (call.out<T>(0) == nullptr) continue;
-    const T scale = Norm::kOneGain && gain != nullptr ? block.rstd[r] * gain[0] : block.rstd[r];
-    row_backward_dx<Norm, kGain, kResidual, kStores>(call, layout, row + r, block.mean[r], block.rstd[r], scale,
-                                                     block.sum_g[r] / count,
-                                                     block.sum_g_xh[r] * Norm::pull(block.rstd[r], count, eps), gain);
-  }
-}
-
 template <class Norm, bool kGain, bool kResidual, Stores kStores, typename T>
 HWY_INLINE void row_backward_rows(const Call& call, const RowBackward& layout, std::int64_t begin, std::int64_t end,
                                   T* dgain, T* dbias) {
-  constexpr int kRows = 4;
-  // Four rows of x and dy must stay in the second-level cache until the second pass.
-  const bool blocked = layout.width * kRows * 2 * static_cast<std::int64_t>(sizeof(T)) <= (std::int64_t{1} << 18);
-  std::int64_t row = begin;
-  for (; blocked && row + kRows <= end; row += kRows) {
-    row_backward_block<Norm, kGain, kResidual, kStores, kRows>(call, layout, row, dgain, dbias);
+  const std::int64_t width = layout.width;
+  const RowBlocking blocking = row_blocking<T>(width);
+  const T* const gain = layout.gain < 0 ? nullptr : call.in<T>(layout.gain);
+  const T *x = call.in<T>(0), *dy = call.in<T>(1);
+  const T count = static_cast<T>(layout.counted), eps = call.in<T>(2)[0];
+  for (std::int64_t first = begin; first < end; first += blocking.rows) {
+    const std::int64_t rows = HWY_MIN(blocking.rows, end - first);
+    RowStatistics<T> statistics[kMaxRowsAtOnce];
+    RowSums<T> sums[kMaxRowsAtOnce] = {};
+    for (std::int64_t r = 0; r < rows; ++r) {
+      statistics[r] = {Norm::kCentred ? call.in<T>(layout.mean)[first + r] : T{0}, call.in<T>(3)[first + r]};
+    }
+    for (std::int64_t column = 0; column < width; column += blocking.columns) {
+      const std::int64_t column_end = HWY_MIN(column + blocking.columns, width);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const std::int64_t at = (first + r) * width;
+        const RowSums<T> piece =
+            row_backward_piece<Norm, kGain>(x + at, dy + at, statistics[r], gain, dgain, dbias, column, column_end);
+        sums[r] = {sums[r].g + piece.g, sums[r].g_xh + piece.g_xh};
+      }
+    }
+    if (Norm::kOneGain && dgain != nullptr) {
+      for (std::int64_t r = 0; r < rows; ++r) dgain[0] += sums[r].g_xh;
+    }
+    if (call.out<T>(0) == nullptr) continue;
+    for (std::int64_t column = 0; column < width; column += blocking.columns) {
+      const std::int64_t column_end = HWY_MIN(column + blocking.columns, width);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const T rstd = statistics[r].rstd;
+        const T scale = Norm::kOneGain && gain != nullptr ? rstd * gain[0] : rstd;
+        row_backward_dx<Norm, kGain, kResidual, kStores>(call, layout, first + r, statistics[r], scale,
+                                                         sums[r].g / count, sums[r].g_xh * Norm::pull(rstd, count, eps),
+                                                         gain, column, column_end);
+      }
+    }
   }
-  for (; row < end; ++row) row_backward_block<Norm, kGain, kResidual, kStores, 1>(call, layout, row, dgain, dbias);
 }
 
 template <class Norm, typename T>

@@ -4,7 +4,7 @@
 //   kOneGain   whether the gain is one number, applied to the whole row
 //   rstd(squares, count, eps)   from the sum of squares of the (centred) row
 //   pull(rstd, count, eps)      how strongly rstd follows x: dx = rstd (g - mean(g) - xh pull sum(g xh))
-// One pass over memory: a row is read from memory once and stays in cache between the passes over it.
+// One pass over memory: what is read from memory stays in cache until it has been normalised.
 #if defined(NORMA_NORMS_ROW_NORM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NORMA_NORMS_ROW_NORM_INL_H_
 #undef NORMA_NORMS_ROW_NORM_INL_H_
@@ -47,34 +47,99 @@ struct RowStatistics {
   T rstd;
 };
 
-// Statistics of one row; `load(tag, i)` is called exactly once for every element, in the first pass, and leaves it in
-// x.
+// How many elements and rows a kernel works on at once. A short row is read, and written while it is in the first-level
+// cache. Of long rows four are read one after another, and written in pieces that share their part of gain and bias.
+struct RowBlocking {
+  std::int64_t rows;
+  std::int64_t columns;
+};
+
+template <typename T>
+HWY_INLINE RowBlocking row_blocking(std::int64_t width) {
+  const bool fits = width * static_cast<std::int64_t>(sizeof(T)) <= 4096;
+  return {fits ? 1 : kMaxRowsAtOnce, fits ? width : 2048 / static_cast<std::int64_t>(sizeof(T))};
+}
+
+template <typename T>
+struct RowMoments {
+  T count;
+  T mean;
+  T squares;  // sum of squared distances from the mean
+};
+
+// Chan, Golub, LeVeque 1979.
+template <typename T>
+HWY_INLINE RowMoments<T> merge_moments(RowMoments<T> a, RowMoments<T> b) {
+  const T count = a.count + b.count, delta = b.mean - a.mean;
+  return {count, a.mean + delta * (b.count / count),
+          a.squares + b.squares + delta * delta * (a.count * b.count / count)};
+}
+
+// Mean and squares of n elements in one pass over memory: eight vectors at a time are held in registers, where their
+// mean is subtracted before squaring, and merged lane by lane; what is left over is merged at the end.
+// `load(tag, i)` is called exactly once for every element and leaves it in x.
+template <typename T, typename Load>
+HWY_INLINE RowMoments<T> row_moments(const T* x, const Load& load, std::int64_t n) {
+  const hn::ScalableTag<T> d;
+  constexpr int kChunk = 8;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t chunks = n / (kChunk * lanes), done = chunks * kChunk * lanes;
+  auto mean = hn::Zero(d), within = hn::Zero(d), between = hn::Zero(d);
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    hn::Vec<decltype(d)> v[kChunk];
+    for (int k = 0; k < kChunk; ++k) v[k] = load(d, (chunk * kChunk + k) * lanes);
+    const auto low = hn::Add(hn::Add(v[0], v[1]), hn::Add(v[2], v[3]));
+    const auto high = hn::Add(hn::Add(v[4], v[5]), hn::Add(v[6], v[7]));
+    const auto here = hn::Mul(hn::Add(low, high), hn::Set(d, T{1} / kChunk));
+    auto even = hn::Zero(d), odd = hn::Zero(d);
+    for (int k = 0; k < kChunk; k += 2) {
+      const auto a = hn::Sub(v[k], here), b = hn::Sub(v[k + 1], here);
+      even = hn::MulAdd(a, a, even);
+      odd = hn::MulAdd(b, b, odd);
+    }
+    const T before = static_cast<T>(chunk);
+    const auto delta = hn::Sub(here, mean), step = hn::Mul(delta, hn::Set(d, T{1} / (before + T{1})));
+    mean = hn::Add(mean, step);
+    within = hn::Add(within, hn::Add(even, odd));
+    between = hn::MulAdd(hn::Mul(delta, hn::Set(d, before * kChunk)), step, between);
+  }
+  RowMoments<T> whole{static_cast<T>(done), T{0}, T{0}};
+  if (chunks > 0) {
+    whole.mean = sum_lanes(d, mean) / static_cast<T>(lanes);
+    const auto delta = hn::Sub(mean, hn::Set(d, whole.mean));
+    const auto apart = hn::Mul(hn::Mul(delta, delta), hn::Set(d, static_cast<T>(chunks * kChunk)));
+    whole.squares = sum_lanes(d, hn::Add(hn::Add(within, between), apart));
+    if (done == n) return whole;
+  }
+  RowMoments<T> rest{static_cast<T>(n - done), T{0}, T{0}};
+  rest.mean = fold_over<T>(n - done, [&](auto tag, std::int64_t i, auto sum)
+                                         HWY_ATTR { return hn::Add(sum, load(tag, done + i)); }) /
+              rest.count;
+  rest.squares = fold_over<T>(n - done, [&](auto tag, std::int64_t i, auto sum) HWY_ATTR {
+    const auto centred = hn::Sub(hn::LoadU(tag, x + done + i), hn::Set(tag, rest.mean));
+    return hn::MulAdd(centred, centred, sum);
+  });
+  return chunks > 0 ? merge_moments(whole, rest) : rest;
+}
+
+// Statistics of one row; `load` as above.
 template <class Norm, typename T, typename Load>
 HWY_INLINE RowStatistics<T> row_statistics(const T* x, const Load& load, const RowForward& layout, T eps) {
   const T count = static_cast<T>(layout.counted);
-  RowStatistics<T> result{T{0}, T{0}};
-  T squares;
   if constexpr (Norm::kCentred) {
-    const T total = fold_over<T>(layout.counted,
-                                 [&](auto d, std::int64_t i, auto sum) HWY_ATTR { return hn::Add(sum, load(d, i)); });
-    const T mean = total / count;
-    squares = fold_over<T>(layout.counted, [&](auto d, std::int64_t i, auto sum) HWY_ATTR {
-      const auto centred = hn::Sub(hn::LoadU(d, x + i), hn::Set(d, mean));
-      return hn::MulAdd(centred, centred, sum);
-    });
-    result.mean = mean;
+    const RowMoments<T> moments = row_moments<T>(x, load, layout.counted);
+    return {moments.mean, Norm::rstd(moments.squares, count, eps)};
   } else {
-    squares = fold_over<T>(layout.counted, [&](auto d, std::int64_t i, auto sum) HWY_ATTR {
+    const T squares = fold_over<T>(layout.counted, [&](auto d, std::int64_t i, auto sum) HWY_ATTR {
       const auto v = load(d, i);
       return hn::MulAdd(v, v, sum);
     });
+    if constexpr (Norm::kPartial) {
+      for_lanes<T>(layout.width - layout.counted,
+                   [&](auto d, std::int64_t i) HWY_ATTR { (void)load(d, layout.counted + i); });
+    }
+    return {T{0}, Norm::rstd(squares, count, eps)};
   }
-  if constexpr (Norm::kPartial) {
-    for_lanes<T>(layout.width - layout.counted,
-                 [&](auto d, std::int64_t i) HWY_ATTR { (void)load(d, layout.counted + i); });
-  }
-  result.rstd = Norm::rstd(squares, count, eps);
-  return result;
 }
 
 // y = gain (x - mean) rstd + bias
@@ -92,52 +157,85 @@ HWY_INLINE void row_apply(const T* x, RowStatistics<T> s, const T* gain, const T
 }
 
 template <class Norm, Stores kStores, typename T>
+HWY_INLINE void row_apply_affine(const T* x, RowStatistics<T> s, const T* gain, const T* bias, T* y,
+                                 std::int64_t width) {
+  if constexpr (Norm::kOneGain) {
+    if (gain != nullptr) s.rstd *= gain[0];
+    row_apply<Norm, false, false, kStores>(x, s, gain, bias, y, width);
+  } else if (gain != nullptr && bias != nullptr) {
+    row_apply<Norm, true, true, kStores>(x, s, gain, bias, y, width);
+  } else if (gain != nullptr) {
+    row_apply<Norm, true, false, kStores>(x, s, gain, bias, y, width);
+  } else if (bias != nullptr) {
+    row_apply<Norm, false, true, kStores>(x, s, gain, bias, y, width);
+  } else {
+    row_apply<Norm, false, false, kStores>(x, s, gain, bias, y, width);
+  }
+}
+
+// Statistics of one row of x1 + x2 + ..., leaving the sum in `sum`.
+template <class Norm, typename T>
+HWY_INLINE RowStatistics<T> row_statistics_of_sum(const Call& call, const RowForward& layout, std::int64_t at, T eps,
+                                                  T* sum) {
+  const T *first = call.in<T>(0) + at, *second = call.in<T>(1) + at;
+  if (layout.terms == 2) {
+    return row_statistics<Norm>(
+        static_cast<const T*>(sum),
+        [&](auto d, std::int64_t i) HWY_ATTR {
+          const auto v = hn::Add(hn::LoadU(d, first + i), hn::LoadU(d, second + i));
+          hn::StoreU(v, d, sum + i);
+          return v;
+        },
+        layout, eps);
+  }
+  return row_statistics<Norm>(
+      static_cast<const T*>(sum),
+      [&](auto d, std::int64_t i) HWY_ATTR {
+        auto v = hn::Add(hn::LoadU(d, first + i), hn::LoadU(d, second + i));
+        for (int k = 2; k < layout.terms; ++k) v = hn::Add(v, hn::LoadU(d, call.in<T>(k) + at + i));
+        hn::StoreU(v, d, sum + i);
+        return v;
+      },
+      layout, eps);
+}
+
+template <class Norm, Stores kStores, typename T>
 HWY_INLINE void row_forward_as(const Call& call, const RowForward& layout, std::int64_t begin, std::int64_t end) {
   const std::int64_t width = layout.width;
+  const RowBlocking blocking = row_blocking<T>(width);
   const T eps = call.in<T>(layout.eps())[0];
   const T* const gain = layout.gain < 0 ? nullptr : call.in<T>(layout.gain);
   const T* const bias = layout.bias < 0 ? nullptr : call.in<T>(layout.bias);
   T* const rstd_out = call.out<T>(1);
   T* const mean_out = layout.mean < 0 ? nullptr : call.out<T>(layout.mean);
   T* const sum_out = layout.sum < 0 ? nullptr : call.out<T>(layout.sum);
-  for (std::int64_t row = begin; row < end; ++row) {
-    const std::int64_t at = row * width;
-    const T* x = call.in<T>(0) + at;
-    RowStatistics<T> s;
-    if (layout.terms == 1) {
-      s = row_statistics<Norm>(
-          x, [&](auto d, std::int64_t i) HWY_ATTR { return hn::LoadU(d, x + i); }, layout, eps);
-    } else {
-      // The sum is made in cache: in its own place, or beside it when that place is streamed to or does not exist.
-      const T* const second = call.in<T>(1) + at;
-      T* const sum = kStores == Stores::plain && sum_out != nullptr ? sum_out + at : call.worker<T>();
-      const auto add = [&](auto d, std::int64_t i) HWY_ATTR {
-        auto v = hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, second + i));
-        for (int k = 2; k < layout.terms; ++k) v = hn::Add(v, hn::LoadU(d, call.in<T>(k) + at + i));
-        hn::StoreU(v, d, sum + i);
-        return v;
-      };
-      s = row_statistics<Norm>(static_cast<const T*>(sum), add, layout, eps);
-      x = sum;
-      if (kStores == Stores::streaming && sum_out != nullptr) {
-        for_lanes<T>(width, [&](auto d, std::int64_t i)
-                                HWY_ATTR { store_as<kStores>(hn::LoadU(d, x + i), d, sum_out + at + i); });
-      }
+  for (std::int64_t first = begin; first < end; first += blocking.rows) {
+    const std::int64_t rows = HWY_MIN(blocking.rows, end - first);
+    // A sum is made in its own place, or in scratch when that place is streamed to or does not exist.
+    T* const sums = kStores == Stores::plain && sum_out != nullptr ? sum_out + first * width : call.worker<T>();
+    const T* const xs = layout.terms == 1 ? call.in<T>(0) + first * width : sums;
+    RowStatistics<T> statistics[kMaxRowsAtOnce];
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const T* const x = xs + r * width;
+      const auto load = [&](auto d, std::int64_t i) HWY_ATTR { return hn::LoadU(d, x + i); };
+      statistics[r] = layout.terms == 1
+                          ? row_statistics<Norm>(x, load, layout, eps)
+                          : row_statistics_of_sum<Norm>(call, layout, (first + r) * width, eps, sums + r * width);
+      if (rstd_out != nullptr) rstd_out[first + r] = statistics[r].rstd;
+      if (mean_out != nullptr) mean_out[first + r] = statistics[r].mean;
     }
-    if (rstd_out != nullptr) rstd_out[row] = s.rstd;
-    if (mean_out != nullptr) mean_out[row] = s.mean;
-    T* const y = call.out<T>(0) + at;
-    if constexpr (Norm::kOneGain) {
-      if (gain != nullptr) s.rstd *= gain[0];
-      row_apply<Norm, false, false, kStores>(x, s, gain, bias, y, width);
-    } else if (gain != nullptr && bias != nullptr) {
-      row_apply<Norm, true, true, kStores>(x, s, gain, bias, y, width);
-    } else if (gain != nullptr) {
-      row_apply<Norm, true, false, kStores>(x, s, gain, bias, y, width);
-    } else if (bias != nullptr) {
-      row_apply<Norm, false, true, kStores>(x, s, gain, bias, y, width);
-    } else {
-      row_apply<Norm, false, false, kStores>(x, s, gain, bias, y, width);
+    for (std::int64_t column = 0; column < width; column += blocking.columns) {
+      const std::int64_t columns = HWY_MIN(blocking.columns, width - column);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const T* const x = xs + r * width + column;
+        const std::int64_t at = (first + r) * width + column;
+        row_apply_affine<Norm, kStores>(x, statistics[r], Norm::kOneGain || gain == nullptr ? gain : gain + column,
+                                        bias == nullptr ? bias : bias + column, call.out<T>(0) + at, columns);
+        if (kStores == Stores::streaming && sum_out != nullptr) {
+          for_lanes<T>(columns, [&](auto d, std::int64_t i)
+                                    HWY_ATTR { store_as<kStores>(hn::LoadU(d, x + i), d, sum_out + at + i); });
+        }
+      }
     }
   }
 }

@@ -80,4 +80,13 @@ class RowNormBackward final : public Op {
 // y = gain (x - mean) / sqrt(var + eps) + bias. An empty gain or bias is left out.
 Wire layer_norm(Wire x, Wire gain, Wire bias, Scalar eps = 1e-5);
 
+// y = gain x / sqrt(mean(x^2) + eps)
+Wire rms_norm(Wire x, Wire gain, Scalar eps = 1e-6);
+
+// RMSNorm whose mean square is taken over the first `fraction` of the channels (at least one).
+Wire prms_norm(Wire x, Wire gain, double fraction = 0.0625, Scalar eps = 1e-6);
+
+// y = g0 x / max(||x||, eps), g0 [1]
+Wire scale_norm(Wire x, Wire g0, Scalar eps = 1e-5);
+
 }  // namespace norma
