@@ -1,0 +1,68 @@
+#include "bench/limits.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "device/cpu/gemm.h"
+#include "device/cpu/team.h"
+#include "norma/core/arena.h"
+#include "norma/core/machine.h"
+
+namespace norma::bench {
+namespace {
+
+// Bytes per second of memcpy over all threads, reads plus writes.
+double copy_rate(Team& team, std::int64_t bytes, double seconds) {
+  Arena from(bytes), to(bytes);
+  std::memset(from.data(), 1, static_cast<std::size_t>(bytes));
+  const std::int64_t part = bytes / team.size() / kArenaAlignment * kArenaAlignment;
+  const Timing timing = time_repeated(
+      [&] {
+        team.run([&](int worker) {
+          std::memcpy(to.data() + worker * part, from.data() + worker * part, static_cast<std::size_t>(part));
+        });
+      },
+      seconds);
+  return 2.0 * static_cast<double>(part * team.size()) / timing.best;
+}
+
+// Operations per second of oneDNN's f32 product, every thread with its own rows of one large product.
+double sgemm_rate(Team& team, std::int64_t size, double seconds) {
+  const std::int64_t rows = size / team.size();
+  const std::int64_t bytes = size * size * 4;
+  Arena a(bytes), b(bytes), c(bytes);
+  std::fill_n(reinterpret_cast<float*>(a.data()), size * size, 0.5f);
+  std::fill_n(reinterpret_cast<float*>(b.data()), size * size, 0.5f);
+  const auto gemm = make_gemm(row_major_gemm(rows, size, size, false, false), DType::f32);
+  Arena scratch(gemm->worker_bytes() * team.size() + kArenaAlignment);
+  const Timing timing = time_repeated(
+      [&] {
+        team.run([&](int worker) {
+          const std::int64_t at = worker * rows * size * 4;
+          gemm->run(a.data() + at, b.data(), nullptr, c.data() + at, scratch.data() + worker * gemm->worker_bytes());
+        });
+      },
+      seconds);
+  return 2.0 * static_cast<double>(rows * team.size()) * static_cast<double>(size * size) / timing.best;
+}
+
+}  // namespace
+
+void measure_limits(Report& report, const Options& options) {
+  const int threads = options.threads == 0 ? machine().cores : options.threads;
+  Team team(threads), one(1);
+  report.set_limit("copy_gbps", copy_rate(team, std::int64_t{1} << 29, 2 * options.seconds) * 1e-9);
+  report.set_limit("cache_copy_gbps", copy_rate(team, std::int64_t{8} << 20, options.seconds) * 1e-9);
+  const auto best_rate = [&](Team& workers) {
+    double best = 0;
+    for (const std::int64_t size : {512, 1024, 2048}) best = std::max(best, sgemm_rate(workers, size, options.seconds));
+    return best * 1e-9;
+  };
+  report.set_limit("sgemm_gflops", best_rate(team));
+  report.set_limit("sgemm_core_gflops", best_rate(one));
+}
+
+}  // namespace norma::bench

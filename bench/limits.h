@@ -1,0 +1,17 @@
+// What this machine can do at most: copy bandwidth far outside and inside the cache, and the rate of large products.
+#pragma once
+
+#include "bench/report.h"
+
+namespace norma::bench {
+
+struct Options {
+  double seconds = 0.5;  // per measurement
+  int threads = 0;       // 0: all cores
+};
+
+// Sets copy_gbps (tensors far larger than the cache), cache_copy_gbps (8 MiB tensors) and sgemm_gflops, over all cores,
+// and sgemm_core_gflops for one core.
+void measure_limits(Report& report, const Options& options);
+
+}  // namespace norma::bench

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""The shapes of `norma bench`, measured in PyTorch eager on the CPU. Prints JSON; feed it to `norma bench --peer`.
+
+Same method: warm up once, repeat for --seconds, take the best. Rates count the same bytes and operations.
+Debian's PyTorch calls whatever libblas.so.3 points at; install libopenblas0-pthread for a fair peer.
+"""
+
+import argparse
+import json
+import math
+import os
+import time
+
+import torch
+import torch.nn.functional as F
+
+
+def best_seconds(work, seconds):
+    work()
+    best, start, runs = math.inf, time.perf_counter(), 0
+    while runs < 5 or time.perf_counter() - start < seconds:
+        before = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - before)
+        runs += 1
+    return best
+
+
+def layer_norm(x, gain, bias):
+    return F.layer_norm(x, (x.shape[-1],), gain, bias)
+
+
+def rms_norm(x, gain, bias):
+    return gain * (x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5))
+
+
+class Block(torch.nn.Module):
+    """Attention written with the fused projection and batched products, as PyTorch 1.13 offers it in eager mode."""
+
+    def __init__(self, width, heads, placement):
+        super().__init__()
+        self.heads, self.placement = heads, placement
+        self.norm1, self.norm2 = torch.nn.LayerNorm(width), torch.nn.LayerNorm(width)
+        self.qkv, self.out = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+        self.ffn_in, self.ffn_out = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
+
+    def attention(self, x, mask):
+        batch, steps, width = x.shape
+        q, k, v = (t.view(batch, steps, self.heads, -1).transpose(1, 2) for t in self.qkv(x).split(width, -1))
+        scores = q @ k.transpose(-1, -2) / math.sqrt(width // self.heads) + mask
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(batch, steps, width))
+
+    def feed_forward(self, x):
+        return self.ffn_out(F.gelu(self.ffn_in(x)))
+
+    def forward(self, x, mask):
+        if self.placement == "pre":
+            x = x + self.attention(self.norm1(x), mask)
+            return x + self.feed_forward(self.norm2(x))
+        x = self.norm1(x + self.attention(x, mask))
+        return self.norm2(x + self.feed_forward(x))
+
+
+class Decoder(torch.nn.Module):
+    def __init__(self, layers, width, heads, vocabulary, steps, placement):
+        super().__init__()
+        self.tokens = torch.nn.Embedding(vocabulary, width)
+        self.positions = torch.nn.Parameter(0.02 * torch.randn(steps, width))
+        self.blocks = torch.nn.ModuleList(Block(width, heads, placement) for _ in range(layers))
+        self.final = torch.nn.LayerNorm(width) if placement == "pre" else torch.nn.Identity()
+        self.head = torch.nn.Linear(width, vocabulary, bias=False)
+        self.register_buffer("mask", torch.full((steps, steps), -math.inf).triu(1))
+
+    def forward(self, tokens, targets):
+        x = self.tokens(tokens) + self.positions
+        for block in self.blocks:
+            x = block(x, self.mask)
+        return F.cross_entropy(self.head(self.final(x)).flatten(0, 1), targets.flatten())
+
+
+def bench_norms(results, seconds):
+    for rows, width in ((131072, 1024), (4096, 512)):
+        nbytes = 4 * rows * width
+        x, f = torch.randn(rows, width), torch.randn(rows, width)
+        gain, bias = torch.randn(width, requires_grad=True), torch.randn(width, requires_grad=True)
+        for name, norm in (("layer", layer_norm), ("rms", rms_norm)):
+            def record(what, tensors, work):
+                results.append({"name": f"norm/{name}/{what}/{rows}x{width}", "unit": "GB/s",
+                                "value": tensors * nbytes / best_seconds(work, seconds) * 1e-9})
+
+            def forward():
+                with torch.no_grad():
+                    norm(x, gain, bias)
+
+            def add_forward():
+                with torch.no_grad():
+                    s = x + f
+                    norm(s, gain, bias)
+
+            record("forward", 2, forward)
+            record("add forward", 4, add_forward)
+            leaf = x.clone().requires_grad_()
+            y = norm(leaf, gain, bias)
+            dy = torch.randn_like(y)
+            wanted = [leaf, gain] + ([bias] if name == "layer" else [])
+            record("backward", 3, lambda: torch.autograd.grad(y, wanted, dy, retain_graph=True))
+
+
+def bench_attention(results, seconds):
+    for batch, heads, steps, width in ((16, 4, 64, 32), (8, 4, 32, 16), (4, 8, 256, 64)):
+        q, k, v = (torch.randn(batch, heads, steps, width, requires_grad=True) for _ in range(3))
+        mask = torch.full((steps, steps), -math.inf).triu(1)
+        scale = 1 / math.sqrt(width)
+        pairs = batch * heads * steps * (steps + 1) / 2
+        name = f"B={batch} H={heads} T={steps} dh={width}"
+
+        def attend():
+            return ((q @ k.transpose(-1, -2)) * scale + mask).softmax(-1) @ v
+
+        def forward():
+            with torch.no_grad():
+                attend()
+
+        out = attend()
+        dout = torch.randn_like(out)
+        backward = lambda: torch.autograd.grad(out, [q, k, v], dout, retain_graph=True)
+        for what, flops, work in (("forward", 4, forward), ("backward", 10, backward)):
+            results.append({"name": f"attention/{what}/{name}", "unit": "GFLOP/s",
+                            "value": flops * pairs * width / best_seconds(work, seconds) * 1e-9})
+
+
+def bench_steps(results, seconds):
+    for name, layers, width, heads, batch, steps, placement in (
+        ("6 layers d=128 T=64 B=16", 6, 128, 4, 16, 64, "pre"),
+        ("6 layers d=128 T=64 B=16 post", 6, 128, 4, 16, 64, "post"),
+        ("100 layers d=64 T=32 B=8", 100, 64, 4, 8, 32, "pre"),
+    ):
+        vocabulary = 256
+        model = Decoder(layers, width, heads, vocabulary, steps, placement)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.01)
+        tokens, targets = (torch.randint(vocabulary, (batch, steps)) for _ in range(2))
+
+        def step():
+            optimizer.zero_grad(set_to_none=True)
+            model(tokens, targets).backward()
+            optimizer.step()
+
+        best = best_seconds(step, 2 * seconds)
+        weights = layers * 12 * width * width + width * vocabulary
+        flops = 6 * (weights + layers * 2 * width * (steps + 1) / 2) * batch * steps
+        results.append({"name": f"step/{name}", "unit": "GFLOP/s", "value": flops / best * 1e-9})
+        results.append({"name": f"step/{name}/tokens", "unit": "tokens/s", "value": batch * steps / best})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=0.5, help="time per measurement")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="default: all cores")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    results = []
+    bench_norms(results, arguments.seconds)
+    bench_attention(results, arguments.seconds)
+    bench_steps(results, arguments.seconds)
+    print(json.dumps({"torch": torch.__version__, "threads": torch.get_num_threads(), "results": results}, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+// Whole training steps of a decoder: forward, backward, AdamW; planning time; arena size; members side by side.
+#include "bench/steps.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <cmath>
+
+#include "norma/core/random.h"
+#include "norma/device/session.h"
+#include "norma/models/decoder.h"
+#include "norma/models/fusions.h"
+#include "norma/ops/adamw.h"
+
+namespace norma::bench {
+namespace {
+
+// Random tokens, initial weights and a first control block.
+void prepare(Session& session, const TrainingStep& step, const DecoderConfig& config) {
+  for (int member = 0; member < session.members(); ++member) {
+    initialise(session, step.parameters, static_cast<std::uint64_t>(member + 1), member);
+    for (const char* name : {"tokens", "targets"}) {
+      const RandomStream stream(1, name);
+      const std::span<std::int32_t> ids = session.tensor<std::int32_t>(name, member);
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        ids[i] = static_cast<std::int32_t>(stream.below(i, static_cast<std::uint64_t>(config.vocabulary)));
+      }
+    }
+    session.write<float>("control", std::array{1e-4f, 0.9f, 0.98f, 1e-9f, 0.01f, 0.1f, 0.02f}, member);
+  }
+}
+
+Timing time_step(const DecoderConfig& config, Session::Options options, double seconds) {
+  const TrainingStep step = build_training_step(config, {.rewrites = all_fusions()});
+  Session session(step.plan, options);
+  prepare(session, step, config);
+  return time_repeated([&] { session.run(); }, seconds);
+}
+
+void bench_step(Report& report, const std::string& name, const DecoderConfig& config, const Options& options) {
+  const Timing timing = time_step(config, {.members = 1, .threads = options.threads}, 2 * options.seconds);
+  report.add_rate("step/" + name, model_flops(config) * 1e-9, timing, "GFLOP/s", "sgemm_gflops");
+  report.add_rate("step/" + name + "/tokens", static_cast<double>(config.batch * config.time), timing, "tokens/s", "");
+}
+
+}  // namespace
+
+void bench_steps(Report& report, const Options& options) {
+  const DecoderConfig small{.layers = 6, .width = 128, .heads = 4, .vocabulary = 256, .batch = 16, .time = 64};
+  const DecoderConfig deep{.layers = 100, .width = 64, .heads = 4, .vocabulary = 256, .batch = 8, .time = 32};
+  bench_step(report, "6 layers d=128 T=64 B=16", small, options);
+  DecoderConfig small_post = small;
+  small_post.placement = Placement::post;
+  bench_step(report, "6 layers d=128 T=64 B=16 post", small_post, options);
+  bench_step(report, "100 layers d=64 T=32 B=8", deep, options);
+
+  // Members: two on two threads against one on one thread, in steps of a member per second.
+  const Timing one = time_step(small, {.members = 1, .threads = 1}, options.seconds);
+  const Timing two = time_step(small, {.members = 2, .threads = 2}, options.seconds);
+  report.add_value("members/2 on 2 threads over 1 on 1", 2 * one.best / two.best, "x", "ideal of 2",
+                   one.best / two.best);
+
+  const auto plan_once = [&] { return build_training_step(deep, {.rewrites = all_fusions()}); };
+  const auto before = std::chrono::steady_clock::now();
+  const TrainingStep step = plan_once();
+  const double cold = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - before).count();
+  const Timing plan = time_repeated(plan_once, options.seconds);
+  report.add_value("plan/100 layers/first", cold, "ms");
+  report.add_value("plan/100 layers/again", plan.best * 1e3, "ms");
+  const double arena = static_cast<double>(step.plan->transient_bytes());
+  report.add_value("arena/100 layers", arena / 1048576, "MiB", "peak live bytes",
+                   static_cast<double>(step.plan->peak_live_bytes()) / arena);
+  const TrainingStep lean = build_training_step(deep, {.rewrites = all_fusions(), .recompute_every = 10});
+  report.add_value("arena/100 layers/recompute every 10", static_cast<double>(lean.plan->transient_bytes()) / 1048576,
+                   "MiB");
+}
+
+}  // namespace norma::bench

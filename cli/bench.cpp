@@ -1,0 +1,116 @@
+// norma bench: kernels and steps against this machine's measured limits.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench/kernels.h"
+#include "bench/limits.h"
+#include "bench/steps.h"
+#include "cli/verbs.h"
+#include "norma/core/error.h"
+#include "norma/core/machine.h"
+#include "norma/version.h"
+
+namespace norma::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct BenchOptions {
+  bench::Options measure;
+  std::string only = "all";
+  std::string peer;
+  std::string out;
+  bool json = false;
+};
+
+nlohmann::json read_peer(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) fail("--peer: cannot read '{}'", path);
+  nlohmann::json peer = nlohmann::json::parse(file, nullptr, false);
+  const bool usable = peer.is_object() && peer.contains("results") && peer["results"].is_array();
+  if (!usable) fail("--peer: '{}' is not the JSON that bench/pytorch_cpu.py prints", path);
+  for (const nlohmann::json& entry : peer["results"]) {
+    const bool complete = entry.is_object() && entry.contains("name") && entry["name"].is_string() &&
+                          entry.contains("unit") && entry["unit"].is_string() && entry.contains("value") &&
+                          entry["value"].is_number();
+    if (!complete) fail("--peer: '{}' has a result without name, unit and value: {}", path, entry.dump());
+  }
+  return peer;
+}
+
+// Date, machine and version, so that a file of results explains itself.
+nlohmann::json describe_run(const nlohmann::json& results) {
+  nlohmann::json all = {{"norma", NORMA_VERSION},
+                        {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+                        {"cores", machine().cores},
+                        {"instruction_set", machine().instruction_set}};
+  all.update(results);
+  return all;
+}
+
+// Written beside, then renamed: a reader never sees half a file.
+fs::path write_results(const std::string& folder, const nlohmann::json& all) {
+  const fs::path target =
+      fs::path(folder) / fmt::format("cpu-{:%Y-%m-%d-%H%M%S}.json", fmt::gmtime(std::time(nullptr)));
+  std::error_code error;
+  fs::create_directories(folder, error);
+  const fs::path temporary = target.string() + ".part";
+  std::ofstream file(temporary);
+  file << all.dump(2) << '\n';
+  file.close();
+  if (!file) fail("--out: cannot write to '{}'", folder);
+  fs::rename(temporary, target, error);
+  if (error) fail("--out: cannot write '{}': {}", target.string(), error.message());
+  return target;
+}
+
+void run_bench(const BenchOptions& options) {
+  // Checked before minutes of measuring.
+  const nlohmann::json peer = options.peer.empty() ? nlohmann::json() : read_peer(options.peer);
+  bench::Report report;
+  const auto progress = [](const char* what) { fmt::print(stderr, "measuring {} ...\n", what); };
+  const auto wanted = [&](const char* part) { return options.only == "all" || options.only == part; };
+  progress("limits");
+  bench::measure_limits(report, options.measure);
+  if (wanted("norms")) {
+    progress("norms");
+    bench::bench_norms(report, options.measure);
+  }
+  if (wanted("attention")) {
+    progress("attention");
+    bench::bench_attention(report, options.measure);
+  }
+  if (wanted("steps")) {
+    progress("training steps");
+    bench::bench_steps(report, options.measure);
+  }
+  if (!peer.is_null()) report.attach_peer(peer);
+  const nlohmann::json all = describe_run(report.json());
+  fmt::print("{}", options.json ? all.dump(2) + "\n" : report.table());
+  const std::string folder = options.out.empty() && fs::is_directory("bench/results") ? "bench/results" : options.out;
+  if (!folder.empty()) fmt::print(stderr, "results written to {}\n", write_results(folder, all).string());
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  const auto options = std::make_shared<BenchOptions>();
+  CLI::App* verb = app.add_subcommand("bench", "Measure kernels and training steps against this machine's limits");
+  verb->add_flag("--json", options->json, "Print JSON instead of a table");
+  verb->add_option("--only", options->only, "Part to measure")
+      ->check(CLI::IsMember({"all", "limits", "norms", "attention", "steps"}));
+  verb->add_option("--seconds", options->measure.seconds, "Time per measurement")->check(CLI::Range(0.001, 600.0));
+  verb->add_option("--threads", options->measure.threads, "Threads; 0 = all cores")->check(CLI::Range(0, 1024));
+  verb->add_option("--peer", options->peer, "Results of bench/pytorch_cpu.py to compare with");
+  verb->add_option("--out", options->out, "Folder for the results; bench/results where that exists");
+  verb->callback([options] { run_bench(*options); });
+}
+
+}  // namespace norma::cli

@@ -1,0 +1,11 @@
+// The verbs of the command line, one thin file each.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace norma::cli {
+
+// Each adds its subcommand and runs through its callback. User mistakes leave as norma::Error.
+void add_bench(CLI::App& app);
+
+}  // namespace norma::cli
