@@ -44,6 +44,7 @@ function(norma_library name)
     PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>
     PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(norma_${name} PUBLIC ${ARG_DEPENDS} PRIVATE $<BUILD_INTERFACE:norma_options>)
+  target_compile_features(norma_${name} PUBLIC cxx_std_20)
   set_target_properties(norma_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON EXPORT_NAME ${name})
   set_property(GLOBAL APPEND PROPERTY NORMA_TARGETS norma_${name})
 endfunction()
