@@ -15,6 +15,10 @@ if(NOT CMAKE_CUDA_COMPILER)
                       "(or set CUDACXX), or configure with -DNORMA_CUDA=OFF.")
 endif()
 enable_language(CUDA)
-set(CMAKE_CUDA_STANDARD 20)  # after enable_language: its compiler check does not know the dialects yet
+if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc 12 and later speak C++20
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+endif()
+set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 find_package(CUDAToolkit REQUIRED)
