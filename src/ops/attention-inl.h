@@ -101,64 +101,140 @@ HWY_INLINE hn::Mask<D> sees(D d, std::int64_t first, std::int64_t j) {
   return hn::Ge(hn::Iota(d, T{0}), hn::Set(d, static_cast<T>(j - first)));
 }
 
-// target[rows_padded, width_padded] = source[rows, width] with zeros around it.
+// target[rows_padded, width_padded] = source[rows, width] with zeros around it; whether all of it is finite.
 template <typename T>
-HWY_INLINE void copy_padded(const T* source, std::int64_t source_row, std::int64_t rows, std::int64_t width, T* target,
+HWY_INLINE bool copy_padded(const T* source, std::int64_t source_row, std::int64_t rows, std::int64_t width, T* target,
                             std::int64_t rows_padded, std::int64_t width_padded) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t lanes = lanes_of<T>();
+  auto zeros = hn::Zero(d);  // sum of 0 * x: NaN as soon as one x is infinite or NaN
+  T tail_zeros = 0;
   for (std::int64_t row = 0; row < rows; ++row) {
     T* to = target + row * width_padded;
     const T* from = source + row * source_row;
-    for_lanes<T>(width, [&](auto d, std::int64_t i) HWY_ATTR { hn::StoreU(hn::LoadU(d, from + i), d, to + i); });
-    for (std::int64_t i = width; i < width_padded; ++i) to[i] = T{0};
+    std::int64_t i = 0;
+    for (; i + lanes <= width; i += lanes) {
+      const auto x = hn::LoadU(d, from + i);
+      zeros = hn::MulAdd(x, hn::Zero(d), zeros);
+      hn::Store(x, d, to + i);
+    }
+    for (; i < width; ++i) {
+      to[i] = from[i];
+      tail_zeros += T{0} * from[i];
+    }
+    for (; i < width_padded; ++i) to[i] = T{0};
   }
   std::fill(target + rows * width_padded, target + rows_padded * width_padded, T{0});
+  return sum_lanes(d, zeros) + tail_zeros == T{0};
 }
 
-// target[columns, rows] = factor * source[rows, columns]^T; with vectors, rows and columns are multiples of 4 in f32.
+#if HWY_TARGET != HWY_SCALAR
+// Four columns of the transpose: in each 128-bit block, out[c] holds element c of the four vectors in turn.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void transpose_blocks(D d, V r0, V r1, V r2, V r3, V scale, V (&out)[4]) {
+  const hn::Repartition<double, D> pair;
+  const auto low01 = hn::BitCast(pair, hn::InterleaveLower(d, r0, r1));
+  const auto low23 = hn::BitCast(pair, hn::InterleaveLower(d, r2, r3));
+  const auto high01 = hn::BitCast(pair, hn::InterleaveUpper(d, r0, r1));
+  const auto high23 = hn::BitCast(pair, hn::InterleaveUpper(d, r2, r3));
+  out[0] = hn::Mul(scale, hn::BitCast(d, hn::InterleaveLower(pair, low01, low23)));
+  out[1] = hn::Mul(scale, hn::BitCast(d, hn::InterleaveUpper(pair, low01, low23)));
+  out[2] = hn::Mul(scale, hn::BitCast(d, hn::InterleaveLower(pair, high01, high23)));
+  out[3] = hn::Mul(scale, hn::BitCast(d, hn::InterleaveUpper(pair, high01, high23)));
+}
+#endif
+
+#if HWY_TARGET <= HWY_AVX3
+// Block b of the result: four numbers at p + b * step.
+HWY_INLINE hn::Vec<hn::ScalableTag<float>> load_blocks(const float* p, std::int64_t step) {
+  const hn::Full128<float> quarter;
+  const hn::FixedTag<float, 8> half;
+  const hn::ScalableTag<float> whole;
+  return hn::Combine(whole, hn::Combine(half, hn::LoadU(quarter, p + 3 * step), hn::LoadU(quarter, p + 2 * step)),
+                     hn::Combine(half, hn::LoadU(quarter, p + step), hn::LoadU(quarter, p)));
+}
+#endif
+
+// target[c, r] = factor * source[r, c] for r < rows, c < columns; rows of both any distance apart.
 template <typename T>
-HWY_INLINE void transpose_scaled(const T* source, std::int64_t rows, std::int64_t columns, T factor, T* target) {
+HWY_INLINE void transpose(const T* source, std::int64_t source_row, std::int64_t rows, std::int64_t columns, T factor,
+                          T* target, std::int64_t target_row) {
+  std::int64_t done = 0, columns4 = 0;  // rows and columns that vectors took
 #if HWY_TARGET != HWY_SCALAR
   if constexpr (sizeof(T) == 4) {
-    const hn::Full128<float> d;
-    const hn::Full128<double> pair;
-    const auto scale = hn::Set(d, factor);
-    for (std::int64_t c = 0; c < columns; c += 4) {
-      for (std::int64_t r = 0; r < rows; r += 4) {
-        const float* from = source + r * columns + c;
-        const auto r0 = hn::Load(d, from), r1 = hn::Load(d, from + columns), r2 = hn::Load(d, from + 2 * columns),
-                   r3 = hn::Load(d, from + 3 * columns);
-        const auto low01 = hn::BitCast(pair, hn::InterleaveLower(d, r0, r1));
-        const auto low23 = hn::BitCast(pair, hn::InterleaveLower(d, r2, r3));
-        const auto high01 = hn::BitCast(pair, hn::InterleaveUpper(d, r0, r1));
-        const auto high23 = hn::BitCast(pair, hn::InterleaveUpper(d, r2, r3));
-        float* to = target + c * rows + r;
-        hn::Store(hn::Mul(scale, hn::BitCast(d, hn::InterleaveLower(pair, low01, low23))), d, to);
-        hn::Store(hn::Mul(scale, hn::BitCast(d, hn::InterleaveUpper(pair, low01, low23))), d, to + rows);
-        hn::Store(hn::Mul(scale, hn::BitCast(d, hn::InterleaveLower(pair, high01, high23))), d, to + 2 * rows);
-        hn::Store(hn::Mul(scale, hn::BitCast(d, hn::InterleaveUpper(pair, high01, high23))), d, to + 3 * rows);
+    columns4 = columns / 4 * 4;
+#if HWY_TARGET <= HWY_AVX3
+    for (; done + 16 <= rows; done += 16) {
+      const hn::ScalableTag<float> d;
+      const float* from = source + done * source_row;
+      for (std::int64_t c = 0; c < columns4; c += 4) {
+        hn::Vec<decltype(d)> out[4];
+        transpose_blocks(d, load_blocks(from + c, 4 * source_row), load_blocks(from + c + source_row, 4 * source_row),
+                         load_blocks(from + c + 2 * source_row, 4 * source_row),
+                         load_blocks(from + c + 3 * source_row, 4 * source_row), hn::Set(d, factor), out);
+        for (int k = 0; k < 4; ++k) hn::StoreU(out[k], d, target + (c + k) * target_row + done);
       }
     }
-    return;
+#endif
+    for (; done + 4 <= rows; done += 4) {
+      const hn::Full128<float> d;
+      const float* from = source + done * source_row;
+      for (std::int64_t c = 0; c < columns4; c += 4) {
+        hn::Vec<decltype(d)> out[4];
+        transpose_blocks(d, hn::LoadU(d, from + c), hn::LoadU(d, from + c + source_row),
+                         hn::LoadU(d, from + c + 2 * source_row), hn::LoadU(d, from + c + 3 * source_row),
+                         hn::Set(d, factor), out);
+        for (int k = 0; k < 4; ++k) hn::StoreU(out[k], d, target + (c + k) * target_row + done);
+      }
+    }
   }
 #endif
-  for (std::int64_t c = 0; c < columns; ++c) {
-    for (std::int64_t r = 0; r < rows; ++r) target[c * rows + r] = factor * source[r * columns + c];
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = r < done ? columns4 : 0; c < columns; ++c) {
+      target[c * target_row + r] = factor * source[r * source_row + c];
+    }
   }
 }
 
-// acc[r] = sum over c of a[r, c] * b[c]: scores of kTileRows keys (rows of a) with a vector of queries.
+// target[width, lanes] = factor * source[count, width]^T, zeros in the lanes beyond count.
+template <typename T>
+HWY_INLINE void load_columns(const T* source, std::int64_t source_row, std::int64_t count, std::int64_t width, T factor,
+                             T* target) {
+  const std::int64_t lanes = lanes_of<T>();
+  transpose(source, source_row, count, width, factor, target, lanes);
+  for (std::int64_t r = count; r < lanes; ++r) {
+    for (std::int64_t c = 0; c < width; ++c) target[c * lanes + r] = T{0};
+  }
+}
+
+// Keys by tiles: target[tile, width, kTileRows] holds source[rows, width], so that the elements which one step of
+// dot_tile broadcasts lie side by side. Keys beyond the last are zero.
+template <typename T>
+HWY_INLINE void pack_tiles(const T* source, std::int64_t source_row, std::int64_t rows, std::int64_t width, T* target) {
+  for (std::int64_t j = 0; j < rows; j += kTileRows, target += width * kTileRows) {
+    const std::int64_t count = std::min<std::int64_t>(kTileRows, rows - j);
+    transpose(source + j * source_row, source_row, count, width, T{1}, target, kTileRows);
+    for (std::int64_t r = count; r < kTileRows; ++r) {
+      for (std::int64_t c = 0; c < width; ++c) target[c * kTileRows + r] = T{0};
+    }
+  }
+}
+
+// acc[r] = sum over c of tile[c, r] * b[c]: scores of kTileRows keys with a vector of queries. (Rows of keys as they
+// lie in memory would need kTileRows pointers, more than there are registers; that was a third slower.)
 template <class D, typename T, class V>
-HWY_INLINE void dot_tile(D d, std::int64_t width, const T* a, std::int64_t a_row, const T* b, V (&acc)[kTileRows]) {
+HWY_INLINE void dot_tile(D d, std::int64_t width, const T* tile, const T* b, V (&acc)[kTileRows]) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (int r = 0; r < kTileRows; ++r) acc[r] = hn::Zero(d);
   for (std::int64_t c = 0; c < width; ++c) {
     const V x = hn::Load(d, b + c * lanes);
-    for (int r = 0; r < kTileRows; ++r) acc[r] = hn::MulAdd(hn::Set(d, a[r * a_row + c]), x, acc[r]);
+    for (int r = 0; r < kTileRows; ++r) acc[r] = hn::MulAdd(hn::Set(d, tile[c * kTileRows + r]), x, acc[r]);
   }
 }
 
 // acc[r] = sum over keys j of a[j, r] * strip[j]: kTileRows channels of a weighted sum of the rows of a. Keys from
 // `full` to `limit` are seen by some queries only; the others must not meet a NaN there, so the broadcast is masked.
+// (Callers that know a to be finite pass limit for full: the strip is 0 where hidden.)
 template <class D, typename T, class V>
 HWY_INLINE void weigh_tile(D d, std::int64_t full, std::int64_t limit, std::int64_t first, const T* a,
                            std::int64_t a_row, const T* strip, V (&acc)[kTileRows]) {

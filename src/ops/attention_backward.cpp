@@ -14,7 +14,8 @@ namespace attention_detail {
 
 template <typename T>
 struct BackwardScratch {
-  T *k, *v, *dk, *dv;                 // [padded keys, padded width]
+  T *k_tiles, *v_tiles;               // by tiles, see pack_tiles
+  T *k, *dk, *dv;                     // [padded keys, padded width]
   T *q_rows, *dc_rows;                // [lanes, padded width]
   T *q_columns, *dc_columns;          // [padded width, lanes]
   T *probabilities, *score_gradient;  // [padded keys, lanes]
@@ -23,7 +24,7 @@ struct BackwardScratch {
   BackwardScratch(const AttentionShape& shape, std::byte* base) {
     const std::int64_t keys = padded_keys(shape), width = padded_width<T>(shape), lanes = lanes_of<T>();
     Carver<T> carver(base);
-    for (T** array : {&k, &v, &dk, &dv}) *array = carver.take(keys * width);
+    for (T** array : {&k_tiles, &v_tiles, &k, &dk, &dv}) *array = carver.take(keys * width);
     for (T** array : {&q_rows, &dc_rows, &q_columns, &dc_columns}) *array = carver.take(lanes * width);
     for (T** array : {&probabilities, &score_gradient}) *array = carver.take(keys * lanes);
     bytes = carver.bytes();
@@ -107,18 +108,20 @@ HWY_INLINE void outer_product(D d, const AttentionShape& shape, KeyRange range, 
   }
 }
 
-// One head's queries [first, first + count), count at most a vector; adds to dk and dv in the scratch.
+// One head's queries [first, first + count), count at most a vector; `finite`: all keys are. Adds to dk and dv in the
+// scratch.
 template <typename T>
 void backward_block(const AttentionShape& shape, std::int64_t visible, std::int64_t first, std::int64_t count,
-                    const T* q, const T* lse, const T* dcontext, T* dq, const BackwardScratch<T>& scratch) {
+                    const T* q, const T* lse, const T* dcontext, T* dq, bool finite,
+                    const BackwardScratch<T>& scratch) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const std::int64_t lanes = lanes_of<T>(), width = padded_width<T>(shape), context_row = shape.heads * shape.width;
   const KeyRange range = key_range(shape, visible, first, lanes);
   copy_padded(q, shape.q_row, count, shape.width, scratch.q_rows, lanes, width);
   copy_padded(dcontext, context_row, count, shape.width, scratch.dc_rows, lanes, width);
-  transpose_scaled(scratch.q_rows, lanes, width, static_cast<T>(shape.scale * kUnit<T>), scratch.q_columns);
-  transpose_scaled(scratch.dc_rows, lanes, width, T{1}, scratch.dc_columns);
+  load_columns(q, shape.q_row, count, shape.width, static_cast<T>(shape.scale * kUnit<T>), scratch.q_columns);
+  load_columns(dcontext, context_row, count, shape.width, T{1}, scratch.dc_columns);
   HWY_ALIGN T lse_lanes[HWY_MAX_BYTES / sizeof(T)] = {};
   std::copy_n(lse, count, lse_lanes);
   const V normaliser = hn::Mul(hn::Load(d, lse_lanes), hn::Set(d, kUnit<T>));
@@ -126,10 +129,10 @@ void backward_block(const AttentionShape& shape, std::int64_t visible, std::int6
   V acc[kTileRows];
   V dot = hn::Zero(d);  // sum over keys of P dP
   for (std::int64_t j0 = 0; j0 < range.limit; j0 += kTileRows) {
-    dot_tile(d, shape.width, scratch.k + j0 * width, width, scratch.q_columns, acc);
+    dot_tile(d, shape.width, scratch.k_tiles + j0 * shape.width, scratch.q_columns, acc);
     for (int r = 0; r < kTileRows; ++r) acc[r] = exp_unit(d, hn::Sub(acc[r], normaliser));
     store_masked(d, range, first, j0, acc, scratch.probabilities);
-    dot_tile(d, shape.width, scratch.v + j0 * width, width, scratch.dc_columns, acc);
+    dot_tile(d, shape.width, scratch.v_tiles + j0 * shape.width, scratch.dc_columns, acc);
     store_masked(d, range, first, j0, acc, scratch.score_gradient);
   }
   const std::int64_t stored = round_up(range.limit, kTileRows);
@@ -152,16 +155,11 @@ void backward_block(const AttentionShape& shape, std::int64_t visible, std::int6
   if (dq == nullptr) return;
   const V scale = hn::Set(d, static_cast<T>(shape.scale));
   for (std::int64_t c = 0; c < shape.width; c += kTileRows) {
-    weigh_tile(d, range.full, range.limit, first, scratch.k + c, width, scratch.score_gradient, acc);
+    weigh_tile(d, finite ? range.limit : range.full, range.limit, first, scratch.k + c, width, scratch.score_gradient,
+               acc);
     for (int r = 0; r < kTileRows; ++r) hn::Store(hn::Mul(acc[r], scale), d, scratch.q_columns + (c + r) * lanes);
   }
-  transpose_scaled(scratch.q_columns, width, lanes, T{1}, scratch.q_rows);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const T* from = scratch.q_rows + i * width;
-    T* to = dq + i * shape.q_row;
-    for_lanes<T>(shape.width,
-                 [&](auto tag, std::int64_t c) HWY_ATTR { hn::StoreU(hn::LoadU(tag, from + c), tag, to + c); });
-  }
+  transpose(scratch.q_columns, lanes, shape.width, count, T{1}, dq, shape.q_row);
 }
 
 // target[keys, width] = factor * source[padded], zero for keys that no query sees.
@@ -189,8 +187,9 @@ HWY_INLINE void backward_tile(const AttentionShape& shape, const AttentionArrays
   const BackwardScratch<T> scratch(shape, worker);
   const std::int64_t kv = b * shape.keys * shape.kv_row + kv_head * shape.width;
   const std::int64_t rows = round_up(visible, kTileRows);
-  copy_padded(arrays.k + kv, shape.kv_row, visible, shape.width, scratch.k, rows, width);
-  copy_padded(arrays.v + kv, shape.kv_row, visible, shape.width, scratch.v, rows, width);
+  const bool finite = copy_padded(arrays.k + kv, shape.kv_row, visible, shape.width, scratch.k, rows, width);
+  pack_tiles(arrays.k + kv, shape.kv_row, visible, shape.width, scratch.k_tiles);
+  pack_tiles(arrays.v + kv, shape.kv_row, visible, shape.width, scratch.v_tiles);
   std::fill_n(scratch.dk, rows * width, T{0});
   std::fill_n(scratch.dv, rows * width, T{0});
   for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
@@ -205,7 +204,7 @@ HWY_INLINE void backward_tile(const AttentionShape& shape, const AttentionArrays
         continue;
       }
       backward_block(shape, visible, i, count, arrays.q + at, lse + i, dcontext + i * shape.heads * shape.width, dq,
-                     scratch);
+                     finite, scratch);
     }
   }
   if (arrays.dk != nullptr) write_gradient(shape, visible, scratch.dk, static_cast<T>(shape.scale), arrays.dk + kv);

@@ -13,10 +13,9 @@ namespace attention_detail {
 
 template <typename T>
 struct ForwardScratch {
-  T* k;        // [padded keys, padded width]
+  T* k;        // keys by tiles, see pack_tiles
   T* v;        // [padded keys, padded width]
-  T* rows;     // [lanes, padded width]: queries on the way in, context on the way out
-  T* columns;  // [padded width, lanes]: the same, transposed
+  T* columns;  // [padded width, lanes]: queries on the way in, context on the way out
   T* strip;    // [padded keys, lanes]: scores, then probabilities
   std::int64_t bytes;
 
@@ -25,7 +24,6 @@ struct ForwardScratch {
     Carver<T> carver(base);
     k = carver.take(keys * width);
     v = carver.take(keys * width);
-    rows = carver.take(lanes * width);
     columns = carver.take(width * lanes);
     strip = carver.take(keys * lanes);
     bytes = carver.bytes();
@@ -36,11 +34,11 @@ struct ForwardScratch {
 template <class D, typename T>
 HWY_INLINE hn::Vec<D> score_strip(D d, const AttentionShape& shape, KeyRange range, std::int64_t first,
                                   const ForwardScratch<T>& scratch) {
-  const std::int64_t lanes = lanes_of<T>(), width = padded_width<T>(shape);
+  const std::int64_t lanes = lanes_of<T>();
   auto largest = hn::Neg(hn::Inf(d));
   hn::Vec<D> acc[kTileRows];
   for (std::int64_t j0 = 0; j0 < range.limit; j0 += kTileRows) {
-    dot_tile(d, shape.width, scratch.k + j0 * width, width, scratch.columns, acc);
+    dot_tile(d, shape.width, scratch.k + j0 * shape.width, scratch.columns, acc);
     T* strip = scratch.strip + j0 * lanes;
     for (int r = 0; r < kTileRows; ++r) hn::Store(acc[r], d, strip + r * lanes);
     if (j0 + kTileRows <= range.full) {
@@ -86,10 +84,10 @@ HWY_INLINE V exp_strip(D d, KeyRange range, std::int64_t first, V largest, T* st
   return hn::Add(even, odd);
 }
 
-// One head's queries [first, first + count), count at most a vector.
+// One head's queries [first, first + count), count at most a vector; `finite`: all values are.
 template <typename T>
 void forward_block(const AttentionShape& shape, std::int64_t visible, std::int64_t first, std::int64_t count,
-                   const T* q, T* context, T* lse, const ForwardScratch<T>& scratch) {
+                   const T* q, T* context, T* lse, bool finite, const ForwardScratch<T>& scratch) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = lanes_of<T>(), width = padded_width<T>(shape), context_row = shape.heads * shape.width;
   if (visible == 0) {
@@ -100,27 +98,20 @@ void forward_block(const AttentionShape& shape, std::int64_t visible, std::int64
     return;
   }
   const KeyRange range = key_range(shape, visible, first, lanes);
-  copy_padded(q, shape.q_row, count, shape.width, scratch.rows, lanes, width);
-  transpose_scaled(scratch.rows, lanes, width, static_cast<T>(shape.scale * kUnit<T>), scratch.columns);
+  load_columns(q, shape.q_row, count, shape.width, static_cast<T>(shape.scale * kUnit<T>), scratch.columns);
   const auto largest = score_strip(d, shape, range, first, scratch);
   const auto total = exp_strip(d, range, first, largest, scratch.strip);
   const auto inverse = hn::Div(hn::Set(d, T{1}), total);
   hn::Vec<decltype(d)> acc[kTileRows];
   for (std::int64_t c = 0; c < shape.width; c += kTileRows) {
-    weigh_tile(d, range.full, range.limit, first, scratch.v + c, width, scratch.strip, acc);
+    weigh_tile(d, finite ? range.limit : range.full, range.limit, first, scratch.v + c, width, scratch.strip, acc);
     for (int r = 0; r < kTileRows; ++r) hn::Store(hn::Mul(acc[r], inverse), d, scratch.columns + (c + r) * lanes);
   }
-  transpose_scaled(scratch.columns, width, lanes, T{1}, scratch.rows);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const T* from = scratch.rows + i * width;
-    T* to = context + i * context_row;
-    for_lanes<T>(shape.width,
-                 [&](auto tag, std::int64_t c) HWY_ATTR { hn::StoreU(hn::LoadU(tag, from + c), tag, to + c); });
-  }
+  transpose(scratch.columns, lanes, shape.width, count, T{1}, context, context_row);
   if (lse != nullptr) {
     const auto logarithm = hn::IfThenElse(hn::IsNaN(total), total, hn::Log(d, total));
-    hn::Store(hn::MulAdd(largest, hn::Set(d, kNatural<T>), logarithm), d, scratch.rows);
-    std::copy_n(scratch.rows, count, lse);
+    hn::Store(hn::MulAdd(largest, hn::Set(d, kNatural<T>), logarithm), d, scratch.columns);
+    std::copy_n(scratch.columns, count, lse);
   }
 }
 
@@ -135,15 +126,15 @@ HWY_INLINE void forward_tile(const AttentionShape& shape, const AttentionArrays<
   const ForwardScratch<T> scratch(shape, worker);
   const std::int64_t kv = b * shape.keys * shape.kv_row + kv_head * shape.width;
   const std::int64_t rows = round_up(needed, kTileRows);
-  copy_padded(arrays.k + kv, shape.kv_row, needed, shape.width, scratch.k, rows, width);
-  copy_padded(arrays.v + kv, shape.kv_row, needed, shape.width, scratch.v, rows, width);
+  pack_tiles(arrays.k + kv, shape.kv_row, needed, shape.width, scratch.k);
+  const bool finite = copy_padded(arrays.v + kv, shape.kv_row, needed, shape.width, scratch.v, rows, width);
   for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
     const T* q = arrays.q + b * shape.queries * shape.q_row + head * shape.width;
     T* context = arrays.context + (b * shape.queries * shape.heads + head) * shape.width;
     T* lse = arrays.lse_out == nullptr ? nullptr : arrays.lse_out + (b * shape.heads + head) * shape.queries;
     for (std::int64_t i = begin; i < end; i += lanes_of<T>()) {
       forward_block(shape, visible, i, std::min(lanes_of<T>(), end - i), q + i * shape.q_row,
-                    context + i * shape.heads * shape.width, lse == nullptr ? nullptr : lse + i, scratch);
+                    context + i * shape.heads * shape.width, lse == nullptr ? nullptr : lse + i, finite, scratch);
     }
   }
 }
