@@ -8,6 +8,7 @@
 #include "norma/graph/differentiate.h"
 #include "norma/graph/sum.h"
 #include "norma/ops/elementwise.h"
+#include "norms/affine.h"
 #include "norms/partials.h"
 #include "ops/check.h"
 
@@ -251,10 +252,8 @@ bool RowNormBackward::can_overwrite(int out, int in) const {
 }
 
 Wire apply_row_norm(const RowNormDefinition& definition, Wire x, Wire gain, Wire bias, Scalar eps, double fraction) {
-  const Affine affine = gain ? (bias ? Affine::gain_and_bias : Affine::gain) : (bias ? Affine::bias : Affine::none);
   Wires in = {x, eps.beside(x)};
-  if (gain) in.push_back(gain);
-  if (bias) in.push_back(bias);
+  const Affine affine = append_affine(in, gain, bias);
   const RowNormOptions options{.affine = affine, .fraction = fraction};
   return x.graph().apply(std::make_shared<RowNorm>(definition, options), in)[0];
 }

@@ -1,0 +1,34 @@
+// The inner loops of channel norms, chosen for this machine. Lines are [channels]; x, dy, y, dx are [rows, channels].
+#pragma once
+
+#include <cstdint>
+
+#include "norms/stores.h"
+
+namespace norma {
+
+template <typename T>
+struct ChannelLines {
+  const T* mean;
+  const T* rstd;
+};
+
+template <typename T>
+struct ChannelKernels {
+  // Mean and sum of squared distances from it, of each channel; `work` holds two lines.
+  void (*moments)(const T* x, std::int64_t rows, std::int64_t channels, T* mean, T* squares, T* work);
+  // y = (x - mean) scale + shift
+  void (*apply)(const T* x, std::int64_t rows, std::int64_t channels, const T* mean, const T* scale, const T* shift,
+                T* y, Stores stores);
+  // sum_dy += dy, sum_dy_xh += dy (x - mean) rstd
+  void (*sums)(const T* x, const T* dy, std::int64_t rows, std::int64_t channels, ChannelLines<T> statistics, T* sum_dy,
+               T* sum_dy_xh);
+  // dx = dy scale - shift - (x - mean) pull
+  void (*dx)(const T* x, const T* dy, std::int64_t rows, std::int64_t channels, const T* mean, const T* scale,
+             const T* shift, const T* pull, T* dx, Stores stores);
+};
+
+template <typename T>
+ChannelKernels<T> channel_kernels();
+
+}  // namespace norma

@@ -1,0 +1,119 @@
+// What is particular to each norm along the row.
+#include "norms/conformance.h"
+
+namespace norma {
+namespace {
+
+using namespace test;
+
+// y of one norm for x given by a function of the index.
+std::vector<double> normalised(const std::string& name, std::int64_t rows, std::int64_t width,
+                               const std::function<double(std::int64_t)>& x) {
+  Graph graph;
+  const Trial trial{.info = &norm(name), .rows = rows, .width = width};
+  graph.output("y", trace(graph, trial).y);
+  Session session(compile(graph));
+  fill(session, 1);
+  const std::span<double> values = session.tensor<double>("x");
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = x(static_cast<std::int64_t>(i));
+  session.run();
+  return read(session, "y");
+}
+
+double wave(std::int64_t i) { return std::sin(1.7 * static_cast<double>(i)) * (1 + static_cast<double>(i % 5)); }
+
+TEST(LayerNorm, IgnoresShiftAndScale) {
+  const std::vector<double> y = normalised("layer", 4, 50, wave);
+  expect_close(normalised("layer", 4, 50, [](std::int64_t i) { return 30 * wave(i) + 7; }), y, 1e-4, "y");
+}
+
+TEST(LayerNorm, WithoutParametersHasMeanZeroAndNormSqrtWidth) {
+  const std::vector<double> y = normalised("weightless", 1, 50, [](std::int64_t i) { return 1e3 * wave(i) + 5; });
+  double sum = 0, squares = 0;
+  for (const double v : y) sum += v, squares += v * v;
+  EXPECT_NEAR(sum, 0, 1e-10);
+  EXPECT_NEAR(squares, 50, 1e-6);
+}
+
+TEST(RmsNorm, IgnoresScaleButNotShift) {
+  const std::vector<double> y = normalised("rms", 4, 50, wave);
+  expect_close(normalised("rms", 4, 50, [](std::int64_t i) { return 30 * wave(i); }), y, 1e-5, "y");
+  EXPECT_GT(std::abs(normalised("rms", 4, 50, [](std::int64_t i) { return wave(i) + 7; })[3] - y[3]), 1e-2);
+}
+
+TEST(PrmsNorm, CountsLeadingChannelsOnly) {
+  // 3 of 50 channels count, so changing a later one changes only that one.
+  const std::vector<double> y = normalised("prms", 1, 50, wave);
+  const std::vector<double> z = normalised("prms", 1, 50, [](std::int64_t i) { return i == 40 ? 100 : wave(i); });
+  for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(y[i] == z[i], i != 40) << i;
+}
+
+TEST(PrmsNorm, RefusesAFractionOutsideItsRange) {
+  Graph graph;
+  const Wire x = graph.input("x", {{3, 8}, DType::f32});
+  EXPECT_NE(error_of([&] { prms_norm(x, {}, 1.5); }).find("(0, 1]"), std::string::npos);
+}
+
+TEST(ScaleNorm, OutputHasLengthG0AndShortRowsAreOnlyMultiplied) {
+  Graph graph;
+  const Wire x = graph.input("x", {{2, 20}, DType::f64});
+  graph.output("y", scale_norm(x, graph.parameter("g0", {{1}, DType::f64}), 1e-2));
+  Session session(compile(graph));
+  session.tensor<double>("g0")[0] = 3;
+  for (std::size_t i = 0; i < 40; ++i) {
+    session.tensor<double>("x")[i] = wave(static_cast<std::int64_t>(i)) * (i < 20 ? 1 : 1e-6);
+  }
+  session.run();
+  const std::span<double> y = session.tensor<double>("y");
+  double squares = 0;
+  for (std::size_t i = 0; i < 20; ++i) squares += y[i] * y[i];
+  EXPECT_NEAR(std::sqrt(squares), 3, 1e-12);
+  EXPECT_NEAR(y[25], 3 * session.tensor<double>("x")[25] / 1e-2, 1e-12);
+}
+
+TEST(RowNorm, EveryCombinationOfGainAndBiasHasGradients) {
+  for (const bool gain : {false, true}) {
+    for (const bool bias : {false, true}) {
+      std::vector<std::string> names = {"x"};
+      if (gain) names.push_back("gain");
+      if (bias) names.push_back("bias");
+      check_gradients(
+          [&](Graph& g) {
+            const Type vector{{9}, DType::f64};
+            const Wire x = g.input("x", {{4, 9}, DType::f64});
+            return curved_loss_of(layer_norm(x, gain ? g.parameter("gain", vector) : Wire(),
+                                             bias ? g.parameter("bias", vector) : Wire()));
+          },
+          names, {.tolerance = 1e-6});
+    }
+  }
+}
+
+TEST(RowNorm, DifferentiatesByEpsilon) {
+  check_gradients(
+      [](Graph& g) {
+        const Wire eps = exp(g.parameter("log_eps", {{1}, DType::f64}));
+        return curved_loss_of(rms_norm(g.input("x", {{4, 9}, DType::f64}), {}, eps));
+      },
+      {"log_eps", "x"}, {.tolerance = 1e-6});
+}
+
+TEST(RowNorm, ZeroGainStillHasItsGradient) {
+  check_gradients(
+      [](Graph& g) {
+        const Wire gain = g.parameter("gain", {{9}, DType::f64});
+        return curved_loss_of(layer_norm(g.input("x", {{4, 9}, DType::f64}), gain, {}) +
+                              g.input("shift", {{4, 9}, DType::f64}));
+      },
+      {"gain"}, {.tolerance = 1e-6, .prepare = [](Session& s) { std::ranges::fill(s.tensor<double>("gain"), 0.0); }});
+}
+
+TEST(RowNorm, SaysWhatDoesNotFit) {
+  Graph graph;
+  const Wire x = graph.input("x", {{3, 8}, DType::f32}), gain = graph.parameter("gain", {{7}, DType::f32});
+  const std::string message = error_of([&] { layer_norm(x, gain, {}); });
+  EXPECT_NE(message.find("gain must be f32[8] but is f32[7]"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace norma
