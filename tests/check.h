@@ -73,7 +73,7 @@ inline void check_gradients(const std::function<Wire(Graph&)>& build, const std:
   const Wires gradients = differentiate(loss, wrt);
   graph.output("loss", loss);
   for (std::size_t i = 0; i < names.size(); ++i) graph.output("d/" + names[i], gradients[i]);
-  Session session(compile(graph, options.compile));
+  Session session(compile(graph, options.compile), {.threads = 1});  // many tiny runs: waking a team costs more
   randomise_all(session, options.seed);
   if (options.prepare) options.prepare(session);
   session.run();

@@ -66,6 +66,37 @@ TEST(Differentiate, SecondOrderThroughAReference) {
       {"x", "y"}, {.tolerance = 1e-6});
 }
 
+// Random graphs with broadcasts, sums and wires that are read several times.
+TEST(Differentiate, RandomGraphs) {
+  for (std::uint64_t seed = 0; seed < 25; ++seed) {
+    check_gradients(
+        [&](Graph& g) {
+          const RandomStream random(seed, "graph");
+          std::uint64_t draw = 0;
+          Wires wires = {g.input("x", {{4, 3}, DType::f64}), g.parameter("row", {{3}, DType::f64}),
+                         g.parameter("column", {{4, 1}, DType::f64}), g.parameter("number", {{1}, DType::f64})};
+          Wire all = wires[0] * wires[1] + wires[2] * wires[3];
+          for (int i = 0; i < 12; ++i) {
+            const Wire a = wires[random.below(draw++, wires.size())], b = wires[random.below(draw++, wires.size())];
+            Wire next;
+            switch (random.below(draw++, 7)) {
+              case 0: next = tanh(a); break;
+              case 1: next = a * b; break;
+              case 2: next = a - b * 0.5; break;
+              case 3: next = a / (square(b) + 1.0); break;
+              case 4: next = sigmoid(mean_last(a)); break;
+              case 5: next = a.shape() == b.shape() ? test::gate(a, b) : exp(tanh(a)); break;
+              default: next = a + mean_all(b);
+            }
+            wires.push_back(tanh(next));
+            all = all + tanh(next);
+          }
+          return sum_all(square(all));
+        },
+        {"x", "row", "column", "number"}, {.tolerance = 1e-6});
+  }
+}
+
 // A wire that is computed and yet asked for: its gradient is total, and flows on to what it was computed from.
 TEST(Differentiate, ByAComputedWire) {
   Graph g;

@@ -33,12 +33,21 @@ void run_member(const Plan& plan, std::byte* member_base, std::byte* worker_scra
   }
 }
 
-// One thread's share of one member: a contiguous range of each phase's tiles, a barrier after each phase.
+// One thread's share of one member: a contiguous range of each phase's tiles, a barrier after each phase. Phases of one
+// tile all belong to worker 0, which needs no barrier between them.
 void run_shared(const Plan& plan, std::byte* member_base, std::byte* worker_scratch, Team& team, int worker) {
+  bool alone = false;  // worker 0 has run ahead since the last barrier
   for (const Step& step : plan.steps()) {
     if (step.kernel.phases.empty()) continue;
     const Call call = make_call(step, member_base, worker_scratch);
     for (const Phase& phase : step.kernel.phases) {
+      if (phase.tiles == 1) {
+        if (worker == 0) phase.run(call, 0);
+        alone = true;
+        continue;
+      }
+      if (alone) team.barrier();
+      alone = false;
       const std::int64_t begin = phase.tiles * worker / team.size();
       const std::int64_t end = phase.tiles * (worker + 1) / team.size();
       for (std::int64_t tile = begin; tile < end; ++tile) phase.run(call, tile);
