@@ -12,8 +12,11 @@ build: build/release/build.ninja  ## build everything (default)
 test: build  ## build and run all tests
 	ctest --preset release -j $(JOBS)
 
-bench: build  ## measure this machine's limits, then kernels and training steps against them
-	build/release/bin/norma bench
+bench: build  ## measure kernels and training steps against this machine's limits, and against PyTorch where it is installed
+	@if $(PYTHON) -c 'import torch' 2>/dev/null; then \
+	  echo "measuring PyTorch ..." && $(PYTHON) bench/pytorch_cpu.py > build/pytorch_cpu.json && \
+	  build/release/bin/norma bench --peer build/pytorch_cpu.json; \
+	else build/release/bin/norma bench; fi
 
 parity: build  ## compare with PyTorch, forward and gradients (skipped without python3-torch)
 	@if $(PYTHON) -c 'import torch' 2>/dev/null; then cmake --build --preset release --target parity; \

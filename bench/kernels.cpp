@@ -8,7 +8,8 @@
 #include "bench/isolate.h"
 #include "norma/graph/differentiate.h"
 
-#include "norma/norms/row.h"
+#include "norma/norms/fusions.h"
+#include "norma/norms/norm.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/reduce.h"
@@ -22,42 +23,40 @@ Timing time_kernel(const Isolated& isolated, const Options& options) {
   return time_repeated([&] { session.run(); }, options.seconds);
 }
 
-using NormBuilder = std::function<Wire(Graph&, Wire x)>;
-
-struct NormCase {
-  std::string name;  // of the op, without "_norm"
-  NormBuilder build;
+// Tensors moved at least, as in docs/benchmarks.md: a norm whose statistics fit in cache reads once, others twice.
+struct Passes {
+  double forward, backward;
 };
-
-std::vector<NormCase> row_norms() {
-  const auto vector = [](Graph& g, const char* name, Wire x) {
-    return g.parameter(name, {{x.shape().channels()}, x.dtype()});
-  };
-  return {
-      {"layer", [=](Graph& g, Wire x) { return layer_norm(x, vector(g, "gain", x), vector(g, "bias", x)); }},
-      {"rms", [=](Graph& g, Wire x) { return rms_norm(x, vector(g, "gain", x)); }},
-  };
+Passes passes_of(NormKind kind) {
+  const bool over_positions = kind == NormKind::batch || kind == NormKind::instance || kind == NormKind::group;
+  return over_positions ? Passes{3, 5} : Passes{2, 3};
 }
 
-void bench_norm(Report& report, const NormCase& norm, std::int64_t rows, std::int64_t width, const std::string& limit,
+// Statistics over positions are taken per sample; everything else sees plain rows.
+Shape shape_of(NormKind kind, std::int64_t rows, std::int64_t width) {
+  constexpr std::int64_t kPositions = 256;
+  const bool samples = kind == NormKind::instance || kind == NormKind::group;
+  return samples ? Shape{rows / kPositions, kPositions, width} : Shape{rows, width};
+}
+
+// One norm over [rows, width], forward and backward, and the fusions with the residual add where it has them.
+void bench_norm(Report& report, const NormInfo& info, std::int64_t rows, std::int64_t width, const std::string& limit,
                 const Options& options) {
   const double tensor = 4e-9 * static_cast<double>(rows * width);  // gigabytes
-  const Type type{{rows, width}, DType::f32};
+  const Type type{shape_of(info.kind, rows, width), DType::f32};
+  const Passes passes = passes_of(info.kind);
   const auto add = [&](const std::string& what, double tensors, const Isolated& isolated) {
-    report.add_rate(fmt::format("norm/{}/{}/{}x{}", norm.name, what, rows, width), tensors * tensor,
+    report.add_rate(fmt::format("norm/{}/{}/{}x{}", info.name, what, rows, width), tensors * tensor,
                     time_kernel(isolated, options), "GB/s", limit);
   };
-  {
-    Graph g;
-    g.output("y", norm.build(g, g.input("x", type)));
-    add("forward", 2, isolate(g, norm.name + "_norm"));
-  }
   // A pre-norm step: the sum is read by the norm and by the stream, its gradient comes from both.
   Graph g;
   const Wire x = g.input("x", type), f = g.input("f", type), dy = g.input("dy", type),
              dstream = g.input("dstream", type);
   const Wire sum = x + f;
-  const Wire y = norm.build(g, sum);
+  const int norm_node = static_cast<int>(g.nodes().size());
+  const Wire y = apply_norm(info, sum, declare_norm(g, info, width));
+  const std::string op(g.node(norm_node).op->name());
   Wires wrt = g.parameters();
   wrt.insert(wrt.begin(), f);
   const Wires out = {y, sum}, dout = {dy, dstream};
@@ -65,18 +64,19 @@ void bench_norm(Report& report, const NormCase& norm, std::int64_t rows, std::in
   g.output("y", y);
   g.output("sum", sum);
   for (std::size_t i = 0; i < wrt.size(); ++i) g.output("d" + std::to_string(i), gradients[i]);
-  add("backward", 3, isolate(g, norm.name + "_norm_backward"));
-  return;
-  add("add forward", 4, isolate(g, "add_" + norm.name + "_norm"));
-  add("backward add", 4, isolate(g, norm.name + "_norm_backward_add"));
+  add("forward", passes.forward, isolate(g, op));
+  add("backward", passes.backward, isolate(g, op + "_backward"));
+  const auto fired = fuse(g, norm_fusions());
+  if (fired.at("add_norm") > 0) add("add forward", passes.forward + 2, isolate(g, "add_" + op));
+  if (fired.at("norm_backward_add") > 0) add("backward add", passes.backward + 1, isolate(g, op + "_backward_add"));
 }
 
 }  // namespace
 
 void bench_norms(Report& report, const Options& options) {
-  for (const NormCase& norm : row_norms()) {
-    bench_norm(report, norm, 131072, 1024, "copy_gbps", options);
-    bench_norm(report, norm, 4096, 512, "cache_copy_gbps", options);
+  for (const NormInfo& info : norms()) {
+    bench_norm(report, info, 131072, 1024, "copy_gbps", options);
+    bench_norm(report, info, 4096, 512, "cache_copy_gbps", options);
   }
 }
 

@@ -25,7 +25,7 @@ void Report::add_value(const std::string& name, double value, const std::string&
 void Report::attach_peer(const nlohmann::json& peer) {
   for (const nlohmann::json& entry : peer.at("results")) {
     for (Result& result : results_) {
-      if (result.name == entry.at("name") && result.unit == entry.at("unit")) result.peer = entry.at("value");
+      if (entry.at("name") == result.name && entry.at("unit") == result.unit) result.peer = entry.at("value");
     }
   }
 }
