@@ -35,6 +35,22 @@ HWY_INLINE void softmax_row(const T* x, T* y, std::int64_t seen, std::int64_t n)
   for (std::int64_t i = seen; i < n; ++i) y[i] = T{0};
 }
 
+// dx = y (dy - sum of y dy); dx may be y or dy.
+template <typename T>
+HWY_INLINE void softmax_backward_row(const T* y, const T* dy, T* dx, std::int64_t n) {
+  const T dot = sum_over<T>(
+      n, [&](auto d, std::int64_t i) HWY_ATTR { return hn::Mul(hn::LoadU(d, y + i), hn::LoadU(d, dy + i)); });
+  for_lanes<T>(n, [&](auto d, std::int64_t i) HWY_ATTR {
+    hn::StoreU(hn::Mul(hn::LoadU(d, y + i), hn::Sub(hn::LoadU(d, dy + i), hn::Set(d, dot))), d, dx + i);
+  });
+}
+
+void softmax_backward_row_f32(const float* y, const float* dy, float* dx, std::int64_t n) {
+  softmax_backward_row(y, dy, dx, n);
+}
+void softmax_backward_row_f64(const double* y, const double* dy, double* dx, std::int64_t n) {
+  softmax_backward_row(y, dy, dx, n);
+}
 void softmax_row_f32(const float* x, float* y, std::int64_t seen, std::int64_t n) { softmax_row(x, y, seen, n); }
 void softmax_row_f64(const double* x, double* y, std::int64_t seen, std::int64_t n) { softmax_row(x, y, seen, n); }
 
@@ -54,6 +70,8 @@ namespace norma {
 
 HWY_EXPORT(softmax_row_f32);
 HWY_EXPORT(softmax_row_f64);
+HWY_EXPORT(softmax_backward_row_f32);
+HWY_EXPORT(softmax_backward_row_f64);
 
 std::string_view name_of(Mask mask) { return mask == Mask::causal ? "causal" : "full"; }
 
@@ -72,10 +90,9 @@ std::vector<Type> Softmax::infer(std::span<const Type> in) const {
   return {in[0]};
 }
 
-// dx = y (dy - sum y dy); hidden entries have y = 0.
 Wires Softmax::vjp(const VjpContext& context) const {
-  const Wire y = context.out[0], dy = context.dout[0];
-  Wires result = {y * (dy - sum_last(y * dy))};
+  const Wire in[] = {context.out[0], context.dout[0]};
+  Wires result = context.graph().apply(std::make_shared<SoftmaxBackward>(), in);
   result.resize(context.in.size());
   return result;
 }
@@ -105,6 +122,36 @@ CpuKernel Softmax::cpu(std::span<const Type> in, std::span<const Type>) const {
   };
   return in[0].dtype == DType::f32 ? kernel.operator()<float>(NORMA_SIMD(softmax_row_f32))
                                    : kernel.operator()<double>(NORMA_SIMD(softmax_row_f64));
+}
+
+std::vector<Type> SoftmaxBackward::infer(std::span<const Type> in) const {
+  check_count(in.size(), 2);
+  check_computes(in[0]);
+  check_type("the gradient", in[1], in[0]);
+  return {in[0]};
+}
+
+Wires SoftmaxBackward::reference(std::span<const Wire> in) const {
+  const Wire y = in[0], dy = in[1];
+  return {y * (dy - sum_last(y * dy))};
+}
+
+Cost SoftmaxBackward::cost(std::span<const Type> in, std::span<const Type> out) const {
+  return {.flops = 4.0 * static_cast<double>(in[0].shape.elements()), .bytes = traffic(in, out)};
+}
+
+CpuKernel SoftmaxBackward::cpu(std::span<const Type> in, std::span<const Type>) const {
+  const std::int64_t n = in[0].shape.channels();
+  const Tiling tiling(in[0].shape.rows(), std::max<std::int64_t>(1, 8192 / n));
+  const auto kernel = [&]<typename T>(auto* run) -> CpuKernel {
+    return {.phases = {{tiling.tiles, [=](const Call& call, std::int64_t tile) {
+                          for (std::int64_t row = tiling.begin(tile); row < tiling.end(tile); ++row) {
+                            run(call.in<T>(0) + row * n, call.in<T>(1) + row * n, call.out<T>(0) + row * n, n);
+                          }
+                        }}}};
+  };
+  return in[0].dtype == DType::f32 ? kernel.operator()<float>(NORMA_SIMD(softmax_backward_row_f32))
+                                   : kernel.operator()<double>(NORMA_SIMD(softmax_backward_row_f64));
 }
 
 Wire softmax(Wire x, Mask mask, Wire lengths) {

@@ -152,6 +152,18 @@ TEST(Attention, SecondDerivatives) {
       {"q", "k", "v"}, {.tolerance = 1e-6});
 }
 
+TEST(Attention, OneWireAsQueriesKeysAndValues) {
+  check_gradients(
+      [](Graph& g) {
+        const Wire x = g.input("x", {{2, 5, 6}, DType::f64});
+        const Wire context = attention(x, x, x, {.heads = 2});
+        const Wire wrt[] = {x};
+        const Wire first = differentiate(sum_all(context * g.input("weight", x.type())), wrt)[0];
+        return sum_all(square(first)) + sum_all(square(context));
+      },
+      {"x"}, {.tolerance = 1e-6});
+}
+
 TEST(Attention, PackedHasTheBitsOfSeparate) {
   for (const std::int64_t kv_heads : {4, 2}) {
     const AttentionOptions options{.heads = 4, .kv_heads = kv_heads};

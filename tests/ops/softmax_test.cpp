@@ -29,6 +29,17 @@ TEST(Softmax, GradientsUnderEveryMask) {
   }
 }
 
+TEST(Softmax, SecondDerivatives) {
+  check_gradients(
+      [](Graph& g) {
+        const Wire x = g.input("x", {{3, 5, 5}, DType::f64});
+        const Wire wrt[] = {x};
+        const Wire loss = sum_all(square(softmax(x, Mask::causal)) * g.input("weight", x.type()));
+        return sum_all(square(differentiate(loss, wrt)[0]));
+      },
+      {"x"}, {.tolerance = 1e-6});
+}
+
 TEST(Softmax, HiddenEntriesAreZeroAndRowsSumToOne) {
   Graph g;
   const Wire x = g.input("x", {{2, 5, 5}, DType::f32});

@@ -28,6 +28,18 @@ class Softmax final : public Op {
   Mask mask_;
 };
 
+// dx = y (dy - sum of y dy) from the softmax y and the gradient by it; masks need no care, since y is 0 there.
+class SoftmaxBackward final : public Op {
+ public:
+  std::string_view name() const override { return "softmax_backward"; }
+  std::vector<Type> infer(std::span<const Type> in) const override;
+  bool has_reference() const override { return true; }
+  Wires reference(std::span<const Wire> in) const override;
+  Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
+  bool can_overwrite(int, int) const override { return true; }
+};
+
 Wire softmax(Wire x, Mask mask = Mask::full, Wire lengths = {});
 
 }  // namespace norma
