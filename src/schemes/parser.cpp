@@ -204,10 +204,11 @@ class Parser {
       case Token::Kind::end: break;
     }
     if (!token.is("(")) error(fmt::format("expected a value but found {}", describe(token)));
-    ++at_;
-    ExpressionPtr inside = expression();
+    const std::size_t begin = take().span.begin;
+    Expression inside = *expression();
     expect(")", "to close the parenthesis");
-    return inside;
+    inside.span = {begin, tokens_[at_ - 1].span.end};
+    return make(std::move(inside));
   }
 
   ExpressionPtr simple_name() {

@@ -1,0 +1,59 @@
+// A scheme: how norms and residuals are wired in a stack, read from a small TOML file. See docs/language.md.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "norma/schemes/formula.h"
+
+namespace norma {
+
+struct NamedExpression {
+  std::string name;
+  ExpressionPtr value;
+};
+
+// A learned scalar or vector of a formula.
+struct LearnedSpec {
+  enum class Extent { one, width };           // shape "1" or "d"
+  enum class Per { sublayer, layer, stack };  // how many of it there are
+
+  std::string name;
+  ExpressionPtr init;
+  Extent extent = Extent::one;
+  Per per = Per::sublayer;
+  bool decay = true;
+  ExpressionPtr lr = nullptr;       // multiplies the learning rate; null: 1
+  ExpressionPtr profile = nullptr;  // what the next one starts at, measured before step 0 (Admin)
+};
+
+// Constants and rules that may differ between the two stacks of an encoder-decoder.
+struct Constants {
+  std::vector<NamedExpression> common, encoder, decoder;
+};
+
+struct Scheme {
+  std::string name;  // of the file
+  std::string title;
+  std::string source;  // the paper, or empty
+  // By key: sublayer, attention, cross, ffn, layer, cross_layer, final.
+  std::map<std::string, Formula> formulas;
+  std::vector<NamedExpression> streams;  // beside x, with their start
+  Constants constants;
+  std::vector<LearnedSpec> learned;
+  // Rules by weight role: gain on Xavier, standard deviation instead of Xavier, factors on learning rate, eps, decay.
+  std::map<std::string, std::vector<NamedExpression>> rules;  // "init.gain", "init.std", "lr", "eps", "decay"
+  // Options of branches: branch_options["attention"]["q"] == "rmsnorm".
+  std::map<std::string, std::map<std::string, std::string>> branch_options;
+  std::string norm_gain;  // how norms store their gain: "w" or "1 + w"
+
+  const Formula* formula(std::string_view key) const;
+};
+
+// Throws Error naming file, key and, for an unknown key, the nearest known one; formulas fail with a caret.
+Scheme parse_scheme(std::string_view name, std::string_view toml_text);
+
+}  // namespace norma

@@ -1,0 +1,224 @@
+#include "norma/schemes/scheme.h"
+
+#include <toml++/toml.h>
+#include <algorithm>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "norma/core/error.h"
+#include "norma/core/names.h"
+
+namespace norma {
+namespace {
+
+using Keys = std::vector<std::string>;
+
+const Keys kFormulaKeys = {"sublayer", "attention", "cross", "ffn", "layer", "cross_layer", "final"};
+const Keys kTopKeys = {"title",   "source",    "sublayer", "attention", "cross", "ffn", "layer", "cross_layer", "final",
+                       "streams", "constants", "learned",  "init",      "lr",    "eps", "decay", "branch",      "norm"};
+const Keys kLearnedKeys = {"init", "shape", "per", "decay", "lr", "profile"};
+const Keys kRoles = {"all",         "embedding", "query",       "key",       "value", "out",  "ffn",
+                     "cross_query", "cross_key", "cross_value", "cross_out", "block", "norm", "head"};
+const Keys kAttentionOptions = {"q", "k", "v", "width", "inner", "head_gain", "scores"};
+const Keys kFfnOptions = {"inner"};
+
+class Reader {
+ public:
+  Reader(std::string_view name, std::string_view text) : name_(name) {
+    try {
+      table_ = toml::parse(text, std::string(name));
+    } catch (const toml::parse_error& error) {
+      fail("scheme '{}', line {}: {}", name, error.source().begin.line, error.description());
+    }
+  }
+
+  Scheme read() {
+    check_keys("", table_, kTopKeys);
+    Scheme scheme;
+    scheme.name = name_;
+    scheme.title = text(table_, "", "title").value_or(name_);
+    scheme.source = text(table_, "", "source").value_or("");
+    for (const std::string& key : kFormulaKeys) {
+      if (const auto formula = text(table_, "", key))
+        scheme.formulas.emplace(key, parse(key, [&] { return parse_formula(*formula); }));
+    }
+    if (scheme.formulas.empty()) fail("scheme '{}' has no formula; expected at least sublayer or layer", name_);
+    check_formulas(scheme);
+    if (const toml::table* streams = table("streams")) scheme.streams = expressions("streams", *streams);
+    if (const toml::table* constants = table("constants")) read_constants(*constants, scheme.constants);
+    if (const toml::table* learned = table("learned")) read_learned(*learned, scheme.learned);
+    read_rules(scheme);
+    read_branches(scheme);
+    if (const toml::table* norm = table("norm")) {
+      check_keys("norm.", *norm, {"gain"});
+      scheme.norm_gain = text(*norm, "norm.", "gain").value_or("w");
+      if (scheme.norm_gain != "w" && scheme.norm_gain != "1 + w")
+        fail("scheme '{}': norm.gain is '{}'; expected \"w\" or \"1 + w\"", name_, scheme.norm_gain);
+    }
+    return scheme;
+  }
+
+ private:
+  // Runs a parser and says which key a mistake was in.
+  template <typename Parse>
+  std::invoke_result_t<Parse> parse(const std::string& key, Parse parser) const {
+    try {
+      return parser();
+    } catch (const Error& error) {
+      fail("scheme '{}', {}: {}", name_, key, error.what());
+    }
+  }
+
+  void check_keys(const std::string& where, const toml::table& table, const Keys& known) const {
+    for (const auto& [key, value] : table) {
+      const std::string given(key.str());
+      if (std::find(known.begin(), known.end(), given) == known.end()) {
+        fail("scheme '{}': unknown key '{}{}'{}", name_, where, given, did_you_mean(given, known));
+      }
+    }
+  }
+
+  const toml::table* table(const std::string& key) const {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return nullptr;
+    if (!node->is_table()) fail("scheme '{}': '{}' must be a table", name_, key);
+    return node->as_table();
+  }
+
+  std::optional<std::string> text(const toml::table& from, const std::string& where, const std::string& key) const {
+    const toml::node* node = from.get(key);
+    if (node == nullptr) return std::nullopt;
+    if (!node->is_string()) fail("scheme '{}': '{}{}' must be text in quotes", name_, where, key);
+    return node->as_string()->get();
+  }
+
+  // A number, or an expression in quotes.
+  ExpressionPtr expression(const std::string& key, const toml::node& node) const {
+    if (node.is_string()) return parse(key, [&] { return parse_expression(node.as_string()->get()); });
+    const std::optional<double> number = node.is_number() ? node.value<double>() : std::nullopt;
+    if (!number) fail("scheme '{}': '{}' must be a number or an expression in quotes", name_, key);
+    return parse(key, [&] { return parse_expression(fmt::format("{}", *number)); });
+  }
+
+  std::vector<NamedExpression> expressions(const std::string& where, const toml::table& from) const {
+    std::vector<NamedExpression> result;
+    for (const auto& [key, node] : from) {
+      const std::string name(key.str());
+      result.push_back({name, expression(where + "." + name, node)});
+    }
+    return result;
+  }
+
+  void check_formulas(const Scheme& scheme) const {
+    const bool whole = scheme.formula("layer") != nullptr;
+    for (const char* key : {"sublayer", "attention", "cross", "ffn"}) {
+      if (whole && scheme.formula(key) != nullptr) fail("scheme '{}': give either layer or {}, not both", name_, key);
+    }
+    if (whole || scheme.formula("sublayer") != nullptr) return;
+    for (const char* key : {"attention", "ffn"}) {
+      if (scheme.formula(key) == nullptr)
+        fail("scheme '{}' has no formula for {}; give {} or sublayer", name_, key, key);
+    }
+  }
+
+  void read_constants(const toml::table& from, Constants& constants) const {
+    toml::table common;
+    for (const auto& [key, node] : from) {
+      const std::string name(key.str());
+      if ((name == "encoder" || name == "decoder") && node.is_table()) {
+        (name == "encoder" ? constants.encoder : constants.decoder) =
+            expressions("constants." + name, *node.as_table());
+      } else {
+        common.insert(name, node);
+      }
+    }
+    constants.common = expressions("constants", common);
+  }
+
+  void read_learned(const toml::table& from, std::vector<LearnedSpec>& learned) const {
+    for (const auto& [key, node] : from) {
+      const std::string name(key.str()), where = "learned." + name + ".";
+      if (!node.is_table())
+        fail("scheme '{}': 'learned.{}' must be a table such as {{ init = 0, per = \"layer\" }}", name_, name);
+      const toml::table& entry = *node.as_table();
+      check_keys(where, entry, kLearnedKeys);
+      if (entry.get("init") == nullptr) fail("scheme '{}': '{}init' is missing", name_, where);
+      LearnedSpec spec{.name = name, .init = expression(where + "init", *entry.get("init"))};
+      spec.extent = choice<LearnedSpec::Extent>(entry, where, "shape",
+                                                {{"1", LearnedSpec::Extent::one}, {"d", LearnedSpec::Extent::width}});
+      spec.per = choice<LearnedSpec::Per>(entry, where, "per",
+                                          {{"sublayer", LearnedSpec::Per::sublayer},
+                                           {"layer", LearnedSpec::Per::layer},
+                                           {"stack", LearnedSpec::Per::stack}});
+      if (const toml::node* decay = entry.get("decay")) {
+        if (!decay->is_boolean()) fail("scheme '{}': '{}decay' must be true or false", name_, where);
+        spec.decay = decay->as_boolean()->get();
+      }
+      if (const toml::node* lr = entry.get("lr")) spec.lr = expression(where + "lr", *lr);
+      if (const toml::node* profile = entry.get("profile")) spec.profile = expression(where + "profile", *profile);
+      learned.push_back(std::move(spec));
+    }
+  }
+
+  // One of a few words; the first is the default.
+  template <typename T>
+  T choice(const toml::table& from, const std::string& where, const std::string& key,
+           std::vector<std::pair<std::string, T>> words) const {
+    const std::optional<std::string> given = text(from, where, key);
+    if (!given) return words.front().second;
+    std::string expected;
+    for (const auto& [word, value] : words) {
+      if (word == *given) return value;
+      expected += (expected.empty() ? "" : ", ") + word;
+    }
+    fail("scheme '{}': '{}{}' is '{}'; expected one of {}", name_, where, key, *given, expected);
+  }
+
+  void read_rules(Scheme& scheme) const {
+    if (const toml::table* init = table("init")) {
+      check_keys("init.", *init, {"gain", "std"});
+      for (const auto& [key, node] : *init) {
+        const std::string name = "init." + std::string(key.str());
+        if (!node.is_table()) fail("scheme '{}': '{}' must be a table of roles", name_, name);
+        check_keys(name + ".", *node.as_table(), kRoles);
+        scheme.rules[name] = expressions(name, *node.as_table());
+      }
+    }
+    for (const char* name : {"lr", "eps", "decay"}) {
+      const toml::table* rules = table(name);
+      if (rules == nullptr) continue;
+      check_keys(std::string(name) + ".", *rules, kRoles);
+      scheme.rules[name] = expressions(name, *rules);
+    }
+  }
+
+  void read_branches(Scheme& scheme) const {
+    const toml::table* branches = table("branch");
+    if (branches == nullptr) return;
+    check_keys("branch.", *branches, {"attention", "cross", "ffn"});
+    for (const auto& [key, node] : *branches) {
+      const std::string branch(key.str()), where = "branch." + branch + ".";
+      if (!node.is_table()) fail("scheme '{}': 'branch.{}' must be a table of options", name_, branch);
+      check_keys(where, *node.as_table(), branch == "ffn" ? kFfnOptions : kAttentionOptions);
+      for (const auto& [option, unused] : *node.as_table()) {
+        scheme.branch_options[branch][std::string(option.str())] =
+            *text(*node.as_table(), where, std::string(option.str()));
+      }
+    }
+  }
+
+  std::string name_;
+  toml::table table_;
+};
+
+}  // namespace
+
+const Formula* Scheme::formula(std::string_view key) const {
+  const auto found = formulas.find(std::string(key));
+  return found == formulas.end() ? nullptr : &found->second;
+}
+
+Scheme parse_scheme(std::string_view name, std::string_view toml_text) { return Reader(name, toml_text).read(); }
+
+}  // namespace norma
