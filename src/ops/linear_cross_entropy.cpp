@@ -30,8 +30,7 @@ struct Sizes {
 
 Sizes sizes_of(std::span<const Type> in, Transpose weight) {
   Sizes s{in[0].shape.rows(), in[0].shape.channels(), weight == Transpose::yes ? in[1].shape[0] : in[1].shape[1], 0};
-  const std::int64_t by_work =
-      Tiling(s.rows, gemm_tile_grain(s.vocabulary, s.width), 16).block;
+  const std::int64_t by_work = Tiling(s.rows, gemm_tile_grain(s.vocabulary, s.width), 16).block;
   const std::int64_t by_memory = std::max<std::int64_t>(16, kBlockElements / s.vocabulary / 16 * 16);
   s.block = std::min(by_work, by_memory);
   return s;

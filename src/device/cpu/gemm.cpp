@@ -146,7 +146,7 @@ std::shared_ptr<const Gemm> make_gemm(const GemmShape& shape, DType dtype) {
 }
 
 std::int64_t gemm_tile_grain(std::int64_t n, std::int64_t k) {
-  constexpr std::int64_t kMultiplyAddsPerTile = 1 << 20;  // about 20 microseconds on one core
+  constexpr std::int64_t kMultiplyAddsPerTile = 1 << 20;              // about 20 microseconds on one core
   return std::max<std::int64_t>(64, kMultiplyAddsPerTile / (n * k));  // short blocks re-pack B too often
 }
 
