@@ -4,6 +4,8 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 // After highway.h, which the helpers need.
+#include <algorithm>
+
 #include "core/simd-inl.h"
 #include "norma/ops/softmax.h"
 
@@ -11,27 +13,37 @@ HWY_BEFORE_NAMESPACE();
 namespace norma {
 namespace HWY_NAMESPACE {
 
-// y[0, seen) = softmax(x[0, seen)), y[seen, n) = 0; y may be x.
+// y[0, seen) = softmax(x[0, seen)), y[seen, n) = 0; y may be x. Vectors run over the end of what is seen, under a mask,
+// as long as they stay inside the row: causal rows would else spend most of their time in the scalar rest.
 template <typename T>
 HWY_INLINE void softmax_row(const T* x, T* y, std::int64_t seen, std::int64_t n) {
-  T largest = -std::numeric_limits<T>::infinity();
-  {
-    const hn::ScalableTag<T> d;
-    const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-    auto most = hn::Set(d, largest);
-    std::int64_t i = 0;
-    for (; i + lanes <= seen; i += lanes) most = hn::Max(most, hn::LoadU(d, x + i));
-    largest = hn::GetLane(hn::MaxOfLanes(d, most));
-    for (; i < seen; ++i) largest = x[i] > largest ? x[i] : largest;
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> one;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t whole = std::min(n / lanes * lanes, (seen + lanes - 1) / lanes * lanes);
+  const auto in_sight = [&](std::int64_t i)
+                            HWY_ATTR { return hn::FirstN(d, static_cast<std::size_t>(std::min(lanes, seen - i))); };
+  auto most = hn::Neg(hn::Inf(d));
+  for (std::int64_t i = 0; i < whole; i += lanes) {
+    most = hn::Max(most, hn::IfThenElse(in_sight(i), hn::LoadU(d, x + i), most));
   }
+  T largest = hn::GetLane(hn::MaxOfLanes(d, most));
+  for (std::int64_t i = whole; i < seen; ++i) largest = x[i] > largest ? x[i] : largest;
   // A NaN that the maximum missed comes back through the sum.
-  const T total = sum_over<T>(seen, [&](auto d, std::int64_t i) HWY_ATTR {
+  auto sum = hn::Zero(d);
+  for (std::int64_t i = 0; i < whole; i += lanes) {
     const auto e = exp(d, hn::Sub(hn::LoadU(d, x + i), hn::Set(d, largest)));
+    sum = hn::Add(sum, hn::IfThenElseZero(in_sight(i), e));
     hn::StoreU(e, d, y + i);
-    return e;
-  });
-  for_lanes<T>(seen, [&](auto d, std::int64_t i)
-                         HWY_ATTR { hn::StoreU(hn::Div(hn::LoadU(d, y + i), hn::Set(d, total)), d, y + i); });
+  }
+  T total = sum_lanes(d, sum);
+  for (std::int64_t i = whole; i < seen; ++i) {
+    y[i] = hn::GetLane(exp(one, hn::Set(one, x[i] - largest)));
+    total += y[i];
+  }
+  const T inverse = T{1} / total;
+  for_lanes<T>(seen, [&](auto tag, std::int64_t i)
+                         HWY_ATTR { hn::StoreU(hn::Mul(hn::LoadU(tag, y + i), hn::Set(tag, inverse)), tag, y + i); });
   for (std::int64_t i = seen; i < n; ++i) y[i] = T{0};
 }
 
@@ -59,8 +71,6 @@ void softmax_row_f64(const double* x, double* y, std::int64_t seen, std::int64_t
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <algorithm>
-
 #include "norma/graph/graph.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/reduce.h"
