@@ -73,9 +73,9 @@ template <Stores kStores, typename T>
 HWY_INLINE void channel_apply_as(const T* x, std::int64_t rows, std::int64_t channels, const T* mean, const T* scale,
                                  const T* shift, T* y) {
   for (std::int64_t row = 0; row < rows; ++row, x += channels, y += channels) {
-    for_lanes<T>(channels, [&](auto d, std::int64_t i) HWY_ATTR {
+    store_lanes<kStores>(channels, y, [&](auto d, std::int64_t i) HWY_ATTR {
       const auto centred = hn::Sub(hn::LoadU(d, x + i), hn::LoadU(d, mean + i));
-      store_as<kStores>(hn::MulAdd(centred, hn::LoadU(d, scale + i), hn::LoadU(d, shift + i)), d, y + i);
+      return hn::MulAdd(centred, hn::LoadU(d, scale + i), hn::LoadU(d, shift + i));
     });
   }
 }
@@ -108,10 +108,10 @@ template <Stores kStores, typename T>
 HWY_INLINE void channel_dx_as(const T* x, const T* dy, std::int64_t rows, std::int64_t channels, const T* mean,
                               const T* scale, const T* shift, const T* pull, T* dx) {
   for (std::int64_t row = 0; row < rows; ++row, x += channels, dy += channels, dx += channels) {
-    for_lanes<T>(channels, [&](auto d, std::int64_t i) HWY_ATTR {
+    store_lanes<kStores>(channels, dx, [&](auto d, std::int64_t i) HWY_ATTR {
       const auto centred = hn::Sub(hn::LoadU(d, x + i), hn::LoadU(d, mean + i));
       const auto direct = hn::MulSub(hn::LoadU(d, dy + i), hn::LoadU(d, scale + i), hn::LoadU(d, shift + i));
-      store_as<kStores>(hn::NegMulAdd(centred, hn::LoadU(d, pull + i), direct), d, dx + i);
+      return hn::NegMulAdd(centred, hn::LoadU(d, pull + i), direct);
     });
   }
 }

@@ -77,7 +77,7 @@ HWY_INLINE void row_backward_dx(const Call& call, const RowBackward& layout, std
   const T* const residual = kResidual ? call.in<T>(layout.residual) + at : nullptr;
   T* const dx = call.out<T>(0) + at;
   const int residuals = layout.residuals;
-  for_lanes<T>(end - begin, [&](auto d, std::int64_t i) HWY_ATTR {
+  store_lanes<kStores>(end - begin, dx, [&](auto d, std::int64_t i) HWY_ATTR {
     auto g = hn::LoadU(d, dy + i);
     if constexpr (kGain) g = hn::Mul(g, hn::LoadU(d, gain + begin + i));
     auto xh = hn::LoadU(d, x + i);
@@ -98,7 +98,7 @@ HWY_INLINE void row_backward_dx(const Call& call, const RowBackward& layout, std
     } else {
       v = hn::Mul(v, hn::Set(d, scale));
     }
-    store_as<kStores>(v, d, dx + i);
+    return v;
   });
 }
 

@@ -145,14 +145,14 @@ HWY_INLINE RowStatistics<T> row_statistics(const T* x, const Load& load, const R
 // y = gain (x - mean) rstd + bias
 template <class Norm, bool kGain, bool kBias, Stores kStores, typename T>
 HWY_INLINE void row_apply(const T* x, RowStatistics<T> s, const T* gain, const T* bias, T* y, std::int64_t width) {
-  for_lanes<T>(width, [&](auto d, std::int64_t i) HWY_ATTR {
+  store_lanes<kStores>(width, y, [&](auto d, std::int64_t i) HWY_ATTR {
     auto v = hn::LoadU(d, x + i);
     if constexpr (Norm::kCentred) v = hn::Sub(v, hn::Set(d, s.mean));
     v = hn::Mul(v, hn::Set(d, s.rstd));
     if constexpr (kGain && kBias) v = hn::MulAdd(v, hn::LoadU(d, gain + i), hn::LoadU(d, bias + i));
     if constexpr (kGain && !kBias) v = hn::Mul(v, hn::LoadU(d, gain + i));
     if constexpr (!kGain && kBias) v = hn::Add(v, hn::LoadU(d, bias + i));
-    store_as<kStores>(v, d, y + i);
+    return v;
   });
 }
 
@@ -232,8 +232,8 @@ HWY_INLINE void row_forward_as(const Call& call, const RowForward& layout, std::
         row_apply_affine<Norm, kStores>(x, statistics[r], Norm::kOneGain || gain == nullptr ? gain : gain + column,
                                         bias == nullptr ? bias : bias + column, call.out<T>(0) + at, columns);
         if (kStores == Stores::streaming && sum_out != nullptr) {
-          for_lanes<T>(columns, [&](auto d, std::int64_t i)
-                                    HWY_ATTR { store_as<kStores>(hn::LoadU(d, x + i), d, sum_out + at + i); });
+          store_lanes<kStores>(columns, sum_out + at,
+                               [&](auto d, std::int64_t i) HWY_ATTR { return hn::LoadU(d, x + i); });
         }
       }
     }

@@ -26,6 +26,25 @@ HWY_INLINE void store_as(V v, D d, hn::TFromD<D>* to) {
   }
 }
 
+// out[i] = value(tag, i) over [0, n). Four values are computed before the first is stored: a load that follows a store
+// at nearly the same place in another page would wait for it.
+template <Stores kStores, typename T, typename Value>
+HWY_INLINE void store_lanes(std::int64_t n, T* out, const Value& value) {
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> one;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    const auto a = value(d, i), b = value(d, i + lanes), c = value(d, i + 2 * lanes), e = value(d, i + 3 * lanes);
+    store_as<kStores>(a, d, out + i);
+    store_as<kStores>(b, d, out + i + lanes);
+    store_as<kStores>(c, d, out + i + 2 * lanes);
+    store_as<kStores>(e, d, out + i + 3 * lanes);
+  }
+  for (; i + lanes <= n; i += lanes) store_as<kStores>(value(d, i), d, out + i);
+  for (; i < n; ++i) store_as<kStores>(value(one, i), one, out + i);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace norma
 HWY_AFTER_NAMESPACE();
