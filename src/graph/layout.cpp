@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "norma/core/arena.h"
 #include "norma/core/error.h"
 
 namespace norma {
@@ -13,8 +14,9 @@ namespace {
 std::int64_t peak_of(const std::vector<Buffer>& buffers, int steps) {
   std::vector<std::int64_t> change(static_cast<std::size_t>(steps) + 2, 0);
   for (const Buffer& buffer : buffers) {
-    change[static_cast<std::size_t>(buffer.first)] += buffer.bytes;
-    change[static_cast<std::size_t>(buffer.last) + 1] -= buffer.bytes;
+    const std::int64_t bytes = buffer.needed > 0 ? buffer.needed : buffer.bytes;
+    change[static_cast<std::size_t>(buffer.first)] += bytes;
+    change[static_cast<std::size_t>(buffer.last) + 1] -= bytes;
   }
   std::int64_t live = 0, peak = 0;
   for (const std::int64_t delta : change) peak = std::max(peak, live += delta);
@@ -110,6 +112,13 @@ std::int64_t place_by_size(std::vector<Buffer>& buffers) {
 constexpr std::size_t kMostForPlaceBySize = 12000;  // it is quadratic: about 0.1 s here
 
 }  // namespace
+
+std::int64_t spaced_bytes(std::int64_t bytes) {
+  constexpr std::int64_t kPage = 4096, kQuarterPage = 17 * kArenaAlignment;  // about: odd in lines
+  if (bytes >= std::int64_t{1} << 20) return align_up(bytes) + 5 * kPage + kQuarterPage;
+  if (bytes >= std::int64_t{1} << 16) return align_up(bytes) + kQuarterPage;
+  return align_up(bytes);
+}
 
 LayoutResult lay_out(std::vector<Buffer>& buffers, int steps) {
   LayoutResult result{.bytes = 0, .peak_live_bytes = peak_of(buffers, steps)};

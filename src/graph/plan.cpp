@@ -214,7 +214,7 @@ std::shared_ptr<const Plan> compile(Graph& graph, const CompileOptions& options)
     for (std::size_t id = 0; id < graph.values().size(); ++id) {
       if (graph.values()[id].role != role) continue;
       plan->value_offsets_[id] = end;
-      end += align_up(graph.values()[id].type.bytes());
+      end += spaced_bytes(graph.values()[id].type.bytes());
     }
   }
   plan->persistent_bytes_ = end;
@@ -226,7 +226,10 @@ std::shared_ptr<const Plan> compile(Graph& graph, const CompileOptions& options)
     const int root = memory.root(id);
     if (graph.value(root).role != Role::computed || !memory.needs_memory(id)) return;
     const auto [entry, fresh] = buffer_of.emplace(root, buffers.size());
-    if (fresh) buffers.push_back({.bytes = align_up(graph.value(root).type.bytes()), .first = step, .last = step});
+    if (fresh) {
+      const std::int64_t bytes = graph.value(root).type.bytes();
+      buffers.push_back({.bytes = spaced_bytes(bytes), .first = step, .last = step, .needed = bytes});
+    }
     buffers[entry->second].last = std::max(buffers[entry->second].last, step);
   };
   std::vector<std::size_t> scratch_of(graph.nodes().size(), 0);
@@ -237,7 +240,8 @@ std::shared_ptr<const Plan> compile(Graph& graph, const CompileOptions& options)
     for (const int id : node.inputs) touch(id, step);
     for (const int id : node.outputs) touch(id, step);
     if (kernel.scratch_bytes > 0) {
-      buffers.push_back({.bytes = align_up(kernel.scratch_bytes), .first = step, .last = step});
+      buffers.push_back(
+          {.bytes = align_up(kernel.scratch_bytes), .first = step, .last = step, .needed = kernel.scratch_bytes});
       scratch_of[at(step)] = buffers.size();  // 1-based; 0 = none
     }
     plan->steps_.push_back(

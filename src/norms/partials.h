@@ -16,10 +16,11 @@ struct Partials {
   std::int64_t width = 0;
   std::int64_t tiles = 0;
 
-  // Reserves room at the end of the scratch.
+  // Reserves room at the end of the scratch, an odd number of cache lines after what is there: two sums of one width
+  // would otherwise lie at the same place of their pages, and each load of one would wait for a store to the other.
   Partials(CpuKernel& kernel, std::int64_t line_width, std::int64_t tile_count)
-      : offset(kernel.scratch_bytes), width(line_width), tiles(tile_count) {
-    kernel.scratch_bytes += align_up(stride() * tiles * static_cast<std::int64_t>(sizeof(T)));
+      : offset(kernel.scratch_bytes + 17 * kArenaAlignment), width(line_width), tiles(tile_count) {
+    kernel.scratch_bytes = offset + align_up(stride() * tiles * static_cast<std::int64_t>(sizeof(T)));
   }
   // Lines do not share a cache line.
   std::int64_t stride() const {

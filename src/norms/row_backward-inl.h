@@ -1,7 +1,6 @@
 // The backward kernels of every row norm, compiled once per instruction set; policies as in row_norm-inl.h.
 //   dx = rstd (g - mean(g) - xh pull sum(g xh)) + residuals,  g = gain dy
 //   dgain = sum over rows of dy xh,  dbias = sum over rows of dy
-// Rows and columns are taken in the same blocks as forward.
 #if defined(NORMA_NORMS_ROW_BACKWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NORMA_NORMS_ROW_BACKWARD_INL_H_
 #undef NORMA_NORMS_ROW_BACKWARD_INL_H_
@@ -25,61 +24,77 @@ struct RowSums {
   T g_xh;  // sum of g xh
 };
 
-// First pass over a piece of one row: the sums over it, and its share of dgain and dbias. Vectors of tag `d` in
-// [begin, end).
-template <class Norm, bool kGain, bool kDgain, bool kDbias, class D, typename T>
-HWY_INLINE RowSums<T> row_backward_sums(D d, const T* x, const T* dy, RowStatistics<T> s, const T* gain, T* dgain,
-                                        T* dbias, std::int64_t begin, std::int64_t end) {
-  auto sum_g = hn::Zero(d), sum_g_xh = hn::Zero(d);
-  const auto mean = hn::Set(d, s.mean), rstd = hn::Set(d, s.rstd);
+// First pass over kRows neighbouring rows: the sums over each, and their share of dgain and dbias, which are read and
+// written once for all of them. Vectors of tag `d` in [begin, end).
+template <class Norm, bool kGain, bool kDgain, bool kDbias, int kRows, class D, typename T>
+HWY_INLINE void row_backward_sums(D d, const T* x, const T* dy, std::int64_t width, const RowStatistics<T>* statistics,
+                                  const T* gain, T* dgain, T* dbias, std::int64_t begin, std::int64_t end,
+                                  RowSums<T>* sums) {
+  hn::Vec<D> sum_g[kRows], sum_g_xh[kRows];
+  for (int r = 0; r < kRows; ++r) sum_g[r] = sum_g_xh[r] = hn::Zero(d);
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t i = begin; i < end; i += lanes) {
-    const auto dy_here = hn::LoadU(d, dy + i);
-    auto xh = hn::LoadU(d, x + i);
-    if constexpr (Norm::kCentred) xh = hn::Sub(xh, mean);
-    xh = hn::Mul(xh, rstd);
-    auto g = dy_here;
-    if constexpr (kGain) g = hn::Mul(g, hn::LoadU(d, gain + i));
-    if constexpr (Norm::kCentred) sum_g = hn::Add(sum_g, g);
-    sum_g_xh = hn::MulAdd(g, xh, sum_g_xh);
-    if constexpr (kDgain) hn::StoreU(hn::MulAdd(dy_here, xh, hn::LoadU(d, dgain + i)), d, dgain + i);
-    if constexpr (kDbias) hn::StoreU(hn::Add(dy_here, hn::LoadU(d, dbias + i)), d, dbias + i);
+    auto dgain_here = hn::Zero(d), dbias_here = hn::Zero(d);
+    for (int r = 0; r < kRows; ++r) {
+      const auto dy_here = hn::LoadU(d, dy + r * width + i);
+      auto xh = hn::LoadU(d, x + r * width + i);
+      if constexpr (Norm::kCentred) xh = hn::Sub(xh, hn::Set(d, statistics[r].mean));
+      xh = hn::Mul(xh, hn::Set(d, statistics[r].rstd));
+      auto g = dy_here;
+      if constexpr (kGain) g = hn::Mul(g, hn::LoadU(d, gain + i));
+      if constexpr (Norm::kCentred) sum_g[r] = hn::Add(sum_g[r], g);
+      sum_g_xh[r] = hn::MulAdd(g, xh, sum_g_xh[r]);
+      if constexpr (kDgain) dgain_here = hn::MulAdd(dy_here, xh, dgain_here);
+      if constexpr (kDbias) dbias_here = hn::Add(dy_here, dbias_here);
+    }
+    if constexpr (kDgain) hn::StoreU(hn::Add(dgain_here, hn::LoadU(d, dgain + i)), d, dgain + i);
+    if constexpr (kDbias) hn::StoreU(hn::Add(dbias_here, hn::LoadU(d, dbias + i)), d, dbias + i);
   }
-  return {sum_lanes(d, sum_g), sum_lanes(d, sum_g_xh)};
+  for (int r = 0; r < kRows; ++r) {
+    sums[r] = {sums[r].g + sum_lanes(d, sum_g[r]), sums[r].g_xh + sum_lanes(d, sum_g_xh[r])};
+  }
 }
 
-template <class Norm, bool kGain, typename T>
-HWY_INLINE RowSums<T> row_backward_piece(const T* x, const T* dy, RowStatistics<T> s, const T* gain, T* dgain, T* dbias,
-                                         std::int64_t begin, std::int64_t end) {
-  const auto sums = [&]<bool kDgain, bool kDbias>() HWY_ATTR {
+template <class Norm, bool kGain, int kRows, typename T>
+HWY_INLINE void row_backward_first_pass(const T* x, const T* dy, std::int64_t width, const RowStatistics<T>* statistics,
+                                        const T* gain, T* dgain, T* dbias, RowSums<T>* sums) {
+  const auto pass = [&]<bool kDgain, bool kDbias>() HWY_ATTR {
     const hn::ScalableTag<T> d;
     const hn::CappedTag<T, 1> one;
     const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-    const std::int64_t whole = begin + (end - begin) / lanes * lanes;
-    const RowSums<T> a = row_backward_sums<Norm, kGain, kDgain, kDbias>(d, x, dy, s, gain, dgain, dbias, begin, whole);
-    if (whole == end) return a;
-    const RowSums<T> b = row_backward_sums<Norm, kGain, kDgain, kDbias>(one, x, dy, s, gain, dgain, dbias, whole, end);
-    return RowSums<T>{a.g + b.g, a.g_xh + b.g_xh};
+    const std::int64_t whole = width / lanes * lanes;
+    row_backward_sums<Norm, kGain, kDgain, kDbias, kRows>(d, x, dy, width, statistics, gain, dgain, dbias, 0, whole,
+                                                          sums);
+    if (whole < width) {
+      row_backward_sums<Norm, kGain, kDgain, kDbias, kRows>(one, x, dy, width, statistics, gain, dgain, dbias, whole,
+                                                            width, sums);
+    }
   };
-  if constexpr (Norm::kOneGain) return sums.template operator()<false, false>();
-  if (dgain != nullptr && dbias != nullptr) return sums.template operator()<true, true>();
-  if (dgain != nullptr) return sums.template operator()<true, false>();
-  if (dbias != nullptr) return sums.template operator()<false, true>();
-  return sums.template operator()<false, false>();
+  if constexpr (Norm::kOneGain) {
+    pass.template operator()<false, false>();
+  } else if (dgain != nullptr && dbias != nullptr) {
+    pass.template operator()<true, true>();
+  } else if (dgain != nullptr) {
+    pass.template operator()<true, false>();
+  } else if (dbias != nullptr) {
+    pass.template operator()<false, true>();
+  } else {
+    pass.template operator()<false, false>();
+  }
 }
 
-// Second pass over columns [begin, end) of one row: dx = (g - mean_g - xh pull) scale + residuals.
+// Second pass over one row: dx = (g - mean_g - xh pull) scale + residuals.
 template <class Norm, bool kGain, bool kResidual, Stores kStores, typename T>
 HWY_INLINE void row_backward_dx(const Call& call, const RowBackward& layout, std::int64_t row, RowStatistics<T> s,
-                                T scale, T mean_g, T pull, const T* gain, std::int64_t begin, std::int64_t end) {
-  const std::int64_t at = row * layout.width + begin;
+                                T scale, T mean_g, T pull, const T* gain) {
+  const std::int64_t at = row * layout.width;
   const T *x = call.in<T>(0) + at, *dy = call.in<T>(1) + at;
   const T* const residual = kResidual ? call.in<T>(layout.residual) + at : nullptr;
   T* const dx = call.out<T>(0) + at;
   const int residuals = layout.residuals;
-  store_lanes<kStores>(end - begin, dx, [&](auto d, std::int64_t i) HWY_ATTR {
+  store_lanes<kStores>(layout.width, dx, [&](auto d, std::int64_t i) HWY_ATTR {
     auto g = hn::LoadU(d, dy + i);
-    if constexpr (kGain) g = hn::Mul(g, hn::LoadU(d, gain + begin + i));
+    if constexpr (kGain) g = hn::Mul(g, hn::LoadU(d, gain + i));
     auto xh = hn::LoadU(d, x + i);
     if constexpr (Norm::kCentred) {
       xh = hn::Sub(xh, hn::Set(d, s.mean));
@@ -88,7 +103,7 @@ HWY_INLINE void row_backward_dx(const Call& call, const RowBackward& layout, std
     xh = hn::Mul(xh, hn::Set(d, s.rstd));
     auto pulled = hn::Set(d, pull);
     if constexpr (Norm::kPartial) {
-      const auto channel = hn::Iota(d, static_cast<T>(begin + i));
+      const auto channel = hn::Iota(d, static_cast<T>(i));
       pulled = hn::IfThenElseZero(hn::Lt(channel, hn::Set(d, static_cast<T>(layout.counted))), pulled);
     }
     auto v = hn::NegMulAdd(xh, pulled, g);
@@ -102,45 +117,44 @@ HWY_INLINE void row_backward_dx(const Call& call, const RowBackward& layout, std
   });
 }
 
+// kRows neighbouring rows from `first` on, both passes; the second finds them in cache.
+template <class Norm, bool kGain, bool kResidual, Stores kStores, int kRows, typename T>
+HWY_INLINE void row_backward_block(const Call& call, const RowBackward& layout, std::int64_t first, T* dgain,
+                                   T* dbias) {
+  const std::int64_t width = layout.width;
+  const T* const gain = layout.gain < 0 ? nullptr : call.in<T>(layout.gain);
+  const T count = static_cast<T>(layout.counted), eps = call.in<T>(2)[0];
+  RowStatistics<T> statistics[kRows];
+  RowSums<T> sums[kRows] = {};
+  for (int r = 0; r < kRows; ++r) {
+    statistics[r] = {Norm::kCentred ? call.in<T>(layout.mean)[first + r] : T{0}, call.in<T>(3)[first + r]};
+  }
+  row_backward_first_pass<Norm, kGain, kRows>(call.in<T>(0) + first * width, call.in<T>(1) + first * width, width,
+                                              statistics, gain, dgain, dbias, sums);
+  if (Norm::kOneGain && dgain != nullptr) {
+    for (int r = 0; r < kRows; ++r) dgain[0] += sums[r].g_xh;
+  }
+  if (call.out<T>(0) == nullptr) return;
+  for (int r = 0; r < kRows; ++r) {
+    const T rstd = statistics[r].rstd;
+    const T scale = Norm::kOneGain && gain != nullptr ? rstd * gain[0] : rstd;
+    row_backward_dx<Norm, kGain, kResidual, kStores>(call, layout, first + r, statistics[r], scale, sums[r].g / count,
+                                                     sums[r].g_xh * Norm::pull(rstd, count, eps), gain);
+  }
+}
+
 template <class Norm, bool kGain, bool kResidual, Stores kStores, typename T>
 HWY_INLINE void row_backward_rows(const Call& call, const RowBackward& layout, std::int64_t begin, std::int64_t end,
                                   T* dgain, T* dbias) {
-  const std::int64_t width = layout.width;
-  const RowBlocking blocking = row_blocking<T>(width);
-  const T* const gain = layout.gain < 0 ? nullptr : call.in<T>(layout.gain);
-  const T *x = call.in<T>(0), *dy = call.in<T>(1);
-  const T count = static_cast<T>(layout.counted), eps = call.in<T>(2)[0];
-  for (std::int64_t first = begin; first < end; first += blocking.rows) {
-    const std::int64_t rows = HWY_MIN(blocking.rows, end - first);
-    RowStatistics<T> statistics[kMaxRowsAtOnce];
-    RowSums<T> sums[kMaxRowsAtOnce] = {};
-    for (std::int64_t r = 0; r < rows; ++r) {
-      statistics[r] = {Norm::kCentred ? call.in<T>(layout.mean)[first + r] : T{0}, call.in<T>(3)[first + r]};
-    }
-    for (std::int64_t column = 0; column < width; column += blocking.columns) {
-      const std::int64_t column_end = HWY_MIN(column + blocking.columns, width);
-      for (std::int64_t r = 0; r < rows; ++r) {
-        const std::int64_t at = (first + r) * width;
-        const RowSums<T> piece =
-            row_backward_piece<Norm, kGain>(x + at, dy + at, statistics[r], gain, dgain, dbias, column, column_end);
-        sums[r] = {sums[r].g + piece.g, sums[r].g_xh + piece.g_xh};
-      }
-    }
-    if (Norm::kOneGain && dgain != nullptr) {
-      for (std::int64_t r = 0; r < rows; ++r) dgain[0] += sums[r].g_xh;
-    }
-    if (call.out<T>(0) == nullptr) continue;
-    for (std::int64_t column = 0; column < width; column += blocking.columns) {
-      const std::int64_t column_end = HWY_MIN(column + blocking.columns, width);
-      for (std::int64_t r = 0; r < rows; ++r) {
-        const T rstd = statistics[r].rstd;
-        const T scale = Norm::kOneGain && gain != nullptr ? rstd * gain[0] : rstd;
-        row_backward_dx<Norm, kGain, kResidual, kStores>(call, layout, first + r, statistics[r], scale,
-                                                         sums[r].g / count, sums[r].g_xh * Norm::pull(rstd, count, eps),
-                                                         gain, column, column_end);
-      }
-    }
+  // Four rows share one read and write of dgain and dbias. Rows up to a page that come from memory are better taken one
+  // by one: the second pass of a row then overlaps with the arrival of the next.
+  constexpr int kRowsAtOnce = 4;
+  const bool together = kStores == Stores::plain || layout.width * static_cast<std::int64_t>(sizeof(T)) > 4096;
+  std::int64_t row = begin;
+  for (; together && row + kRowsAtOnce <= end; row += kRowsAtOnce) {
+    row_backward_block<Norm, kGain, kResidual, kStores, kRowsAtOnce>(call, layout, row, dgain, dbias);
   }
+  for (; row < end; ++row) row_backward_block<Norm, kGain, kResidual, kStores, 1>(call, layout, row, dgain, dbias);
 }
 
 template <class Norm, typename T>
