@@ -18,15 +18,9 @@ namespace {
 double copy_rate(Team& team, std::int64_t bytes, double seconds) {
   Arena from(bytes), to(bytes);
   std::memset(from.data(), 1, static_cast<std::size_t>(bytes));
-  const std::int64_t part = bytes / team.size() / kArenaAlignment * kArenaAlignment;
-  const Timing timing = time_repeated(
-      [&] {
-        team.run([&](int worker) {
-          std::memcpy(to.data() + worker * part, from.data() + worker * part, static_cast<std::size_t>(part));
-        });
-      },
-      seconds);
-  return 2.0 * static_cast<double>(part * team.size()) / timing.best;
+  const auto size = static_cast<std::size_t>(bytes);
+  const Timing timing = time_repeated([&] { copy_in_parallel(team, to.data(), from.data(), size); }, seconds);
+  return 2.0 * static_cast<double>(bytes) / timing.best;
 }
 
 // Operations per second of oneDNN's f32 product, every thread with its own rows of one large product.
@@ -50,6 +44,17 @@ double sgemm_rate(Team& team, std::int64_t size, double seconds) {
 }
 
 }  // namespace
+
+void copy_in_parallel(Team& team, void* to, const void* from, std::size_t bytes) {
+  team.run([&](int worker) {
+    const auto part = [&](int index) {
+      return bytes / kArenaAlignment * static_cast<std::size_t>(index) / static_cast<std::size_t>(team.size()) *
+             kArenaAlignment;
+    };
+    const std::size_t begin = part(worker), end = worker + 1 == team.size() ? bytes : part(worker + 1);
+    std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin, end - begin);
+  });
+}
 
 void measure_limits(Report& report, const Options& options) {
   const int threads = options.threads == 0 ? machine().cores : options.threads;

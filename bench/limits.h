@@ -1,7 +1,13 @@
 // What this machine can do at most: copy bandwidth far outside and inside the cache, and the rate of large products.
 #pragma once
 
+#include <cstddef>
+
 #include "bench/report.h"
+
+namespace norma {
+class Team;
+}
 
 namespace norma::bench {
 
@@ -9,6 +15,9 @@ struct Options {
   double seconds = 0.5;  // per measurement
   int threads = 0;       // 0: all cores
 };
+
+// memcpy by all threads, each its own part.
+void copy_in_parallel(Team& team, void* to, const void* from, std::size_t bytes);
 
 // Sets copy_gbps (tensors far larger than the cache), cache_copy_gbps (8 MiB tensors) and sgemm_gflops, over all cores,
 // and sgemm_core_gflops for one core.

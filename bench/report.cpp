@@ -7,13 +7,15 @@
 namespace norma::bench {
 
 void Report::add_rate(const std::string& name, double amount, const Timing& timing, const std::string& unit,
-                      const std::string& limit) {
+                      const std::string& limit, double limit_value) {
   const double rate = amount / timing.best;
+  if (limit_value == 0 && !limit.empty()) limit_value = limits_.at(limit);
   results_.push_back({.name = name,
                       .value = rate,
                       .unit = unit,
                       .limit = limit,
-                      .share = limit.empty() ? 0 : rate / limits_.at(limit),
+                      .limit_value = limit_value,
+                      .share = limit.empty() ? 0 : rate / limit_value,
                       .noise = timing.median / timing.best - 1});
 }
 
@@ -37,6 +39,7 @@ nlohmann::json Report::json() const {
         {"name", result.name}, {"value", result.value}, {"unit", result.unit}, {"noise", result.noise}};
     entry["limit"] = result.limit.empty() ? nlohmann::json() : nlohmann::json(result.limit);
     entry["share"] = result.limit.empty() ? nlohmann::json() : nlohmann::json(result.share);
+    if (result.limit_value > 0) entry["limit_value"] = result.limit_value;
     if (result.peer > 0) {
       entry["peer"] = result.peer;
       entry["times_peer"] = result.value / result.peer;

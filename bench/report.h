@@ -14,7 +14,8 @@ struct Result {
   std::string name;  // "norm/layer/forward/131072x1024"
   double value = 0;
   std::string unit;
-  std::string limit;  // key of the limit it is a share of; empty: none
+  std::string limit;       // key of the limit it is a share of; empty: none
+  double limit_value = 0;  // the limit as measured beside this result
   double share = 0;
   double noise = 0;  // median time / best time - 1
   double peer = 0;   // the same quantity measured in the peer; 0: not measured
@@ -25,9 +26,9 @@ class Report {
   void set_limit(const std::string& name, double value) { limits_[name] = value; }
   double limit(const std::string& name) const { return limits_.at(name); }
 
-  // A rate: amount / time, as a share of the named limit.
+  // A rate: amount / time, as a share of the named limit, or of its value as measured beside the result.
   void add_rate(const std::string& name, double amount, const Timing& timing, const std::string& unit,
-                const std::string& limit);
+                const std::string& limit, double limit_value = 0);
   // A plain number, with a share of what is possible where there is such a thing.
   void add_value(const std::string& name, double value, const std::string& unit, const std::string& limit = "",
                  double share = 0);

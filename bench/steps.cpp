@@ -51,7 +51,7 @@ void bench_steps(Report& report, const Options& options) {
   const DecoderConfig deep{.layers = 100, .width = 64, .heads = 4, .vocabulary = 256, .batch = 8, .time = 32};
   bench_step(report, "6 layers d=128 T=64 B=16", small, options);
   DecoderConfig small_post = small;
-  small_post.placement = Placement::post;
+  small_post.scheme = "post";
   bench_step(report, "6 layers d=128 T=64 B=16 post", small_post, options);
   bench_step(report, "100 layers d=64 T=32 B=8", deep, options);
 
