@@ -32,9 +32,7 @@ Graph::Scope::Scope(Graph& graph, std::string full)
 
 Graph::Scope::~Scope() { graph_.scope_ = std::move(outer_); }
 
-Graph::Scope Graph::scope(std::string_view name) {
-  return Scope(*this, scope_.empty() ? std::string(name) : scope_ + "." + std::string(name));
-}
+Graph::Scope Graph::scope(std::string_view name) { return Scope(*this, full_name(name)); }
 
 int Graph::add_value(Value value) {
   values_.push_back(std::move(value));
@@ -50,7 +48,7 @@ Wire Graph::persistent(std::string_view name, Type type, Role role) {
     fail("{} of type {} in scope '{}' has no name; names key random streams and checkpoints", name_of(role), type.str(),
          scope_);
   }
-  std::string full = scope_.empty() ? std::string(name) : scope_ + "." + std::string(name);
+  std::string full = full_name(name);
   if (const auto found = by_name_.find(full); found != by_name_.end()) {
     const Value& other = value(found->second);
     fail("two values are named '{}': a {} of type {} and a {} of type {}", full, name_of(other.role), other.type.str(),
@@ -173,6 +171,10 @@ void Graph::output(std::string_view name, Wire wire) {
     fail("output '{}': the name is taken", full);
   }
   outputs_.push_back({full, wire.id()});
+}
+
+std::string Graph::full_name(std::string_view name) const {
+  return scope_.empty() ? std::string(name) : scope_ + "." + std::string(name);
 }
 
 Wire Graph::find(std::string_view name) {

@@ -171,7 +171,7 @@ void check_decoder(const json& test) {
                                             .vocabulary = a.at("vocabulary"),
                                             .batch = a.at("batch"),
                                             .time = a.at("time"),
-                                            .placement = a.at("placement") == "pre" ? Placement::pre : Placement::post,
+                                            .scheme = a.at("placement").get<std::string>(),
                                             .dtype = dtype_of<T>()});
   const Wires parameters = g.parameters();
   const Wires gradients = differentiate(decoder.loss, parameters);

@@ -173,7 +173,7 @@ def decoder(writer, dtype, placement):
         for name, n_in, n_out in (("attn.qkv", d, 3 * d), ("attn.out", d, d), ("ffn.in", d, 4 * d), ("ffn.out", 4 * d, d)):
             p[f"layers.{layer}.{name}.weight"] = torch.randn(n_in, n_out, dtype=t) / math.sqrt(n_in)
             p[f"layers.{layer}.{name}.bias"] = 0.1 * torch.randn(n_out, dtype=t)
-    for site in [f"layers.{i}.norm{j}" for i in range(layers) for j in (1, 2)] + (["final"] if placement == "pre" else []):
+    for site in [f"layers.{i}.{branch}.norm1" for i in range(layers) for branch in ("attn", "ffn")] + ["final.norm1"] * (placement == "pre"):
         p[f"{site}.gain"], p[f"{site}.bias"] = 1 + 0.3 * torch.randn(d, dtype=t), 0.3 * torch.randn(d, dtype=t)
     p["head.weight"] = torch.randn(d, vocabulary, dtype=t) / math.sqrt(d)
     tokens, targets = torch.randint(vocabulary, (batch, steps)), torch.randint(vocabulary, (batch, steps))
@@ -187,13 +187,13 @@ def decoder(writer, dtype, placement):
         for i in range(layers):
             at = f"layers.{i}"
             if placement == "pre":
-                x = x + attn(f"{at}.attn", norm(f"{at}.norm1", x))
-                x = x + ffn(f"{at}.ffn", norm(f"{at}.norm2", x))
+                x = x + attn(f"{at}.attn", norm(f"{at}.attn.norm1", x))
+                x = x + ffn(f"{at}.ffn", norm(f"{at}.ffn.norm1", x))
             else:
-                x = norm(f"{at}.norm1", x + attn(f"{at}.attn", x))
-                x = norm(f"{at}.norm2", x + ffn(f"{at}.ffn", x))
+                x = norm(f"{at}.attn.norm1", x + attn(f"{at}.attn", x))
+                x = norm(f"{at}.ffn.norm1", x + ffn(f"{at}.ffn", x))
         if placement == "pre":
-            x = norm("final", x)
+            x = norm("final.norm1", x)
         return F.cross_entropy((x @ p["head.weight"]).flatten(0, 1), targets.flatten()).reshape(1)
 
     differentiable(writer, f"decoder {placement}", "decoder", dtype, {"tokens": tokens, "targets": targets, **p}, forward,

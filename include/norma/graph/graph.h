@@ -120,6 +120,7 @@ class Graph {
   const Node& node(int index) const { return nodes_[static_cast<std::size_t>(index)]; }
   std::vector<Type> input_types(const Node& node) const;
   std::vector<Type> output_types(const Node& node) const;
+  std::string full_name(std::string_view name) const;  // inside the open scopes
   // Persistent value by full name; an empty wire when there is none.
   Wire find(std::string_view name);
   Wires parameters();

@@ -3,19 +3,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "norma/graph/plan.h"
 #include "norma/models/parameters.h"
+#include "norma/norms/norm.h"
 #include "norma/ops/activation.h"
 
 namespace norma {
-
-// Where the norm sits in a residual block.
-enum class Placement {
-  pre,   // x + f(norm(x)), and a norm before the output projection
-  post,  // norm(x + f(x))
-};
 
 struct DecoderConfig {
   std::int64_t layers = 6;
@@ -25,7 +21,8 @@ struct DecoderConfig {
   std::int64_t vocabulary = 256;
   std::int64_t batch = 16;
   std::int64_t time = 64;
-  Placement placement = Placement::pre;
+  std::string scheme = "pre";  // a name of the catalogue, or a formula for every sublayer
+  NormKind norm = NormKind::layer;
   Activation activation = Activation::gelu;
   DType dtype = DType::f32;
 };
@@ -36,7 +33,7 @@ struct Decoder {
   std::vector<ParameterSpec> parameters;
 };
 
-// Inputs of the graph: "tokens" and "targets", i32[batch, time].
+// Inputs of the graph: "tokens" and "targets", i32[batch, time], and the schedules of the scheme.
 Decoder build_decoder(Graph& graph, const DecoderConfig& config);
 
 // Loss, gradients and AdamW. Further inputs: "control" (AdamWControl). Output: "loss".

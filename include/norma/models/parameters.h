@@ -27,6 +27,10 @@ struct Init {
 struct ParameterSpec {
   std::string name;
   Init init;
+  // Gains on equal blocks of the last axis, for weights packed side by side (queries, keys, values); empty: 1.
+  std::vector<double> block_gains = {};
+  double lr = 1;      // multiplies the learning rate
+  bool decay = true;  // whether weight decay applies
 };
 
 // The parameters of one model, made while it is traced.
@@ -34,7 +38,11 @@ class Parameters {
  public:
   Parameters(Graph& graph, DType dtype) : graph_(graph), dtype_(dtype) {}
 
-  Wire make(std::string_view name, const Shape& shape, Init init);
+  Wire make(std::string_view name, const Shape& shape, Init init, std::vector<double> block_gains = {});
+  // The same, or the parameter of that name if it exists: a branch that a formula calls twice has one set of weights.
+  Wire share(std::string_view name, const Shape& shape, Init init, std::vector<double> block_gains = {});
+  // Sets how the optimiser treats the parameter made last.
+  void set_group(double lr, bool decay);
   const std::vector<ParameterSpec>& specs() const { return specs_; }
   DType dtype() const { return dtype_; }
   Graph& graph() { return graph_; }

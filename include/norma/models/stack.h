@@ -1,0 +1,35 @@
+// A stack of residual layers wired by a scheme.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "norma/models/parameters.h"
+#include "norma/norms/norm.h"
+#include "norma/ops/activation.h"
+#include "norma/ops/softmax.h"
+#include "norma/schemes/evaluate.h"
+#include "norma/schemes/scheme.h"
+
+namespace norma {
+
+struct StackConfig {
+  std::int64_t layers = 6;
+  std::int64_t heads = 4;
+  std::int64_t hidden = 0;  // of the feed-forward branch; 0: four times the width
+  Activation activation = Activation::gelu;
+  NormKind norm = NormKind::layer;  // what `norm` means in a formula
+  Mask mask = Mask::causal;
+};
+
+// x[batch, time, width] through all layers and the scheme's final formula. Parameters are named by place:
+// "layers.3.attn.qkv.weight", "layers.3.attn.norm1.gain", "final.norm1.gain". A constant that depends on the step is an
+// input "schedule.<name>" [1] that the host writes. Throws Error for what a single stack cannot do.
+Wire build_stack(Parameters& parameters, const Scheme& scheme, const StackConfig& config, Wire x);
+
+// The values of a scheme's constants that do not depend on the step, at layer l and sublayer k of a single stack.
+Variables stack_numbers(const Scheme& scheme, const StackConfig& config, std::int64_t width, std::int64_t l,
+                        std::int64_t k);
+
+}  // namespace norma

@@ -1,0 +1,35 @@
+// From formula to wires: the formula is the program.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "norma/graph/wire.h"
+#include "norma/schemes/evaluate.h"
+#include "norma/schemes/formula.h"
+
+namespace norma {
+
+// What the names of a formula stand for at one place of a stack.
+struct Surroundings {
+  // Known before the first step: l, k, n, N, M, d, heads and constants made of them.
+  Variables numbers;
+  // x, the other streams, learned values, schedules; assignments of the formula land here.
+  std::map<std::string, Wire> wires;
+  // Branches by name: f, attn, cross, ffn. Calling one twice uses the same weights.
+  std::map<std::string, std::function<Wire(Wire)>> branches;
+  // A norm of the given kind ("norm" for the one the model is configured with) at the site "norm<k>", k counting the
+  // norms of the formula as they are written.
+  std::function<Wire(std::string_view kind, std::string_view site, Wire x)> norm;
+};
+
+// Traces the statements; a bare value at the end becomes x. Conditions must be numbers: they choose a wiring. Throws
+// FormulaError with a caret for names, functions and combinations that mean nothing.
+void trace(const Formula& formula, Surroundings& surroundings);
+
+// Names of norms that a formula may call: "norm" and "<kind>norm".
+bool is_norm_name(std::string_view name);
+
+}  // namespace norma
