@@ -15,7 +15,7 @@
 namespace norma {
 namespace {
 
-constexpr std::int64_t kTileElements = 16384;  // enough work to be worth handing to a thread
+constexpr std::int64_t kTileElements = 8192;  // enough work to be worth handing to a thread
 
 void check_row_input(const Type& x) {
   check_computes(x);

@@ -146,10 +146,10 @@ HWY_INLINE void row_backward_block(const Call& call, const RowBackward& layout, 
 template <class Norm, bool kGain, bool kResidual, Stores kStores, typename T>
 HWY_INLINE void row_backward_rows(const Call& call, const RowBackward& layout, std::int64_t begin, std::int64_t end,
                                   T* dgain, T* dbias) {
-  // Four rows share one read and write of dgain and dbias. Rows up to a page that come from memory are better taken one
-  // by one: the second pass of a row then overlaps with the arrival of the next.
+  // Four wide rows share one read and write of dgain and dbias. Rows up to a page are better taken one by one: the
+  // second pass of a row then overlaps with the arrival of the next.
   constexpr int kRowsAtOnce = 4;
-  const bool together = kStores == Stores::plain || layout.width * static_cast<std::int64_t>(sizeof(T)) > 4096;
+  const bool together = layout.width * static_cast<std::int64_t>(sizeof(T)) > 4096;
   std::int64_t row = begin;
   for (; together && row + kRowsAtOnce <= end; row += kRowsAtOnce) {
     row_backward_block<Norm, kGain, kResidual, kStores, kRowsAtOnce>(call, layout, row, dgain, dbias);

@@ -77,7 +77,7 @@ Cost AdamW::cost(std::span<const Type> in, std::span<const Type> out) const {
 }
 
 CpuKernel AdamW::cpu(std::span<const Type> in, std::span<const Type>) const {
-  const Tiling tiling(in[0].shape.elements(), 8192, 64);
+  const Tiling tiling(in[0].shape.elements(), 4096, 64);
   const auto kernel = [&]<typename T>(auto* run) -> CpuKernel {
     return {.phases = {{tiling.tiles, [=, group = group_, scaled = scaled_](const Call& call, std::int64_t tile) {
                           const std::int64_t at = tiling.begin(tile);

@@ -103,7 +103,7 @@ CpuKernel backward_kernel(std::span<const Type> in, const CrossEntropyOptions& o
   // dW[d, V] = x^T dlogits, or for a tied weight dW[V, d] = dlogits^T x; tiles are blocks of rows of dW.
   const std::int64_t weight_rows = transposed ? s.vocabulary : s.width,
                      weight_columns = transposed ? s.width : s.vocabulary;
-  const Tiling weight_blocks(weight_rows, gemm_tile_grain(weight_columns, chunk), 16);
+  const Tiling weight_blocks(weight_rows, gemm_tile_grain(weight_columns, chunk, 32), 16);
   const auto weight_gemm = [&](std::int64_t chunk_rows, bool accumulate) {
     return block_gemm(weight_rows, weight_blocks.block, dtype, [&](std::int64_t m) {
       GemmShape shape = row_major_gemm(m, weight_columns, chunk_rows, true, false);

@@ -101,7 +101,7 @@ CpuKernel MatMul::cpu(std::span<const Type> in, std::span<const Type>) const {
   const bool a_transposed = product_ == Product::reduce_rows || (product_ == Product::batched && yes(a_));
   const bool b_transposed = product_ != Product::reduce_rows && yes(b_);
   // Tiles are blocks of rows of c; a whole product of a batch is one item when the batch alone gives enough tiles.
-  const Tiling blocks(s.m, gemm_tile_grain(s.n, s.k), 16);
+  const Tiling blocks(s.m, gemm_tile_grain(s.n, s.k, product_ == Product::reduce_rows ? 32 : 64), 16);
   GemmShape shape = row_major_gemm(s.m, s.n, s.k, a_transposed, b_transposed);
   shape.accumulate = accumulate_;
   const auto gemm_for = [&](std::int64_t rows) {

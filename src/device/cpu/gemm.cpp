@@ -145,9 +145,9 @@ std::shared_ptr<const Gemm> make_gemm(const GemmShape& shape, DType dtype) {
   return entry;
 }
 
-std::int64_t gemm_tile_grain(std::int64_t n, std::int64_t k) {
-  constexpr std::int64_t kMultiplyAddsPerTile = 1 << 20;              // about 20 microseconds on one core
-  return std::max<std::int64_t>(64, kMultiplyAddsPerTile / (n * k));  // short blocks re-pack B too often
+std::int64_t gemm_tile_grain(std::int64_t n, std::int64_t k, std::int64_t least) {
+  constexpr std::int64_t kMultiplyAddsPerTile = 1 << 20;  // about 20 microseconds on one core
+  return std::max(least, kMultiplyAddsPerTile / (n * k));
 }
 
 }  // namespace norma

@@ -37,7 +37,8 @@ class Gemm {
 // Compiled products are kept for the life of the process and shared: equal shapes compile once.
 std::shared_ptr<const Gemm> make_gemm(const GemmShape& shape, DType dtype);
 
-// How many rows of C one tile takes: enough work to outweigh the call, few enough tiles to stay cheap.
-std::int64_t gemm_tile_grain(std::int64_t n, std::int64_t k);
+// How many rows of C one tile takes at least: enough work to outweigh the call, but no fewer than `least`. Short blocks
+// pack B too often when B is a weight; sums over rows (weight gradients) have few rows of C and bear shorter ones.
+std::int64_t gemm_tile_grain(std::int64_t n, std::int64_t k, std::int64_t least = 64);
 
 }  // namespace norma
