@@ -1,12 +1,29 @@
 // norma: one program, one verb per file. Exit codes: 0 done, 2 a mistake in what was given, 1 a mistake in norma.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <string>
+#include <vector>
 
 #include "cli/verbs.h"
 #include "norma/core/error.h"
+#include "norma/core/names.h"
 #include "norma/version.h"
+
+namespace {
+
+// An unknown verb is named, with the nearest known one, before anything else is read.
+void check_verb(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
+  if (std::find(verbs.begin(), verbs.end(), argv[1]) != verbs.end()) return;
+  norma::fail("there is no verb '{}'{}; norma --help lists them", argv[1], norma::did_you_mean(argv[1], verbs));
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("norma: training engine and stability laboratory for residual networks");
@@ -14,6 +31,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   try {
     norma::cli::add_bench(app);
+    norma::cli::add_schemes(app);
+    check_verb(app, argc, argv);
     app.parse(argc, argv);
     return 0;
   } catch (const CLI::ParseError& error) {

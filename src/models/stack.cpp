@@ -92,19 +92,20 @@ class StackBuilder {
 
   void check_supported() const {
     if (config_.layers < 1) fail("a stack needs at least one layer, but {} were asked for", config_.layers);
-    if (!scheme_.branch_options.empty() || !scheme_.norm_gain.empty()) {
-      fail("scheme '{}' has options of branches or norms that models do not build yet", scheme_.name);
-    }
+    const auto refuse = [&](const std::string& what) {
+      throw NotBuiltError(fmt::format("scheme '{}': models do not build {} yet", scheme_.name, what));
+    };
+    if (!scheme_.branch_options.empty()) refuse("options of branches");
+    if (!scheme_.norm_gain.empty()) refuse("norms that store their gain in another form");
     for (const auto& [rule, entries] : scheme_.rules) {
       for (const NamedExpression& entry : entries) {
         const bool built =
             rule.starts_with("init.") && std::find(kRoles.begin(), kRoles.end(), entry.name) != kRoles.end();
-        if (!built) fail("scheme '{}' has a rule {}.{} that models do not follow yet", scheme_.name, rule, entry.name);
+        if (!built) refuse(fmt::format("the rule {}.{}", rule, entry.name));
       }
     }
     for (const LearnedSpec& learned : scheme_.learned) {
-      if (learned.profile != nullptr)
-        fail("scheme '{}': '{}' is profiled on data, which models do not do yet", scheme_.name, learned.name);
+      if (learned.profile != nullptr) refuse(fmt::format("values profiled on data ('{}')", learned.name));
     }
   }
 

@@ -14,6 +14,12 @@
 
 namespace norma {
 
+// A scheme that is right but asks for something that models cannot build yet.
+class NotBuiltError : public Error {
+ public:
+  using Error::Error;
+};
+
 struct StackConfig {
   std::int64_t layers = 6;
   std::int64_t heads = 4;
@@ -25,7 +31,7 @@ struct StackConfig {
 
 // x[batch, time, width] through all layers and the scheme's final formula. Parameters are named by place:
 // "layers.3.attn.qkv.weight", "layers.3.attn.norm1.gain", "final.norm1.gain". A constant that depends on the step is an
-// input "schedule.<name>" [1] that the host writes. Throws Error for what a single stack cannot do.
+// input "schedule.<name>" [1] that the host writes. Throws NotBuiltError for what a stack cannot build yet.
 Wire build_stack(Parameters& parameters, const Scheme& scheme, const StackConfig& config, Wire x);
 
 // The values of a scheme's constants that do not depend on the step, at layer l and sublayer k of a single stack.

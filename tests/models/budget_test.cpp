@@ -1,0 +1,75 @@
+// Parameter budgets against counts written out by hand.
+#include "norma/models/budget.h"
+
+#include "check.h"
+#include "norma/schemes/catalogue.h"
+
+namespace norma {
+namespace {
+
+TEST(Budget, NormsOfOneStack) {
+  const StackConfig config{.layers = 6, .heads = 8};
+  const std::int64_t d = 512;
+  const auto budget = [&](const char* name) { return stack_budget(find_scheme(name), config, d); };
+  // Two norms per layer, each with gain and bias; Pre-LN adds a final one, Peri-LN doubles, ReZero has none.
+  EXPECT_EQ(budget("post").norm_instances, 12);
+  EXPECT_EQ(budget("post").norm_parameters, 12 * 2 * d);
+  EXPECT_EQ(budget("pre").norm_instances, 13);
+  EXPECT_EQ(budget("peri").norm_instances, 25);
+  EXPECT_EQ(budget("rezero").norm_instances, 0);
+  EXPECT_EQ(budget("residual").norm_instances, 13);
+  EXPECT_EQ(budget("keel").norm_parameters, (12 + 11) * d) << "gain only, and the first sublayer has no outer norm";
+}
+
+TEST(Budget, WeightsAndLearnedValues) {
+  const StackConfig config{.layers = 3, .heads = 4};
+  const std::int64_t d = 64, branches = 3 * (4 * d * d + 4 * d + 2 * 4 * d * d + 4 * d + d);
+  EXPECT_EQ(stack_budget(find_scheme("post"), config, d).stack_parameters, branches + 6 * 2 * d);
+  EXPECT_EQ(stack_budget(find_scheme("rezero"), config, d).stack_parameters, branches + 3);
+  EXPECT_EQ(stack_budget(find_scheme("layerscale"), config, d).stack_parameters, branches + 7 * 2 * d + 6 * d);
+  EXPECT_EQ(stack_budget(find_scheme("post_to_pre"), config, d).stack_parameters, branches + (2 * 6 + 1) * 2 * d)
+      << "a branch called twice has one set of weights";
+}
+
+TEST(Budget, EverySchemeOfTheCatalogueBuildsOrSaysWhyNot) {
+  int built = 0;
+  for (const Scheme& scheme : catalogue()) {
+    SCOPED_TRACE(scheme.name);
+    try {
+      EXPECT_GT(stack_budget(scheme, {.layers = 5, .heads = 2}, 16).stack_parameters, 0);
+      ++built;
+    } catch (const NotBuiltError& error) {
+      EXPECT_NE(std::string(error.what()).find(scheme.name), std::string::npos);
+    }
+  }
+  EXPECT_GE(built, 20);
+}
+
+TEST(Stack, MistakesInAFormulaAreShownWithACaret) {
+  const auto error = [](const char* formula) {
+    return test::error_of([&] { stack_budget(find_scheme(formula), {.layers = 2, .heads = 2}, 8); });
+  };
+  EXPECT_EQ(error("x + f(nrm(x))"),
+            "scheme 'formula': there is no function 'nrm' here (did you mean 'norm'?)\n"
+            "  x + f(nrm(x))\n"
+            "        ^^^^^^");
+  EXPECT_EQ(error("x + f(norm(y))"),
+            "scheme 'formula': 'y' is not known here (did you mean 'x'?)\n"
+            "  x + f(norm(y))\n"
+            "             ^");
+  EXPECT_EQ(error("f(l) + x"),
+            "scheme 'formula': this is a number; expected a wire such as x\n"
+            "  f(l) + x\n"
+            "    ^");
+  EXPECT_EQ(error("if x > 1 then x else f(x)"),
+            "scheme 'formula': > needs numbers, but 'x' is a wire\n"
+            "  if x > 1 then x else f(x)\n"
+            "     ^^^^^");
+  EXPECT_EQ(error("sqrt(x) + f(x)"),
+            "scheme 'formula': sqrt is a function of numbers, but 'x' is a wire\n"
+            "  sqrt(x) + f(x)\n"
+            "  ^^^^^^^");
+}
+
+}  // namespace
+}  // namespace norma
