@@ -133,7 +133,7 @@ CpuKernel forward_kernel(const ChannelNormOptions& options, const Type& x) {
   const Partials<T> center(kernel, channels, extent.samples), scale(kernel, channels, extent.samples),
       shift(kernel, channels, extent.samples);
   if (options.region != Region::running) {
-    kernel.worker_bytes = 2 * channels * static_cast<std::int64_t>(sizeof(T));
+    kernel.worker_bytes = 2 * channel_line_stride<T>(channels) * static_cast<std::int64_t>(sizeof(T));
     kernel.phases.push_back({tiles.count(), [=](const Call& call, std::int64_t tile) {
                                run.moments(call.in<T>(0) + tiles.first_row(tile) * channels, tiles.rows(tile), channels,
                                            mean.line(call, tile), squares.line(call, tile), call.worker<T>());
@@ -194,10 +194,10 @@ CpuKernel backward_kernel(const ChannelNormOptions& options, const Type& x) {
   const Partials<T> sum_dy(kernel, channels, extent.samples), sum_dy_xh(kernel, channels, extent.samples);
   const Partials<T> center(kernel, channels, extent.samples), scale(kernel, channels, extent.samples),
       shift(kernel, channels, extent.samples), pull(kernel, channels, extent.samples);
-  kernel.worker_bytes = 2 * channels * static_cast<std::int64_t>(sizeof(T));
+  kernel.worker_bytes = 2 * channel_line_stride<T>(channels) * static_cast<std::int64_t>(sizeof(T));
   kernel.phases.push_back(
       {tiles.count(), [=](const Call& call, std::int64_t tile) {
-         T *const mean = call.worker<T>(), *const rstd = mean + channels;
+         T *const mean = call.worker<T>(), *const rstd = mean + channel_line_stride<T>(channels);
          for (std::int64_t channel = 0; channel < channels; ++channel) {
            const std::int64_t s = tiles.sample(tile) * extent.groups + channel / extent.width;
            rstd[channel] = call.in<T>(3)[s];

@@ -40,7 +40,7 @@ template <typename T>
 HWY_INLINE void channel_moments(const T* x, std::int64_t rows, std::int64_t channels, T* mean, T* squares, T* work) {
   const std::int64_t fit = (std::int64_t{1} << 17) / (channels * static_cast<std::int64_t>(sizeof(T)));
   const std::int64_t block = HWY_MAX(std::int64_t{8}, HWY_MIN(fit, std::int64_t{256}));
-  T *const here = work, *const around = work + channels;
+  T *const here = work, *const around = work + channel_line_stride<T>(channels);
   channel_zero(channels, mean);
   channel_zero(channels, squares);
   for (std::int64_t begin = 0; begin < rows; begin += block) {
@@ -88,20 +88,32 @@ HWY_INLINE void channel_apply(const T* x, std::int64_t rows, std::int64_t channe
   hwy::FlushStream();
 }
 
+// Both sums in one walk, kRows rows for each read and write of the totals.
+template <int kRows, typename T>
+HWY_INLINE void channel_sums_rows(const T* x, const T* dy, std::int64_t channels, ChannelLines<T> s, T* sum_dy,
+                                  T* sum_dy_xh) {
+  for_lanes<T>(channels, [&](auto d, std::int64_t i) HWY_ATTR {
+    const auto mean = hn::LoadU(d, s.mean + i), rstd = hn::LoadU(d, s.rstd + i);
+    auto plain = hn::Zero(d), weighted = hn::Zero(d);
+    for (int row = 0; row < kRows; ++row) {
+      const auto dy_here = hn::LoadU(d, dy + row * channels + i);
+      plain = hn::Add(plain, dy_here);
+      weighted = hn::MulAdd(dy_here, hn::Sub(hn::LoadU(d, x + row * channels + i), mean), weighted);
+    }
+    hn::StoreU(hn::Add(hn::LoadU(d, sum_dy + i), plain), d, sum_dy + i);
+    hn::StoreU(hn::MulAdd(weighted, rstd, hn::LoadU(d, sum_dy_xh + i)), d, sum_dy_xh + i);
+  });
+}
+
 template <typename T>
 HWY_INLINE void channel_sums(const T* x, const T* dy, std::int64_t rows, std::int64_t channels, ChannelLines<T> s,
                              T* sum_dy, T* sum_dy_xh) {
-  for (std::int64_t begin = 0; begin < rows; begin += 4) {  // both sums while the four rows are in cache
-    const std::int64_t count = HWY_MIN(std::int64_t{4}, rows - begin);
-    const T *x_part = x + begin * channels, *dy_part = dy + begin * channels;
-    channel_add_rows<T>(count, channels, sum_dy, [&](auto d, std::int64_t row, std::int64_t i) HWY_ATTR {
-      return hn::LoadU(d, dy_part + row + i);
-    });
-    channel_add_rows<T>(count, channels, sum_dy_xh, [&](auto d, std::int64_t row, std::int64_t i) HWY_ATTR {
-      const auto centred = hn::Sub(hn::LoadU(d, x_part + row + i), hn::LoadU(d, s.mean + i));
-      return hn::Mul(hn::LoadU(d, dy_part + row + i), hn::Mul(centred, hn::LoadU(d, s.rstd + i)));
-    });
+  std::int64_t row = 0;
+  for (; row + 4 <= rows; row += 4) {
+    channel_sums_rows<4>(x + row * channels, dy + row * channels, channels, s, sum_dy, sum_dy_xh);
   }
+  for (; row < rows; ++row)
+    channel_sums_rows<1>(x + row * channels, dy + row * channels, channels, s, sum_dy, sum_dy_xh);
 }
 
 template <Stores kStores, typename T>
