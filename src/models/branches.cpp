@@ -4,7 +4,9 @@
 
 #include "norma/core/error.h"
 #include "norma/ops/attention.h"
+#include "norma/ops/elementwise.h"
 #include "norma/ops/linear.h"
+#include "norma/ops/views.h"
 
 namespace norma {
 namespace {
@@ -36,6 +38,41 @@ Wire dense(Parameters& parameters, Wire x, std::int64_t out, const std::vector<s
 double InitRules::gain_of(std::string_view role) const { return rule(gain, role).value_or(1); }
 std::optional<double> InitRules::deviation_of(std::string_view role) const { return rule(deviation, role); }
 
+namespace {
+
+Wire split_heads(Wire x, std::int64_t heads) {
+  const Shape& s = x.shape();
+  return reshape(x, {s[0], s[1], heads, s[2] / heads});
+}
+
+// A norm on one of q, k, v [batch, time, width].
+Wire norm_projection(const AttentionBranch& branch, const std::string& kind, const char* site, Wire x) {
+  if (kind.empty()) return x;
+  if (branch.extras.norm_width == AttentionExtras::Width::full) return branch.norm(kind, site, x);
+  return reshape(branch.norm(kind, site, split_heads(x, branch.heads)), x.shape());
+}
+
+// Attention over separate q, k, v, with what the extras ask for between projection and context.
+Wire attend_with_extras(const AttentionBranch& branch, Wire qkv, std::int64_t width) {
+  const AttentionExtras& extras = branch.extras;
+  if (width % branch.heads != 0) fail("width {} is not divisible by {} heads", width, branch.heads);
+  const Wire q = norm_projection(branch, extras.q_norm, "q_norm", slice_last(qkv, 0, width));
+  const Wire k = norm_projection(branch, extras.k_norm, "k_norm", slice_last(qkv, width, width));
+  const Wire v = norm_projection(branch, extras.v_norm, "v_norm", slice_last(qkv, 2 * width, width));
+  const AttentionOptions options{.heads = branch.heads, .mask = branch.mask};
+  Wire context;
+  if (extras.carried_scores != nullptr) {
+    const ScoredAttention scored = attention_with_scores(q, k, v, options, *extras.carried_scores);
+    *extras.carried_scores = scored.scores;
+    context = scored.context;
+  } else {
+    context = attention(q, k, v, options);
+  }
+  return extras.inner_norm.empty() ? context : branch.norm(extras.inner_norm, "inner_norm", context);
+}
+
+}  // namespace
+
 Wire attention_branch(Parameters& parameters, Wire x, const AttentionBranch& branch) {
   Graph& graph = parameters.graph();
   const std::int64_t width = x.shape().channels();
@@ -44,7 +81,12 @@ Wire attention_branch(Parameters& parameters, Wire x, const AttentionBranch& bra
     return dense(parameters, in, out, roles, branch.init);
   };
   const Wire qkv = project("qkv", x, 3 * width, {"query", "key", "value"});
-  return project("out", attention_packed(qkv, {.heads = branch.heads, .mask = branch.mask}), width, {"out"});
+  const Wire context = branch.extras.any() ? attend_with_extras(branch, qkv, width)
+                                           : attention_packed(qkv, {.heads = branch.heads, .mask = branch.mask});
+  const Wire out = project("out", context, width, {"out"});
+  if (!branch.extras.head_gain) return out;
+  const Wire gain = parameters.share("head_gain", {branch.heads, 1}, Init::constant(1));
+  return reshape(split_heads(out, branch.heads) * gain, out.shape());
 }
 
 Wire feed_forward_branch(Parameters& parameters, Wire x, const FeedForwardBranch& branch) {
@@ -55,7 +97,9 @@ Wire feed_forward_branch(Parameters& parameters, Wire x, const FeedForwardBranch
     const bool output = std::string_view(name) == "out" && branch.init.deviation.contains("out");
     return dense(parameters, in, out, {output ? "out" : "ffn"}, branch.init, activation);
   };
-  return project("out", project("in", x, branch.hidden, branch.activation), x.shape().channels(), Activation::none);
+  Wire hidden = project("in", x, branch.hidden, branch.activation);
+  if (!branch.inner_norm.empty()) hidden = branch.norm(branch.inner_norm, "inner_norm", hidden);
+  return project("out", hidden, x.shape().channels(), Activation::none);
 }
 
 }  // namespace norma

@@ -14,8 +14,9 @@ std::string norm_site(const std::string& parameter) {
   const std::string scope = parameter.substr(0, last);
   const std::size_t dot = scope.rfind('.');
   const std::string name = dot == std::string::npos ? scope : scope.substr(dot + 1);
-  return name.starts_with("norm") && name.size() > 4 && std::isdigit(static_cast<unsigned char>(name[4])) != 0 ? scope
-                                                                                                               : "";
+  const bool numbered =
+      name.starts_with("norm") && name.size() > 4 && std::isdigit(static_cast<unsigned char>(name[4])) != 0;
+  return numbered || name.ends_with("_norm") ? scope : "";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "norma/core/error.h"
 #include "norma/models/branches.h"
+#include "norma/ops/elementwise.h"
 #include "norma/schemes/evaluate.h"
 #include "norma/schemes/trace.h"
 
@@ -95,8 +96,6 @@ class StackBuilder {
     const auto refuse = [&](const std::string& what) {
       throw NotBuiltError(fmt::format("scheme '{}': models do not build {} yet", scheme_.name, what));
     };
-    if (!scheme_.branch_options.empty()) refuse("options of branches");
-    if (!scheme_.norm_gain.empty()) refuse("norms that store their gain in another form");
     for (const auto& [rule, entries] : scheme_.rules) {
       for (const NamedExpression& entry : entries) {
         const bool built =
@@ -125,11 +124,21 @@ class StackBuilder {
     make_learned(LearnedSpec::Per::layer, stack_numbers(scheme_, config_, width_, layer, first), in_layer);
     const InitRules init = init_rules(stack_numbers(scheme_, config_, width_, layer, first));
     const auto attn = [&](Wire in) {
-      return attention_branch(parameters_, in, {.heads = config_.heads, .mask = config_.mask, .init = init});
+      return attention_branch(parameters_, in,
+                              {.heads = config_.heads,
+                               .mask = config_.mask,
+                               .init = init,
+                               .extras = attention_extras(),
+                               .norm = norm_maker()});
     };
     const auto ffn = [&](Wire in) {
       const std::int64_t hidden = config_.hidden == 0 ? 4 * width_ : config_.hidden;
-      return feed_forward_branch(parameters_, in, {.hidden = hidden, .activation = config_.activation, .init = init});
+      return feed_forward_branch(parameters_, in,
+                                 {.hidden = hidden,
+                                  .activation = config_.activation,
+                                  .init = init,
+                                  .inner_norm = branch_option("ffn", "inner"),
+                                  .norm = norm_maker()});
     };
     if (const Formula* whole = scheme_.formula("layer")) {
       const Variables numbers = stack_numbers(scheme_, config_, width_, layer, first);
@@ -163,11 +172,7 @@ class StackBuilder {
   void trace_formula(const Formula& formula, const Variables& numbers, const std::map<std::string, Wire>& wires,
                      Branches branches) {
     Surroundings surroundings{.numbers = numbers, .wires = wires, .branches = std::move(branches), .norm = nullptr};
-    surroundings.norm = [this](std::string_view kind, std::string_view site, Wire in) {
-      const auto scope = graph_.scope(site);
-      const NormInfo& info = kind == "norm" ? norm(config_.norm) : norm(kind.substr(0, kind.size() - 4));
-      return apply_norm(info, in, make_norm(info));
-    };
+    surroundings.norm = norm_maker();
     try {
       trace(formula, surroundings);
     } catch (const FormulaError& error) {
@@ -187,13 +192,54 @@ class StackBuilder {
     return rules;
   }
 
-  NormWires make_norm(const NormInfo& info) {
+  NormMaker norm_maker() {
+    return [this](std::string_view kind, std::string_view site, Wire in) {
+      if (!is_norm_name(kind))
+        fail("scheme '{}': '{}' is not a norm; expected norm, layernorm, rmsnorm, ...", scheme_.name, kind);
+      const auto scope = graph_.scope(site);
+      const NormInfo& info = kind == "norm" ? norm(config_.norm) : norm(kind.substr(0, kind.size() - 4));
+      return apply_norm(info, in, make_norm(info, in.shape().channels()));
+    };
+  }
+
+  NormWires make_norm(const NormInfo& info, std::int64_t width) {
     NormWires wires;
     for (const NormTensor& tensor : info.parameters) {
-      wires.at(tensor.name) =
-          parameters_.make(tensor.name, tensor.shape(width_), Init::constant(tensor.initial_value(width_)));
+      // "1 + w": what is stored, decayed and initialised is the distance from one.
+      const bool from_one = scheme_.norm_gain == "1 + w" && tensor.name == "gain";
+      const double start = tensor.initial_value(width) - (from_one ? 1 : 0);
+      const Wire stored = parameters_.share(tensor.name, tensor.shape(width), Init::constant(start));
+      wires.at(tensor.name) = from_one ? stored + 1.0 : stored;
     }
     return wires;
+  }
+
+  std::string branch_option(const std::string& branch, const std::string& option) const {
+    const auto options = scheme_.branch_options.find(branch);
+    if (options == scheme_.branch_options.end()) return "";
+    const auto found = options->second.find(option);
+    return found == options->second.end() ? "" : found->second;
+  }
+
+  // One of a few words, or nothing.
+  void check_option(const std::string& option, const std::string& word,
+                    std::initializer_list<std::string_view> expected) const {
+    if (word.empty() || std::find(expected.begin(), expected.end(), word) != expected.end()) return;
+    fail("scheme '{}': branch.attention.{} is '{}'; expected {}", scheme_.name, option, word,
+         fmt::join(expected, " or "));
+  }
+
+  AttentionExtras attention_extras() {
+    const auto option = [&](const char* name) { return branch_option("attention", name); };
+    check_option("width", option("width"), {"head", "full"});
+    check_option("scores", option("scores"), {"carry"});
+    check_option("head_gain", option("head_gain"), {"projected"});
+    AttentionExtras extras{.q_norm = option("q"), .k_norm = option("k"), .v_norm = option("v")};
+    extras.norm_width = option("width") == "full" ? AttentionExtras::Width::full : AttentionExtras::Width::head;
+    extras.inner_norm = option("inner");
+    extras.head_gain = !option("head_gain").empty();
+    extras.carried_scores = option("scores").empty() ? nullptr : &scores_;
+    return extras;
   }
 
   void make_learned(LearnedSpec::Per per, const Variables& numbers, std::map<std::string, Wire>& wires) {
@@ -212,6 +258,7 @@ class StackBuilder {
   const Scheme& scheme_;
   const StackConfig& config_;
   std::int64_t width_;
+  Wire scores_;                        // of the layer below, where the scheme carries them
   std::map<std::string, Wire> wires_;  // x, streams, schedules, values learned once per stack
 };
 

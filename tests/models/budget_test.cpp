@@ -31,6 +31,20 @@ TEST(Budget, WeightsAndLearnedValues) {
       << "a branch called twice has one set of weights";
 }
 
+TEST(Budget, NormsInsideBranches) {
+  const StackConfig config{.layers = 3, .heads = 4};
+  const std::int64_t d = 64, layers = 3, final_norm = 2 * d;
+  const auto parameters = [&](const char* name) { return stack_budget(find_scheme(name), config, d).norm_parameters; };
+  // Sub-LN: an inner norm of width d and one of width 4d in each layer, beside the two of Pre-LN.
+  EXPECT_EQ(parameters("subln"), layers * 2 * (2 * d + d + 4 * d) + final_norm);
+  // NormFormer: two norms around attention, one before and one inside the feed-forward branch.
+  EXPECT_EQ(parameters("normformer"), layers * 2 * (3 * d + 4 * d) + final_norm);
+  // HybridNorm: q, k, v per head (width 16, gains shared by heads) and one before the feed-forward branch.
+  EXPECT_EQ(parameters("hybridnorm"), layers * 2 * (3 * 16 + d) + final_norm);
+  // OLMo 2: gains only; q and k over the full width, and one norm on each branch's output.
+  EXPECT_EQ(parameters("olmo2"), layers * (2 * d + 2 * d) + d);
+}
+
 TEST(Budget, EverySchemeOfTheCatalogueBuildsOrSaysWhyNot) {
   int built = 0;
   for (const Scheme& scheme : catalogue()) {
@@ -42,7 +56,7 @@ TEST(Budget, EverySchemeOfTheCatalogueBuildsOrSaysWhyNot) {
       EXPECT_NE(std::string(error.what()).find(scheme.name), std::string::npos);
     }
   }
-  EXPECT_GE(built, 20);
+  EXPECT_GE(built, 27);
 }
 
 TEST(Stack, MistakesInAFormulaAreShownWithACaret) {

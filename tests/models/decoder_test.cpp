@@ -3,7 +3,9 @@
 
 #include "check.h"
 #include "norma/models/fusions.h"
+#include "norma/models/stack.h"
 #include "norma/ops/adamw.h"
+#include "norma/schemes/catalogue.h"
 
 namespace norma {
 namespace {
@@ -56,7 +58,10 @@ Trained train(const DecoderConfig& config, const CompileOptions& options, const 
 
 class Schemes : public testing::TestWithParam<std::string> {};
 
-TEST_P(Schemes, EveryParameterHasTheRightGradient) {
+// Every scheme that can be built, straight from the catalogue.
+class Catalogue : public testing::TestWithParam<std::string> {};
+
+TEST_P(Catalogue, EveryParameterHasTheRightGradient) {
   const DecoderConfig config = tiny(GetParam(), DType::f64);
   Graph names;
   const std::vector<ParameterSpec> specs = build_decoder(names, config).parameters;
@@ -67,7 +72,11 @@ TEST_P(Schemes, EveryParameterHasTheRightGradient) {
   const auto prepare = [&](Session& session) {
     fill_ids(session, config);
     initialise(session, specs, 1);
+    for (const std::string& name : session.plan().slot_names(Role::input)) {
+      if (name.starts_with("schedule.")) session.tensor<double>(name)[0] = 0.3;
+    }
     for (const ParameterSpec& spec : specs) {
+      if (stops_gradients && spec.name.ends_with(".g")) continue;
       const RandomStream stream(2, spec.name);
       const std::span<double> tensor = session.tensor<double>(spec.name);
       for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] += 0.2 * stream.normal(i);
@@ -76,6 +85,21 @@ TEST_P(Schemes, EveryParameterHasTheRightGradient) {
   test::check_gradients([&](Graph& g) { return build_decoder(g, config).loss; }, parameters,
                         {.most_elements = 3, .compile = {.rewrites = all_fusions()}, .prepare = prepare});
 }
+
+std::vector<std::string> buildable() {
+  std::vector<std::string> names;
+  for (const Scheme& scheme : catalogue()) {
+    try {
+      Graph g;
+      build_decoder(g, tiny(scheme.name));
+      names.push_back(scheme.name);
+    } catch (const NotBuiltError&) {
+    }
+  }
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Catalogue, testing::ValuesIn(buildable()), [](const auto& test) { return test.param; });
 
 TEST_P(Schemes, LearnsOneBatch) {
   const std::vector<float> losses = train(tiny(GetParam()), {.rewrites = all_fusions()}, {3e-3f}, 150).losses[0];
@@ -110,7 +134,7 @@ TEST_P(Schemes, MemberInCohortHasTheBitsOfTheSameModelAlone) {
   EXPECT_NE(cohort.losses[0], cohort.losses[1]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Some, Schemes, testing::Values("pre", "post", "deepnorm", "rezero", "residual", "b2t"),
+INSTANTIATE_TEST_SUITE_P(Some, Schemes, testing::Values("pre", "post", "deepnorm", "rezero", "residual", "realformer"),
                          [](const auto& test) { return test.param; });
 
 TEST(DecoderMemory, ArenaIsCloseToTheLowerBoundAndRecomputationShrinksIt) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -23,10 +24,29 @@ struct InitRules {
   std::optional<double> deviation_of(std::string_view role) const;  // none unless given
 };
 
+// Makes a norm of the given kind ("norm", "rmsnorm", ...) over the last axis of x at a named site of the open scope.
+using NormMaker = std::function<Wire(std::string_view kind, std::string_view site, Wire x)>;
+
+// What a scheme may ask of attention beyond softmax(q k^T) v. Empty texts: no norm.
+struct AttentionExtras {
+  std::string q_norm = {}, k_norm = {}, v_norm = {};         // kinds of norms on queries, keys and values
+  enum class Width { head, full } norm_width = Width::head;  // each head by itself, gains shared; or all of them as one
+  std::string inner_norm = {};                               // on the concatenated heads, before the output projection
+  bool head_gain = false;          // a learned gain per head on the projected output (NormFormer)
+  Wire* carried_scores = nullptr;  // scores continue those of the layer below (RealFormer)
+
+  bool any() const {
+    return !q_norm.empty() || !k_norm.empty() || !v_norm.empty() || !inner_norm.empty() || head_gain ||
+           carried_scores != nullptr;
+  }
+};
+
 struct AttentionBranch {
   std::int64_t heads = 1;
   Mask mask = Mask::causal;
   InitRules init = {};
+  AttentionExtras extras = {};
+  NormMaker norm = nullptr;  // needed when extras ask for norms
 };
 
 // out(attention(qkv(x))) for x[batch, time, width]; one packed projection for queries, keys and values. Called again
@@ -37,6 +57,8 @@ struct FeedForwardBranch {
   std::int64_t hidden = 1;
   Activation activation = Activation::gelu;
   InitRules init = {};
+  std::string inner_norm = {};  // after the activation
+  NormMaker norm = nullptr;     // needed with inner_norm
 };
 
 // out(act(in(x)))
