@@ -103,6 +103,29 @@ struct SampleTiles {
   std::int64_t first_row(std::int64_t tile) const { return sample(tile) * tiling.total + tiling.begin(block(tile)); }
 };
 
+// Statistics of each tile, then of each group, then the result of each tile. Where a tile is a whole sample, the three
+// follow one another while the sample is in cache; else each is a phase of its own.
+template <typename Take, typename Finish, typename Apply>
+void add_phases(CpuKernel& kernel, const SampleTiles& tiles, const Extent& extent, Take take, Finish finish,
+                Apply apply) {
+  if (tiles.tiling.tiles == 1) {
+    kernel.phases.push_back({tiles.count(), [=](const Call& call, std::int64_t sample) {
+                               take(call, sample);
+                               for (std::int64_t group = 0; group < extent.groups; ++group) finish(call, sample, group);
+                               apply(call, sample);
+                             }});
+    return;
+  }
+  const Tiling groups(extent.samples * extent.groups, std::max<std::int64_t>(1, 256 / extent.width));
+  kernel.phases.push_back({tiles.count(), take});
+  kernel.phases.push_back({groups.tiles, [=](const Call& call, std::int64_t tile) {
+                             for (std::int64_t i = groups.begin(tile); i < groups.end(tile); ++i) {
+                               finish(call, i / extent.groups, i % extent.groups);
+                             }
+                           }});
+  kernel.phases.push_back({tiles.count(), apply});
+}
+
 template <typename T>
 T optional(const Call& call, int index, std::int64_t channel, T absent) {
   return index < 0 ? absent : call.in<T>(index)[channel];
@@ -132,13 +155,12 @@ CpuKernel forward_kernel(const ChannelNormOptions& options, const Type& x) {
   const Partials<T> mean(kernel, channels, tiles.count()), squares(kernel, channels, tiles.count());
   const Partials<T> center(kernel, channels, extent.samples), scale(kernel, channels, extent.samples),
       shift(kernel, channels, extent.samples);
-  if (options.region != Region::running) {
-    kernel.worker_bytes = 2 * channel_line_stride<T>(channels) * static_cast<std::int64_t>(sizeof(T));
-    kernel.phases.push_back({tiles.count(), [=](const Call& call, std::int64_t tile) {
-                               run.moments(call.in<T>(0) + tiles.first_row(tile) * channels, tiles.rows(tile), channels,
-                                           mean.line(call, tile), squares.line(call, tile), call.worker<T>());
-                             }});
-  }
+  kernel.worker_bytes = 2 * channel_line_stride<T>(channels) * static_cast<std::int64_t>(sizeof(T));
+  const auto take_moments = [=, measured = options.region != Region::running](const Call& call, std::int64_t tile) {
+    if (!measured) return;
+    run.moments(call.in<T>(0) + tiles.first_row(tile) * channels, tiles.rows(tile), channels, mean.line(call, tile),
+                squares.line(call, tile), call.worker<T>());
+  };
   const auto finish_group = [=](const Call& call, std::int64_t sample, std::int64_t group) {
     const std::int64_t statistic = sample * extent.groups + group, begin = group * extent.width;
     Moments<T> moments;
@@ -166,18 +188,12 @@ CpuKernel forward_kernel(const ChannelNormOptions& options, const Type& x) {
       shift.line(call, sample)[channel] = optional(call, arguments.bias, channel, T{0});
     }
   };
-  const Tiling groups(extent.samples * extent.groups, std::max<std::int64_t>(1, 256 / extent.width));
-  kernel.phases.push_back({groups.tiles, [=](const Call& call, std::int64_t tile) {
-                             for (std::int64_t i = groups.begin(tile); i < groups.end(tile); ++i) {
-                               finish_group(call, i / extent.groups, i % extent.groups);
-                             }
-                           }});
-  kernel.phases.push_back({tiles.count(), [=](const Call& call, std::int64_t tile) {
-                             const std::int64_t first = tiles.first_row(tile) * channels, sample = tiles.sample(tile);
-                             run.apply(call.in<T>(0) + first, tiles.rows(tile), channels, center.line(call, sample),
-                                       scale.line(call, sample), shift.line(call, sample), call.out<T>(0) + first,
-                                       stores);
-                           }});
+  const auto apply = [=](const Call& call, std::int64_t tile) {
+    const std::int64_t first = tiles.first_row(tile) * channels, sample = tiles.sample(tile);
+    run.apply(call.in<T>(0) + first, tiles.rows(tile), channels, center.line(call, sample), scale.line(call, sample),
+              shift.line(call, sample), call.out<T>(0) + first, stores);
+  };
+  add_phases(kernel, tiles, extent, take_moments, finish_group, apply);
   return kernel;
 }
 
@@ -195,20 +211,19 @@ CpuKernel backward_kernel(const ChannelNormOptions& options, const Type& x) {
   const Partials<T> center(kernel, channels, extent.samples), scale(kernel, channels, extent.samples),
       shift(kernel, channels, extent.samples), pull(kernel, channels, extent.samples);
   kernel.worker_bytes = 2 * channel_line_stride<T>(channels) * static_cast<std::int64_t>(sizeof(T));
-  kernel.phases.push_back(
-      {tiles.count(), [=](const Call& call, std::int64_t tile) {
-         T *const mean = call.worker<T>(), *const rstd = mean + channel_line_stride<T>(channels);
-         for (std::int64_t channel = 0; channel < channels; ++channel) {
-           const std::int64_t s = tiles.sample(tile) * extent.groups + channel / extent.width;
-           rstd[channel] = call.in<T>(3)[s];
-           mean[channel] = call.in<T>(4)[s];
-         }
-         T *const dy = tile_dy.line(call, tile), *const dy_xh = tile_dy_xh.line(call, tile);
-         std::fill_n(dy, channels, T{0});
-         std::fill_n(dy_xh, channels, T{0});
-         const std::int64_t first = tiles.first_row(tile) * channels;
-         run.sums(call.in<T>(0) + first, call.in<T>(1) + first, tiles.rows(tile), channels, {mean, rstd}, dy, dy_xh);
-       }});
+  const auto take_sums = [=](const Call& call, std::int64_t tile) {
+    T *const mean = call.worker<T>(), *const rstd = mean + channel_line_stride<T>(channels);
+    for (std::int64_t channel = 0; channel < channels; ++channel) {
+      const std::int64_t s = tiles.sample(tile) * extent.groups + channel / extent.width;
+      rstd[channel] = call.in<T>(3)[s];
+      mean[channel] = call.in<T>(4)[s];
+    }
+    T *const dy = tile_dy.line(call, tile), *const dy_xh = tile_dy_xh.line(call, tile);
+    std::fill_n(dy, channels, T{0});
+    std::fill_n(dy_xh, channels, T{0});
+    const std::int64_t first = tiles.first_row(tile) * channels;
+    run.sums(call.in<T>(0) + first, call.in<T>(1) + first, tiles.rows(tile), channels, {mean, rstd}, dy, dy_xh);
+  };
   const auto finish_group = [=](const Call& call, std::int64_t sample, std::int64_t group) {
     const std::int64_t statistic = sample * extent.groups + group, begin = group * extent.width;
     const T rstd = call.in<T>(3)[statistic], mean = call.in<T>(4)[statistic];
@@ -234,19 +249,13 @@ CpuKernel backward_kernel(const ChannelNormOptions& options, const Type& x) {
       pull.line(call, sample)[channel] = follows ? rstd * rstd * (group_g_xh / elements) : T{0};
     }
   };
-  const Tiling groups(extent.samples * extent.groups, std::max<std::int64_t>(1, 256 / extent.width));
-  kernel.phases.push_back({groups.tiles, [=](const Call& call, std::int64_t tile) {
-                             for (std::int64_t i = groups.begin(tile); i < groups.end(tile); ++i) {
-                               finish_group(call, i / extent.groups, i % extent.groups);
-                             }
-                           }});
-  kernel.phases.push_back({tiles.count(), [=](const Call& call, std::int64_t tile) {
-                             if (call.out<T>(0) == nullptr) return;
-                             const std::int64_t first = tiles.first_row(tile) * channels, sample = tiles.sample(tile);
-                             run.dx(call.in<T>(0) + first, call.in<T>(1) + first, tiles.rows(tile), channels,
-                                    center.line(call, sample), scale.line(call, sample), shift.line(call, sample),
-                                    pull.line(call, sample), call.out<T>(0) + first, stores);
-                           }});
+  const auto apply = [=](const Call& call, std::int64_t tile) {
+    if (call.out<T>(0) == nullptr) return;
+    const std::int64_t first = tiles.first_row(tile) * channels, sample = tiles.sample(tile);
+    run.dx(call.in<T>(0) + first, call.in<T>(1) + first, tiles.rows(tile), channels, center.line(call, sample),
+           scale.line(call, sample), shift.line(call, sample), pull.line(call, sample), call.out<T>(0) + first, stores);
+  };
+  add_phases(kernel, tiles, extent, take_sums, finish_group, apply);
   if (arguments.dgain >= 0) add_total_phase(kernel, sum_dy_xh, arguments.dgain);
   if (arguments.dbias >= 0) add_total_phase(kernel, sum_dy, arguments.dbias);
   return kernel;
