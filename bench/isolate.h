@@ -13,8 +13,8 @@ struct Isolated {
   Cost cost;
 };
 
-// The first node of `graph` whose op has this name, with its inputs as inputs of the new plan. Outputs that the graph
-// does not read are dropped when `only_read`.
+// The first node of `graph` whose op has this name, with its inputs as inputs of the new plan. Outputs that nothing in
+// the graph reads are dropped.
 Isolated isolate(const Graph& graph, std::string_view op_name);
 
 // Small normal numbers in every floating-point input; integers stay zero.

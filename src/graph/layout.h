@@ -7,8 +7,7 @@
 namespace norma {
 
 // Bytes that a tensor takes in an arena: aligned, and for large ones a little more, so that tensors of one size do not
-// all start at the same place of a page and of the memory banks. Kernels that stream three tensors side by side ran up
-// to twice as slow when their addresses differed by a power of two.
+// all start at the same place of a page. A load may wait for an earlier store whose address has the same lower 12 bits.
 std::int64_t spaced_bytes(std::int64_t bytes);
 
 struct Buffer {
