@@ -17,7 +17,7 @@ namespace norma::bench {
 namespace {
 
 // Random tokens, initial weights and a first control block.
-void prepare(Session& session, const TrainingStep& step, const DecoderConfig& config) {
+void prepare(Session& session, const TrainingStep& step, const ModelConfig& config) {
   for (int member = 0; member < session.members(); ++member) {
     initialise(session, step.parameters, static_cast<std::uint64_t>(member + 1), member);
     for (const char* name : {"tokens", "targets"}) {
@@ -31,14 +31,14 @@ void prepare(Session& session, const TrainingStep& step, const DecoderConfig& co
   }
 }
 
-Timing time_step(const DecoderConfig& config, Session::Options options, double seconds) {
+Timing time_step(const ModelConfig& config, Session::Options options, double seconds) {
   const TrainingStep step = build_training_step(config, {.rewrites = all_fusions()});
   Session session(step.plan, options);
   prepare(session, step, config);
   return time_repeated([&] { session.run(); }, seconds);
 }
 
-void bench_step(Report& report, const std::string& name, const DecoderConfig& config, const Options& options) {
+void bench_step(Report& report, const std::string& name, const ModelConfig& config, const Options& options) {
   const Timing timing = time_step(config, {.members = 1, .threads = options.threads}, 2 * options.seconds);
   report.add_rate("step/" + name, model_flops(config) * 1e-9, timing, "GFLOP/s", "sgemm_gflops");
   report.add_rate("step/" + name + "/tokens", static_cast<double>(config.batch * config.time), timing, "tokens/s", "");
@@ -47,10 +47,10 @@ void bench_step(Report& report, const std::string& name, const DecoderConfig& co
 }  // namespace
 
 void bench_steps(Report& report, const Options& options) {
-  const DecoderConfig small{.layers = 6, .width = 128, .heads = 4, .vocabulary = 256, .batch = 16, .time = 64};
-  const DecoderConfig deep{.layers = 100, .width = 64, .heads = 4, .vocabulary = 256, .batch = 8, .time = 32};
+  const ModelConfig small{.layers = 6, .width = 128, .heads = 4, .vocabulary = 256, .batch = 16, .time = 64};
+  const ModelConfig deep{.layers = 100, .width = 64, .heads = 4, .vocabulary = 256, .batch = 8, .time = 32};
   bench_step(report, "6 layers d=128 T=64 B=16", small, options);
-  DecoderConfig small_post = small;
+  ModelConfig small_post = small;
   small_post.scheme = "post";
   bench_step(report, "6 layers d=128 T=64 B=16 post", small_post, options);
   bench_step(report, "100 layers d=64 T=32 B=8", deep, options);

@@ -21,15 +21,16 @@ std::optional<double> rule(const std::map<std::string, double>& rules, std::stri
 
 // A weight made of equal blocks side by side, one per role, and its bias.
 Wire dense(Parameters& parameters, Wire x, std::int64_t out, const std::vector<std::string>& roles,
-           const InitRules& rules, Activation activation = Activation::none) {
+           std::string_view spec_role, const InitRules& rules, Activation activation = Activation::none) {
   const std::int64_t in = x.shape().channels();
   const std::int64_t block = out / static_cast<std::int64_t>(roles.size());
   const double xavier = std::sqrt(2.0 / static_cast<double>(in + block));
-  std::vector<double> deviations;
+  std::vector<ColumnBlock> blocks;
   for (const std::string& role : roles)
-    deviations.push_back(rules.deviation_of(role).value_or(xavier) * rules.gain_of(role));
-  const Wire weight = parameters.share("weight", {in, out}, Init::normal(1), deviations);
-  const Wire bias = parameters.share("bias", {out}, Init::constant(0));
+    blocks.push_back({block, rules.deviation_of(role).value_or(xavier) * rules.gain_of(role)});
+  const Wire weight = parameters.share(
+      {in, out}, {.name = "weight", .init = Init::normal(1), .blocks = blocks, .role = std::string(spec_role)});
+  const Wire bias = parameters.share({out}, {.name = "bias", .init = Init::constant(0), .role = "bias"});
   return linear(x, weight, bias, activation);
 }
 
@@ -78,14 +79,15 @@ Wire attention_branch(Parameters& parameters, Wire x, const AttentionBranch& bra
   const std::int64_t width = x.shape().channels();
   const auto project = [&](const char* name, Wire in, std::int64_t out, const std::vector<std::string>& roles) {
     const auto scope = graph.scope(name);
-    return dense(parameters, in, out, roles, branch.init);
+    return dense(parameters, in, out, roles, roles.size() == 3 ? "query_key_value" : "out", branch.init);
   };
   const Wire qkv = project("qkv", x, 3 * width, {"query", "key", "value"});
   const Wire context = branch.extras.any() ? attend_with_extras(branch, qkv, width)
                                            : attention_packed(qkv, {.heads = branch.heads, .mask = branch.mask});
   const Wire out = project("out", context, width, {"out"});
   if (!branch.extras.head_gain) return out;
-  const Wire gain = parameters.share("head_gain", {branch.heads, 1}, Init::constant(1));
+  const Wire gain =
+      parameters.share({branch.heads, 1}, {.name = "head_gain", .init = Init::constant(1), .role = "learned"});
   return reshape(split_heads(out, branch.heads) * gain, out.shape());
 }
 
@@ -95,7 +97,7 @@ Wire feed_forward_branch(Parameters& parameters, Wire x, const FeedForwardBranch
     const auto scope = graph.scope(name);
     // GPT-2's rule for output projections names the second matrix "out" as well.
     const bool output = std::string_view(name) == "out" && branch.init.deviation.contains("out");
-    return dense(parameters, in, out, {output ? "out" : "ffn"}, branch.init, activation);
+    return dense(parameters, in, out, {output ? "out" : "ffn"}, "ffn", branch.init, activation);
   };
   Wire hidden = project("in", x, branch.hidden, branch.activation);
   if (!branch.inner_norm.empty()) hidden = branch.norm(branch.inner_norm, "inner_norm", hidden);

@@ -1,6 +1,5 @@
 #include "norma/models/parameters.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -10,18 +9,45 @@
 namespace norma {
 namespace {
 
+// The gain of each column.
+std::vector<double> column_gains(const ParameterSpec& spec, std::size_t width) {
+  std::vector<double> gains;
+  for (const ColumnBlock& block : spec.blocks)
+    gains.insert(gains.end(), static_cast<std::size_t>(block.columns), block.gain);
+  if (gains.empty()) gains.assign(width, 1);
+  NORMA_ASSERT(gains.size() == width);
+  return gains;
+}
+
 template <typename T>
-void fill(std::span<T> target, std::int64_t width, const ParameterSpec& spec, std::uint64_t seed) {
+void make_unit(std::span<T> target, std::size_t width, Unit unit) {
+  const std::size_t rows = target.size() / width;
+  const auto scale = [&](std::size_t first, std::size_t count, std::size_t stride) {
+    double sum = 0;
+    for (std::size_t i = 0; i < count; ++i) sum += std::pow(static_cast<double>(target[first + i * stride]), 2);
+    const double factor = sum > 0 ? 1 / std::sqrt(sum) : 0;
+    for (std::size_t i = 0; i < count; ++i)
+      target[first + i * stride] = static_cast<T>(static_cast<double>(target[first + i * stride]) * factor);
+  };
+  if (unit == Unit::rows) {
+    for (std::size_t row = 0; row < rows; ++row) scale(row * width, width, 1);
+  } else {
+    for (std::size_t column = 0; column < width; ++column) scale(column, rows, width);
+  }
+}
+
+template <typename T>
+void fill(std::span<T> target, std::size_t width, const ParameterSpec& spec, std::uint64_t seed) {
   const RandomStream stream(seed, spec.name);
-  const std::size_t blocks = std::max<std::size_t>(1, spec.block_gains.size());
-  const std::size_t block = static_cast<std::size_t>(width) / blocks;
+  const std::vector<double> gains = column_gains(spec, width);
   for (std::size_t i = 0; i < target.size(); ++i) {
     double value = spec.init.value;
     if (spec.init.kind == Init::Kind::normal) value *= stream.normal(i);
     if (spec.init.kind == Init::Kind::uniform) value *= 2 * stream.uniform(i) - 1;
-    if (!spec.block_gains.empty()) value *= spec.block_gains[i % static_cast<std::size_t>(width) / block];
-    target[i] = static_cast<T>(value);
+    if (spec.init.kind == Init::Kind::values) value = spec.init.values[i];
+    target[i] = static_cast<T>(value * gains[i % width]);
   }
+  if (spec.unit != Unit::none) make_unit(target, width, spec.unit);
 }
 
 }  // namespace
@@ -30,31 +56,28 @@ Init Init::xavier_normal(std::int64_t fan_in, std::int64_t fan_out, double gain)
   return normal(gain * std::sqrt(2.0 / static_cast<double>(fan_in + fan_out)));
 }
 
-Wire Parameters::make(std::string_view name, const Shape& shape, Init init, std::vector<double> block_gains) {
-  NORMA_ASSERT(block_gains.empty() || shape.channels() % static_cast<std::int64_t>(block_gains.size()) == 0);
-  const Wire wire = graph_.parameter(name, {shape, dtype_});
-  specs_.push_back({wire.name(), init, std::move(block_gains)});
+Wire Parameters::make(const Shape& shape, ParameterSpec spec) {
+  NORMA_ASSERT(spec.init.kind != Init::Kind::values ||
+               static_cast<std::int64_t>(spec.init.values.size()) == shape.elements());
+  const Wire wire = graph_.parameter(spec.name, {shape, dtype_});
+  spec.name = wire.name();
+  specs_.push_back(std::move(spec));
   return wire;
 }
 
-void Parameters::set_group(double lr, bool decay) {
-  NORMA_ASSERT(!specs_.empty());
-  specs_.back().lr = lr;
-  specs_.back().decay = decay;
-}
-
-Wire Parameters::share(std::string_view name, const Shape& shape, Init init, std::vector<double> block_gains) {
-  const Wire known = graph_.find(graph_.full_name(name));
-  return known && known.type() == Type{shape, dtype_} ? known : make(name, shape, init, std::move(block_gains));
+Wire Parameters::share(const Shape& shape, ParameterSpec spec) {
+  const Wire known = graph_.find(graph_.full_name(spec.name));
+  return known && known.type() == Type{shape, dtype_} ? known : make(shape, std::move(spec));
 }
 
 void initialise(Session& session, const std::vector<ParameterSpec>& specs, std::uint64_t seed, int member) {
   for (const ParameterSpec& spec : specs) {
     const Type& type = session.plan().slot(spec.name).type;
+    const auto width = static_cast<std::size_t>(type.shape.channels());
     if (type.dtype == DType::f32) {
-      fill(session.tensor<float>(spec.name, member), type.shape.channels(), spec, seed);
+      fill(session.tensor<float>(spec.name, member), width, spec, seed);
     } else {
-      fill(session.tensor<double>(spec.name, member), type.shape.channels(), spec, seed);
+      fill(session.tensor<double>(spec.name, member), width, spec, seed);
     }
   }
 }

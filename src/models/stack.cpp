@@ -7,6 +7,7 @@
 
 #include "norma/core/error.h"
 #include "norma/models/branches.h"
+#include "norma/ops/dropout.h"
 #include "norma/ops/elementwise.h"
 #include "norma/schemes/evaluate.h"
 #include "norma/schemes/trace.h"
@@ -68,13 +69,18 @@ class StackBuilder {
     check_supported();
     wires_["x"] = x;
     start_streams(x);
-    for (const std::string& name : schedules_of(scheme)) {
-      wires_[name] = graph_.input("schedule." + name, {{1}, parameters.dtype()});
+    for (const NamedExpression& schedule : scheme.constants.common) {
+      if (!schedules_of(scheme).contains(schedule.name)) continue;
+      wires_[schedule.name] = graph_.input("schedule." + schedule.name, {{1}, parameters.dtype()});
+      schedules_.push_back({.input = "schedule." + schedule.name,
+                            .name = schedule.name,
+                            .chain = {schedule},
+                            .numbers = stack_numbers(scheme_, config_, width_, 1, 1)});
     }
     make_learned(LearnedSpec::Per::stack, stack_numbers(scheme_, config_, width_, 1, 1), wires_);
   }
 
-  Wire run() {
+  Stack run() {
     for (std::int64_t layer = 1; layer <= config_.layers; ++layer) {
       const auto scope = graph_.scope("layers." + std::to_string(layer - 1));
       const auto segment = graph_.segment();
@@ -85,7 +91,7 @@ class StackBuilder {
       trace_formula(*final, stack_numbers(scheme_, config_, width_, config_.layers, kSublayers * config_.layers),
                     wires_, {});
     }
-    return wires_.at("x");
+    return {wires_.at("x"), std::move(sites_), std::move(schedules_)};
   }
 
  private:
@@ -143,7 +149,9 @@ class StackBuilder {
     if (const Formula* whole = scheme_.formula("layer")) {
       const Variables numbers = stack_numbers(scheme_, config_, width_, layer, first);
       make_learned(LearnedSpec::Per::sublayer, numbers, in_layer);
+      const std::size_t first_site = sites_.size();
       trace_formula(*whole, numbers, in_layer, {{"attn", scoped("attn", attn)}, {"ffn", scoped("ffn", ffn)}});
+      for (std::size_t i = first_site; i < sites_.size(); ++i) sites_[i].stream_out = wires_.at("x");
       return;
     }
     build_sublayer("attention", "attn", attn, layer, first, in_layer);
@@ -157,15 +165,28 @@ class StackBuilder {
     const Variables numbers = stack_numbers(scheme_, config_, width_, layer, k);
     std::map<std::string, Wire> here = in_layer;
     make_learned(LearnedSpec::Per::sublayer, numbers, here);
-    trace_formula(*formula, numbers, here, {{"f", branch}});
+    const std::size_t first_site = sites_.size();
+    trace_formula(*formula, numbers, here, {{"f", [&](Wire in) { return recorded(branch(in)); }}});
+    for (std::size_t i = first_site; i < sites_.size(); ++i) sites_[i].stream_out = wires_.at("x");
     for (const auto& [stream, wire] : wires_) in_layer[stream] = wire;
   }
 
   std::function<Wire(Wire)> scoped(std::string name, std::function<Wire(Wire)> branch) {
     return [this, name = std::move(name), branch = std::move(branch)](Wire in) {
       const auto scope = graph_.scope(name);
-      return branch(in);
+      return recorded(branch(in));
     };
+  }
+
+  // A branch's output after dropout; the first call of a branch in a formula is its site.
+  Wire recorded(Wire out) {
+    std::string name = graph_.full_name("");
+    name.pop_back();  // the dot
+    if (config_.dropout) out = dropout(out, config_.dropout, config_.dropout_key, name);
+    const bool known =
+        std::any_of(sites_.begin(), sites_.end(), [&](const SublayerSite& site) { return site.name == name; });
+    if (!known) sites_.push_back({.name = name, .stream_in = wires_.at("x"), .branch = out, .stream_out = {}});
+    return out;
   }
 
   // Streams outlive the formula that changed them; names assigned inside it do not.
@@ -208,7 +229,8 @@ class StackBuilder {
       // "1 + w": what is stored, decayed and initialised is the distance from one.
       const bool from_one = scheme_.norm_gain == "1 + w" && tensor.name == "gain";
       const double start = tensor.initial_value(width) - (from_one ? 1 : 0);
-      const Wire stored = parameters_.share(tensor.name, tensor.shape(width), Init::constant(start));
+      const Wire stored = parameters_.share(
+          tensor.shape(width), {.name = std::string(tensor.name), .init = Init::constant(start), .role = "norm"});
       wires.at(tensor.name) = from_one ? stored + 1.0 : stored;
     }
     return wires;
@@ -247,9 +269,12 @@ class StackBuilder {
       if (spec.per != per) continue;
       const double start = evaluate(*spec.init, numbers, print_expression(*spec.init));
       const Shape shape = spec.extent == LearnedSpec::Extent::one ? Shape{1} : Shape{width_};
-      wires[spec.name] = parameters_.make(spec.name, shape, Init::constant(start));
-      parameters_.set_group(spec.lr == nullptr ? 1 : evaluate(*spec.lr, numbers, print_expression(*spec.lr)),
-                            spec.decay);
+      const double lr = spec.lr == nullptr ? 1 : evaluate(*spec.lr, numbers, print_expression(*spec.lr));
+      wires[spec.name] = parameters_.make(shape, {.name = spec.name,
+                                                  .init = Init::constant(start),
+                                                  .lr = lr,
+                                                  .decay = spec.decay ? 1.0 : 0.0,
+                                                  .role = "learned"});
     }
   }
 
@@ -258,6 +283,8 @@ class StackBuilder {
   const Scheme& scheme_;
   const StackConfig& config_;
   std::int64_t width_;
+  std::vector<SublayerSite> sites_;
+  std::vector<Schedule> schedules_;
   Wire scores_;                        // of the layer below, where the scheme carries them
   std::map<std::string, Wire> wires_;  // x, streams, schedules, values learned once per stack
 };
@@ -278,7 +305,7 @@ Variables stack_numbers(const Scheme& scheme, const StackConfig& config, std::in
   return known;
 }
 
-Wire build_stack(Parameters& parameters, const Scheme& scheme, const StackConfig& config, Wire x) {
+Stack build_stack(Parameters& parameters, const Scheme& scheme, const StackConfig& config, Wire x) {
   return StackBuilder(parameters, scheme, config, x).run();
 }
 

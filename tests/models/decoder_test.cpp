@@ -10,12 +10,12 @@
 namespace norma {
 namespace {
 
-DecoderConfig tiny(const std::string& scheme, DType dtype = DType::f32) {
+ModelConfig tiny(const std::string& scheme, DType dtype = DType::f32) {
   return {
       .layers = 3, .width = 24, .heads = 3, .vocabulary = 17, .batch = 4, .time = 9, .scheme = scheme, .dtype = dtype};
 }
 
-void fill_ids(Session& session, const DecoderConfig& config, int member = 0) {
+void fill_ids(Session& session, const ModelConfig& config, int member = 0) {
   for (const char* name : {"tokens", "targets"}) {
     const RandomStream stream(3, name);
     const std::span<std::int32_t> ids = session.tensor<std::int32_t>(name, member);
@@ -31,7 +31,7 @@ struct Trained {
   std::vector<float> head;
 };
 
-Trained train(const DecoderConfig& config, const CompileOptions& options, const std::vector<float>& rates, int steps,
+Trained train(const ModelConfig& config, const CompileOptions& options, const std::vector<float>& rates, int steps,
               int threads = 2) {
   const TrainingStep step = build_training_step(config, options);
   Session session(step.plan, {.members = static_cast<int>(rates.size()), .threads = threads});
@@ -62,9 +62,9 @@ class Schemes : public testing::TestWithParam<std::string> {};
 class Catalogue : public testing::TestWithParam<std::string> {};
 
 TEST_P(Catalogue, EveryParameterHasTheRightGradient) {
-  const DecoderConfig config = tiny(GetParam(), DType::f64);
+  const ModelConfig config = tiny(GetParam(), DType::f64);
   Graph names;
-  const std::vector<ParameterSpec> specs = build_decoder(names, config).parameters;
+  const std::vector<ParameterSpec> specs = build_model(names, config).parameters;
   std::vector<std::string> parameters;
   for (const ParameterSpec& spec : specs) parameters.push_back(spec.name);
   // Near the initial values, where schemes without norms are tame, but nowhere special: gains that start at 0 or 1
@@ -84,7 +84,7 @@ TEST_P(Catalogue, EveryParameterHasTheRightGradient) {
       for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] += 0.2 * stream.normal(i);
     }
   };
-  test::check_gradients([&](Graph& g) { return build_decoder(g, config).loss; }, parameters,
+  test::check_gradients([&](Graph& g) { return build_model(g, config).loss; }, parameters,
                         {.most_elements = 3, .compile = {.rewrites = all_fusions()}, .prepare = prepare});
 }
 
@@ -93,7 +93,7 @@ std::vector<std::string> buildable() {
   for (const Scheme& scheme : catalogue()) {
     try {
       Graph g;
-      build_decoder(g, tiny(scheme.name));
+      build_model(g, tiny(scheme.name));
       names.push_back(scheme.name);
     } catch (const NotBuiltError&) {
     }
@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(Some, Schemes, testing::Values("pre", "post", "deepnorm
                          [](const auto& test) { return test.param; });
 
 TEST(DecoderMemory, ArenaIsCloseToTheLowerBoundAndRecomputationShrinksIt) {
-  DecoderConfig deep{.layers = 64, .width = 32, .heads = 4, .vocabulary = 64, .batch = 4, .time = 16};
+  ModelConfig deep{.layers = 64, .width = 32, .heads = 4, .vocabulary = 64, .batch = 4, .time = 16};
   const auto bytes = [&](int every) {
     const auto plan = build_training_step(deep, {.rewrites = all_fusions(), .recompute_every = every}).plan;
     EXPECT_LE(static_cast<double>(plan->transient_bytes()), 1.1 * static_cast<double>(plan->peak_live_bytes()));
@@ -156,14 +156,13 @@ TEST(DecoderMemory, ArenaIsCloseToTheLowerBoundAndRecomputationShrinksIt) {
 
 TEST(Decoder, BadConfigurationsAreNamed) {
   Graph g;
-  DecoderConfig config = tiny("pre");
+  ModelConfig config = tiny("pre");
   config.layers = 0;
-  EXPECT_EQ(test::error_of([&] { build_decoder(g, config); }),
-            "a stack needs at least one layer, but 0 were asked for");
+  EXPECT_EQ(test::error_of([&] { build_model(g, config); }), "a stack needs at least one layer, but 0 were asked for");
   Graph h;
   config = tiny("pre");
   config.heads = 7;
-  EXPECT_NE(test::error_of([&] { build_decoder(h, config); }).find("72 is not divisible by 21 heads (7 of queries"),
+  EXPECT_NE(test::error_of([&] { build_model(h, config); }).find("72 is not divisible by 21 heads (7 of queries"),
             std::string::npos);
 }
 

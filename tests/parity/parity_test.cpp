@@ -165,14 +165,14 @@ template <typename T>
 void check_decoder(const json& test) {
   const json& a = test.at("attributes");
   Graph g;
-  const Decoder decoder = build_decoder(g, {.layers = a.at("layers"),
-                                            .width = a.at("width"),
-                                            .heads = a.at("heads"),
-                                            .vocabulary = a.at("vocabulary"),
-                                            .batch = a.at("batch"),
-                                            .time = a.at("time"),
-                                            .scheme = a.at("placement").get<std::string>(),
-                                            .dtype = dtype_of<T>()});
+  const Model decoder = build_model(g, {.layers = a.at("layers"),
+                                        .width = a.at("width"),
+                                        .heads = a.at("heads"),
+                                        .vocabulary = a.at("vocabulary"),
+                                        .batch = a.at("batch"),
+                                        .time = a.at("time"),
+                                        .scheme = a.at("placement").get<std::string>(),
+                                        .dtype = dtype_of<T>()});
   const Wires parameters = g.parameters();
   const Wires gradients = differentiate(decoder.loss, parameters);
   g.output("y", decoder.loss);

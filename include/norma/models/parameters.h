@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "norma/device/session.h"
@@ -13,24 +13,38 @@ namespace norma {
 
 // How a parameter starts.
 struct Init {
-  enum class Kind { constant, normal, uniform };
+  enum class Kind { constant, normal, uniform, values };
   Kind kind = Kind::constant;
-  double value = 0;  // the constant, the standard deviation, or the bound of the uniform distribution
+  double value = 0;                 // the constant, the standard deviation, or the bound of the uniform distribution
+  std::vector<double> values = {};  // one by one, for small tensors
 
-  static Init constant(double value) { return {Kind::constant, value}; }
-  static Init normal(double deviation) { return {Kind::normal, deviation}; }
-  static Init uniform(double bound) { return {Kind::uniform, bound}; }
+  static Init constant(double value) { return {Kind::constant, value, {}}; }
+  static Init normal(double deviation) { return {Kind::normal, deviation, {}}; }
+  static Init uniform(double bound) { return {Kind::uniform, bound, {}}; }
+  static Init listed(std::vector<double> values) { return {Kind::values, 0, std::move(values)}; }
   // Variance gain^2 * 2 / (fan_in + fan_out) (Glorot & Bengio 2010).
   static Init xavier_normal(std::int64_t fan_in, std::int64_t fan_out, double gain = 1);
 };
 
+// A constraint that holds after initialisation and after every optimiser step: rows or columns of unit length (nGPT).
+enum class Unit { none, rows, columns };
+
+// Columns of a weight that were packed side by side (queries, keys, values), and a factor on how they start.
+struct ColumnBlock {
+  std::int64_t columns = 0;
+  double gain = 1;
+};
+
 struct ParameterSpec {
   std::string name;
-  Init init;
-  // Gains on equal blocks of the last axis, for weights packed side by side (queries, keys, values); empty: 1.
-  std::vector<double> block_gains = {};
-  double lr = 1;      // multiplies the learning rate
-  bool decay = true;  // whether weight decay applies
+  Init init = {};
+  std::vector<ColumnBlock> blocks = {};  // empty: all columns start alike
+  double lr = 1;                         // multiplies the learning rate
+  double eps = 1;                        // multiplies Adam's eps
+  double decay = 1;  // multiplies weight decay; 0: none. Whether vectors decay is the trainer's rule
+  // embedding, position, query_key_value, query, key_value, out, ffn, head, bias, norm, learned
+  std::string role = {};
+  Unit unit = Unit::none;
 };
 
 // The parameters of one model, made while it is traced.
@@ -38,11 +52,10 @@ class Parameters {
  public:
   Parameters(Graph& graph, DType dtype) : graph_(graph), dtype_(dtype) {}
 
-  Wire make(std::string_view name, const Shape& shape, Init init, std::vector<double> block_gains = {});
+  // `spec.name` is taken inside the open scopes.
+  Wire make(const Shape& shape, ParameterSpec spec);
   // The same, or the parameter of that name if it exists: a branch that a formula calls twice has one set of weights.
-  Wire share(std::string_view name, const Shape& shape, Init init, std::vector<double> block_gains = {});
-  // Sets how the optimiser treats the parameter made last.
-  void set_group(double lr, bool decay);
+  Wire share(const Shape& shape, ParameterSpec spec);
   const std::vector<ParameterSpec>& specs() const { return specs_; }
   DType dtype() const { return dtype_; }
   Graph& graph() { return graph_; }

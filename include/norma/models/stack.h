@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "norma/models/parameters.h"
+#include "norma/models/schedule.h"
 #include "norma/norms/norm.h"
 #include "norma/ops/activation.h"
 #include "norma/ops/softmax.h"
@@ -27,12 +28,27 @@ struct StackConfig {
   Activation activation = Activation::gelu;
   NormKind norm = NormKind::layer;  // what `norm` means in a formula
   Mask mask = Mask::causal;
+  Wire dropout = {}, dropout_key = {};  // rate [1] and key i32[4]; empty: no dropout
+};
+
+// One residual sublayer, for probes and analyses.
+struct SublayerSite {
+  std::string name;  // "layers.3.attn"
+  Wire stream_in;    // the main stream before it
+  Wire branch;       // what its branch returned, dropout included; of several calls the first
+  Wire stream_out;   // the main stream after it (where a formula spans a whole layer: after the layer)
+};
+
+struct Stack {
+  Wire x;
+  std::vector<SublayerSite> sites;
+  std::vector<Schedule> schedules;
 };
 
 // x[batch, time, width] through all layers and the scheme's final formula. Parameters are named by place:
 // "layers.3.attn.qkv.weight", "layers.3.attn.norm1.gain", "final.norm1.gain". A constant that depends on the step is an
 // input "schedule.<name>" [1] that the host writes. Throws NotBuiltError for what a stack cannot build yet.
-Wire build_stack(Parameters& parameters, const Scheme& scheme, const StackConfig& config, Wire x);
+Stack build_stack(Parameters& parameters, const Scheme& scheme, const StackConfig& config, Wire x);
 
 // The values of a scheme's constants that do not depend on the step, at layer l and sublayer k of a single stack.
 Variables stack_numbers(const Scheme& scheme, const StackConfig& config, std::int64_t width, std::int64_t l,

@@ -1,0 +1,77 @@
+// Transformers of three families, each wired by a scheme: decoder, encoder, encoder-decoder.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "norma/models/parameters.h"
+#include "norma/models/stack.h"
+#include "norma/norms/norm.h"
+#include "norma/ops/activation.h"
+
+namespace norma {
+
+enum class Family { decoder, encoder, encoder_decoder };
+enum class Positions { learned, sinusoidal, rope, none };
+enum class WeightInit { xavier_normal, xavier_uniform };
+
+struct ModelConfig {
+  Family family = Family::decoder;
+  std::int64_t layers = 6;          // of the only stack, or of the decoder
+  std::int64_t encoder_layers = 0;  // encoder-decoder; 0: as many as layers
+  std::int64_t width = 128;
+  std::int64_t heads = 4;
+  std::int64_t kv_heads = 0;           // 0: as many as heads
+  std::int64_t hidden = 0;             // of the feed-forward branch; 0: four times the width
+  std::int64_t vocabulary = 256;       // of the tokens that are predicted
+  std::int64_t source_vocabulary = 0;  // encoder-decoder; 0: one vocabulary and one table for both sides
+  std::int64_t classes = 0;            // encoder: a classifier over the mean of a sample's tokens; 0: a token head
+  std::int64_t batch = 16;
+  std::int64_t time = 64;
+  std::int64_t source_time = 0;                  // encoder-decoder; 0: as long as time
+  std::string scheme = "pre";                    // a name of the catalogue, or a formula for every sublayer
+  std::map<std::string, double> constants = {};  // instead of the scheme's own, by name
+  NormKind norm = NormKind::layer;               // what `norm` means in a formula
+  std::string qk_norm = {};                      // a norm on queries and keys per head, unless the scheme has its own
+  Activation activation = Activation::gelu;      //
+  bool gated = false;                            // act(a) * b of a packed projection, in the feed-forward branch
+  Positions positions = Positions::learned;      // rope and sinusoidal learn nothing
+  bool tied = false;                             // the head is the token table
+  bool biases = true;                            // of linear layers; norms keep theirs
+  bool dropout = false;                          // whether dropout nodes exist; the rate is an input
+  bool smoothing = false;                        // whether label smoothing is an input
+  WeightInit weights = WeightInit::xavier_normal;
+  double embedding_std = 0.02;   // of token and position tables and the head
+  bool scale_embedding = false;  // tokens times sqrt(width)
+  DType dtype = DType::f32;
+};
+
+struct Model {
+  Wire loss;    // mean cross-entropy, [1]
+  Wire hidden;  // what the head reads, [batch, time, width]; of a classifier [batch, width]
+  Wire logits;  // [batch, time, vocabulary] or [batch, classes]; empty unless asked for
+  std::vector<ParameterSpec> parameters;
+  std::vector<SublayerSite> sites;
+  std::vector<Schedule> schedules;  // inputs that the host writes each step
+};
+
+struct ModelOptions {
+  bool logits = false;   // they take memory: the loss alone never holds them
+  bool profile = false;  // see profile.h
+};
+
+// Inputs of the graph, all data and thus each member's own:
+//   "tokens", "targets"  i32[batch, time]; targets of a classifier i32[batch]. A target of -100 is not counted.
+//   "lengths"            i32[batch], encoder: tokens from there on are padding
+//   "source"             i32[batch, source_time], "source_lengths" i32[batch], encoder-decoder
+//   "dropout" [1], "dropout_key" i32[4] with dropout; "smoothing" [1] with smoothing; see ops/dropout.h
+//   schedules of the scheme, see Model::schedules
+Model build_model(Graph& graph, const ModelConfig& config, const ModelOptions& options = {});
+
+// Floating-point operations that the mathematics of one training step needs: three times those of the forward
+// products; attention counts only the pairs that a causal mask leaves; nothing is counted twice for recomputation.
+double model_flops(const ModelConfig& config);
+
+}  // namespace norma
