@@ -3,15 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <chrono>
 #include <cmath>
 
 #include "norma/core/random.h"
 #include "norma/device/session.h"
-#include "norma/models/decoder.h"
-#include "norma/models/fusions.h"
-#include "norma/ops/adamw.h"
+#include "norma/train/step.h"
 
 namespace norma::bench {
 namespace {
@@ -27,12 +24,13 @@ void prepare(Session& session, const TrainingStep& step, const ModelConfig& conf
         ids[i] = static_cast<std::int32_t>(stream.below(i, static_cast<std::uint64_t>(config.vocabulary)));
       }
     }
-    session.write<float>("control", std::array{1e-4f, 0.9f, 0.98f, 1e-9f, 0.01f, 0.1f, 0.02f}, member);
+    const ControlBlock control = control_block({.weight_decay = 0.01}, 1e-4, 1, 1);
+    session.write<float>("control", std::vector<float>(control.begin(), control.end()), member);
   }
 }
 
 Timing time_step(const ModelConfig& config, Session::Options options, double seconds) {
-  const TrainingStep step = build_training_step(config, {.rewrites = all_fusions()});
+  const TrainingStep step = build_training_step(config, {});
   Session session(step.plan, options);
   prepare(session, step, config);
   return time_repeated([&] { session.run(); }, seconds);
@@ -61,7 +59,7 @@ void bench_steps(Report& report, const Options& options) {
   report.add_value("members/2 on 2 threads over 1 on 1", 2 * one.best / two.best, "x", "ideal of 2",
                    one.best / two.best);
 
-  const auto plan_once = [&] { return build_training_step(deep, {.rewrites = all_fusions()}); };
+  const auto plan_once = [&] { return build_training_step(deep, {}); };
   const auto before = std::chrono::steady_clock::now();
   const TrainingStep step = plan_once();
   const double cold = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - before).count();
@@ -71,7 +69,7 @@ void bench_steps(Report& report, const Options& options) {
   const double arena = static_cast<double>(step.plan->transient_bytes());
   report.add_value("arena/100 layers", arena / 1048576, "MiB", "peak live bytes",
                    static_cast<double>(step.plan->peak_live_bytes()) / arena);
-  const TrainingStep lean = build_training_step(deep, {.rewrites = all_fusions(), .recompute_every = 10});
+  const TrainingStep lean = build_training_step(deep, {.recompute_every = 10});
   report.add_value("arena/100 layers/recompute every 10", static_cast<double>(lean.plan->transient_bytes()) / 1048576,
                    "MiB");
 }

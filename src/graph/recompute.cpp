@@ -46,8 +46,9 @@ class Recomputation {
  private:
   int group_of(const Node& node) const { return node.backward || node.segment < 0 ? -1 : node.segment / every_; }
 
-  // A value is inner when only its own group and the backward pass read it. The last group is kept whole: its backward
-  // follows at once, so recomputing it would save nothing. Nodes that update state must not run twice.
+  // A value is inner when no other group reads it; nodes outside of all groups (probes, the final norm) read the first
+  // edition. The last group is kept whole: its backward follows at once, so recomputing it would save nothing. Nodes
+  // that update state must not run twice.
   void mark_inner_values() {
     for (const Node& node : graph_.nodes()) {
       const int group = group_of(node);
@@ -55,7 +56,7 @@ class Recomputation {
       for (const int id : node.outputs) kept_[at(id)] = false;
     }
     for (const Node& node : graph_.nodes()) {
-      if (node.backward) continue;
+      if (node.backward || group_of(node) < 0) continue;
       for (const int id : node.inputs) {
         const int producer = graph_.value(id).producer;
         if (producer >= 0 && group_of(graph_.node(producer)) != group_of(node)) kept_[at(id)] = true;

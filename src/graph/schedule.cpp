@@ -69,6 +69,8 @@ std::vector<int> view_bases(const Graph& graph) {
   return base;
 }
 
+constexpr std::int64_t kSummaryBytes = 256;
+
 void schedule(Graph& graph) {
   graph.replace_nodes(drop_unread(graph));
   const std::vector<Node>& nodes = graph.nodes();
@@ -110,9 +112,16 @@ void schedule(Graph& graph) {
     }
   }
 
-  using Entry = std::pair<int, int>;  // updates (rank 0) before everything else, then the order of tracing
+  // Updates run as soon as they can, for they free a gradient; so do nodes that make only a few numbers: what they
+  // summarise dies, and what waits for them need not.
+  const auto at_once = [&](std::size_t index) {
+    std::int64_t out = 0;
+    for (const Type& type : graph.output_types(nodes[index])) out += type.bytes();
+    return is_update[index] || out <= kSummaryBytes;
+  };
+  using Entry = std::pair<int, int>;  // at once (rank 0), then in the order of tracing
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-  const auto push = [&](int index) { ready.emplace(is_update[at(index)] ? 0 : 1, index); };
+  const auto push = [&](int index) { ready.emplace(at_once(at(index)) ? 0 : 1, index); };
   for (std::size_t index = 0; index < nodes.size(); ++index) {
     if (waiting[index] == 0) push(static_cast<int>(index));
   }

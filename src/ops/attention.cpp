@@ -31,8 +31,9 @@ void check_heads(const AttentionOptions& options, std::int64_t kv_heads) {
   }
 }
 
-// Sizes from the types of q, k, v or qkv; throws Error when they do not fit the options.
-AttentionShape shape_of(QkvLayout layout, const AttentionOptions& options, std::span<const Type> in) {
+}  // namespace
+
+AttentionShape attention_shape(QkvLayout layout, const AttentionOptions& options, std::span<const Type> in) {
   AttentionShape s;
   s.heads = options.heads;
   s.kv_heads = options.kv_heads == 0 ? options.heads : options.kv_heads;
@@ -73,6 +74,8 @@ AttentionShape shape_of(QkvLayout layout, const AttentionOptions& options, std::
   s.query_block = s.batch * s.kv_heads >= 16 ? s.queries : 64;
   return s;
 }
+
+namespace {
 
 void check_lengths(const AttentionShape& s, const Type& lengths) {
   check_type("lengths", lengths, {{s.batch}, DType::i32});
@@ -138,7 +141,7 @@ std::vector<Type> Attention::infer(std::span<const Type> in) const {
   const std::size_t count = qkv_count(layout_);
   if (in.size() != count && in.size() != count + 1) fail("takes {} inputs and lengths, not {}", count, in.size());
   check_computes(in[0]);
-  const AttentionShape s = shape_of(layout_, options_, in);
+  const AttentionShape s = attention_shape(layout_, options_, in);
   if (in.size() > count) check_lengths(s, in[count]);
   return {context_type(s, in[0].dtype), lse_type(s, in[0].dtype)};
 }
@@ -155,7 +158,7 @@ Wires Attention::vjp(const VjpContext& context) const {
 
 // The log-sum-exp is written for rows that see a key, in which key 0 is always seen: lse = s_0 - log p_0.
 Wires Attention::reference(std::span<const Wire> in) const {
-  const AttentionShape s = shape_of(layout_, options_, types_of(in));
+  const AttentionShape s = attention_shape(layout_, options_, types_of(in));
   const std::int64_t q_width = s.heads * s.width, kv_width = s.kv_heads * s.width;
   const bool packed = layout_ == QkvLayout::packed;
   const Wire q = packed ? slice_last(in[0], 0, q_width) : in[0];
@@ -170,12 +173,12 @@ Wires Attention::reference(std::span<const Wire> in) const {
 }
 
 Cost Attention::cost(std::span<const Type> in, std::span<const Type> out) const {
-  const AttentionShape s = shape_of(layout_, options_, in);
+  const AttentionShape s = attention_shape(layout_, options_, in);
   return {.flops = 2 * 2 * static_cast<double>(s.width) * pairs(s), .bytes = traffic(in, out)};
 }
 
 CpuKernel Attention::cpu(std::span<const Type> in, std::span<const Type>) const {
-  const AttentionShape s = shape_of(layout_, options_, in);
+  const AttentionShape s = attention_shape(layout_, options_, in);
   const auto kernel = [&]<typename T>(T) -> CpuKernel {
     const AttentionFunctions<T> f = attention_forward_functions<T>();
     const bool with_lengths = in.size() > qkv_count(layout_);
@@ -200,7 +203,7 @@ std::vector<Type> AttentionBackward::infer(std::span<const Type> in) const {
     fail("takes {} inputs, lengths, log-sum-exp and gradient, not {}", count, in.size());
   }
   check_computes(in[0]);
-  const AttentionShape s = shape_of(layout_, options_, in);
+  const AttentionShape s = attention_shape(layout_, options_, in);
   if (in.size() == count + 3) check_lengths(s, in[count]);
   check_type("log-sum-exp", in[in.size() - 2], lse_type(s, in[0].dtype));
   check_type("gradient by the context", in[in.size() - 1], context_type(s, in[0].dtype));
@@ -222,12 +225,12 @@ Wires AttentionBackward::reference(std::span<const Wire> in) const {
 }
 
 Cost AttentionBackward::cost(std::span<const Type> in, std::span<const Type> out) const {
-  const AttentionShape s = shape_of(layout_, options_, in);
+  const AttentionShape s = attention_shape(layout_, options_, in);
   return {.flops = 5 * 2 * static_cast<double>(s.width) * pairs(s), .bytes = traffic(in, out)};
 }
 
 CpuKernel AttentionBackward::cpu(std::span<const Type> in, std::span<const Type>) const {
-  const AttentionShape s = shape_of(layout_, options_, in);
+  const AttentionShape s = attention_shape(layout_, options_, in);
   const auto kernel = [&]<typename T>(T) -> CpuKernel {
     const AttentionFunctions<T> f = attention_backward_functions<T>();
     const bool with_lengths = in.size() == qkv_count(layout_) + 3;
@@ -264,7 +267,7 @@ ScoredAttention attention_with_scores(Wire q, Wire k, Wire v, const AttentionOpt
   const Wire in[] = {q, k, v};
   AttentionShape s;
   try {
-    s = shape_of(QkvLayout::separate, options, types_of(in));
+    s = attention_shape(QkvLayout::separate, options, types_of(in));
     if (previous) check_type("previous scores", previous.type(), {{s.batch, s.heads, s.queries, s.keys}, q.dtype()});
   } catch (const Error& error) {
     fail("attention_with_scores: {}", error.what());

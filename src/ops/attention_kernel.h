@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "norma/core/dtype.h"
-#include "norma/ops/softmax.h"
+#include "norma/ops/attention.h"
 
 namespace norma {
 
@@ -28,6 +29,9 @@ struct AttentionShape {
     return length < 0 ? 0 : (length < keys ? length : keys);
   }
 };
+
+// Sizes from the types of q, k, v or qkv; throws Error when they do not fit the options.
+AttentionShape attention_shape(QkvLayout layout, const AttentionOptions& options, std::span<const Type> in);
 
 template <typename T>
 struct AttentionArrays {

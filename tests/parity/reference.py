@@ -201,22 +201,28 @@ def decoder(writer, dtype, placement):
                    batch=batch, time=steps)
 
 
-def adamw(writer, dtype):
+def optimisers(writer, dtype):
     t = DTYPES[dtype]
-    steps = 6
-    p = torch.randn(101, dtype=t).requires_grad_()
-    gradients = torch.randn(steps, 101, dtype=t)
-    settings = {"lr": 3e-2, "betas": (0.9, 0.98), "eps": 1e-6, "weight_decay": 0.1}
-    optimizer = torch.optim.AdamW([p], **settings)
-    start, path = p.detach().clone(), []
-    for g in gradients:
-        p.grad = g.clone()
-        optimizer.step()
-        path.append(p.detach().clone())
-    state = optimizer.state[p]
-    writer.add("adamw", "adamw", dtype, {"p": start, "g": gradients},
-               {"path": torch.stack(path), "m": state["exp_avg"], "v": state["exp_avg_sq"]}, steps, lr=settings["lr"],
-               beta1=settings["betas"][0], beta2=settings["betas"][1], eps=settings["eps"], weight_decay=settings["weight_decay"])
+    steps = 9  # RAdam rectifies from the sixth on
+    common = {"lr": 3e-2, "betas": (0.9, 0.98), "eps": 1e-6, "weight_decay": 0.1}
+    kinds = {
+        "adamw": (torch.optim.AdamW, common, "decoupled"),
+        "adam": (torch.optim.Adam, common, "l2"),
+        "radam": (torch.optim.RAdam, common, "l2"),
+        "sgd": (torch.optim.SGD, {"lr": 3e-2, "momentum": 0.9, "weight_decay": 0.1}, "l2"),
+        "adagrad": (torch.optim.Adagrad, {"lr": 3e-2, "eps": 1e-6, "weight_decay": 0.1}, "l2"),
+    }
+    for name, (kind, settings, decay) in kinds.items():
+        p = torch.randn(101, dtype=t).requires_grad_()
+        gradients = torch.randn(steps, 101, dtype=t)
+        optimizer = kind([p], **settings)
+        start, path = p.detach().clone(), []
+        for g in gradients:
+            p.grad = g.clone()
+            optimizer.step()
+            path.append(p.detach().clone())
+        writer.add(f"optimiser {name}", "optimiser", dtype, {"p": start, "g": gradients}, {"path": torch.stack(path)}, steps,
+                   optimiser=name, lr=settings["lr"], beta1=0.9, beta2=0.98, eps=1e-6, weight_decay=0.1, decay=decay)
 
 
 def main():
@@ -232,7 +238,7 @@ def main():
         linears(writer, dtype)
         for placement in ("pre", "post"):
             decoder(writer, dtype, placement)
-        adamw(writer, dtype)
+        optimisers(writer, dtype)
     writer.finish()
     print(f"{len(writer.cases)} cases from PyTorch {torch.__version__}")
 

@@ -1,0 +1,34 @@
+// What attention is doing, read off a few of its queries: the largest score and the mean entropy of its weights.
+#pragma once
+
+#include <span>
+
+#include "norma/graph/op.h"
+#include "norma/ops/attention.h"
+
+namespace norma {
+
+// Inputs: those of the attention it watches. Output [2]. It looks at up to kQueries queries, evenly spread over the
+// first sample, in every head: cheap enough to be always on. Scores are scaled and before the mask's hiding; hidden
+// keys do not count. Entropy in nats, averaged over the queries looked at. No gradient.
+class AttentionProbe final : public Op {
+ public:
+  enum Index { logit_max, entropy, size };
+  static constexpr std::int64_t kQueries = 8;
+
+  AttentionProbe(QkvLayout layout, AttentionOptions options) : layout_(layout), options_(options) {}
+  std::string_view name() const override { return "attention_probe"; }
+  std::string attributes() const override;
+  std::vector<Type> infer(std::span<const Type> in) const override;
+  Wires vjp(const VjpContext& context) const override;
+  Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
+
+ private:
+  QkvLayout layout_;
+  AttentionOptions options_;
+};
+
+Wire attention_probe(const Attention& watched, std::span<const Wire> inputs);
+
+}  // namespace norma

@@ -1,0 +1,60 @@
+// Optimisers, one parameter in one pass: the parameter and its moments are updated in place.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "norma/graph/op.h"
+
+namespace norma {
+
+// With g the gradient times its scale, plus l2 p:
+//   adam     m <- beta1 m + (1 - beta1) g,  v <- beta2 v + (1 - beta2) g^2  (Kingma & Ba 2015; Loshchilov & Hutter
+//   2019)
+//            step = lr m / correction1 / (sqrt(v / correction2) + eps)
+//   radam    the same times `rectify`, or lr m / correction1 while rectify is 0 (Liu et al. 2020)
+//   sgd      m <- beta1 m + g,  step = lr m
+//   adagrad  v <- v + g^2,  step = lr g / (sqrt(v) + eps)  (Duchi et al. 2011)
+// and then p <- p - shrink p - step. Decoupled weight decay is `shrink`, decay through the gradient is `l2`.
+enum class OptimiserKind { adam, radam, sgd, adagrad };
+
+std::string_view name_of(OptimiserKind kind);
+
+// What an optimiser reads each step, per member: the layout of its `control` input.
+struct OptimiserControl {
+  enum Index { lr, shrink, l2, beta1, beta2, eps, correction1, correction2, rectify, active, size };
+};
+
+// What distinguishes one parameter from the others.
+struct OptimiserGroup {
+  double lr = 1, eps = 1, shrink = 1, l2 = 1;  // multiply those of the control block
+  // Vectors that are brought back to unit length after the step (nGPT): rows or columns of a matrix.
+  enum class Unit { none, rows, columns } unit = Unit::none;
+};
+
+// Inputs p, g, states, control and a scale [1] on g. Nothing changes while control.active is 0 or the scale is not
+// finite. Outputs: the updated p and states, and the squares of the change of p, summed by tile (optional).
+class Optimiser final : public Op {
+ public:
+  Optimiser(OptimiserKind kind, OptimiserGroup group) : kind_(kind), group_(group) {}
+
+  std::string_view name() const override { return name_of(kind_); }
+  std::string attributes() const override;
+  std::vector<Type> infer(std::span<const Type> in) const override;
+  Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
+  std::vector<Update> updates() const override;
+  bool optional_output(int out) const override { return out == states() + 1; }
+  int states() const;
+
+ private:
+  OptimiserKind kind_;
+  OptimiserGroup group_;
+};
+
+// Adds the update of one parameter, making its states "<name>/m" and "<name>/v" as the kind needs them. Returns the
+// squared change by tile.
+Wire optimise(OptimiserKind kind, Wire parameter, Wire gradient, Wire control, Wire scale, OptimiserGroup group = {});
+
+}  // namespace norma

@@ -1,0 +1,67 @@
+// One training step of a model as one plan: loss, gradients, their norm, the optimiser, and probes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "norma/graph/plan.h"
+#include "norma/models/model.h"
+#include "norma/train/optimiser.h"
+
+namespace norma {
+
+struct StepOptions {
+  OptimiserConfig optimiser = {};
+  // Clipping makes every update wait for the norm of all gradients; without it each follows its own gradient at once.
+  bool clip = false;
+  bool accumulate = false;  // gradients gather over several runs of the plan; `first` starts, `control.active` ends
+  bool probes = true;
+  bool fuse = true;         // false only to compare with
+  int recompute_every = 0;  // layers per recomputation segment
+};
+
+// Where a probe finds its number after a run.
+struct ProbeSite {
+  enum class Kind { stream_rms, stream_max, branch_rms, logit_max, entropy };
+  Kind kind;
+  std::string site;    // "layers.3.attn"
+  std::string output;  // of the plan
+  std::size_t index;   // into that output
+};
+
+std::string_view name_of(ProbeSite::Kind kind);
+
+// Parameters of one layer, or of the embedding, the head, ..., for gradient and update rms.
+struct ParameterPlace {
+  std::string layer;  // "layers.3", "embedding", "head"
+  double elements = 0;
+  std::string squares_output;  // sums of squares of gradients
+  std::size_t squares_index = 0;
+  std::string update_output;  // squared change by tile; empty without probes
+};
+
+// Inputs beside those of the model: "control" (OptimiserControl), "clip" [1], and with accumulation "first" [1].
+// Outputs: "loss" [1], "gradient_norm" [1], and what the probes name. Where the loss is not finite (or, with clipping,
+// the norm), parameters and optimiser states stay as they were.
+struct TrainingStep {
+  std::shared_ptr<const Plan> plan;
+  std::vector<ParameterSpec> parameters;
+  std::vector<ParameterPlace> places;  // one per parameter
+  std::vector<ProbeSite> probes;
+};
+
+TrainingStep build_training_step(const ModelConfig& config, const StepOptions& options = {});
+
+// Forward only: "loss", and "logits" [batch, time, vocabulary] when asked.
+struct EvaluationStep {
+  std::shared_ptr<const Plan> plan;
+  std::vector<ParameterSpec> parameters;
+};
+EvaluationStep build_evaluation_step(const ModelConfig& config, bool logits = false);
+
+// The layer that a parameter or site belongs to: "encoder.layers.3" of "encoder.layers.3.attn.out.weight".
+std::string layer_of(std::string_view name);
+
+}  // namespace norma

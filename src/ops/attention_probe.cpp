@@ -1,0 +1,144 @@
+// The largest score and the mean entropy over a few queries of every head, one tile per head.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/attention_probe.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+// After highway.h, which the helpers need.
+#include "core/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace norma {
+namespace HWY_NAMESPACE {
+
+template <typename T>
+HWY_INLINE void scores_typed(const T* q, const T* k, std::int64_t keys, std::int64_t row, std::int64_t width, T scale,
+                             T* scores) {
+  for (std::int64_t key = 0; key < keys; ++key, k += row) {
+    scores[key] = scale * sum_over<T>(width, [&](auto d, std::int64_t i) HWY_ATTR {
+                    return hn::Mul(hn::LoadU(d, q + i), hn::LoadU(d, k + i));
+                  });
+  }
+}
+
+void scores_f32(const float* q, const float* k, std::int64_t keys, std::int64_t row, std::int64_t width, float scale,
+                float* scores) {
+  scores_typed(q, k, keys, row, width, scale, scores);
+}
+void scores_f64(const double* q, const double* k, std::int64_t keys, std::int64_t row, std::int64_t width, double scale,
+                double* scores) {
+  scores_typed(q, k, keys, row, width, scale, scores);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace norma
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "norma/graph/graph.h"
+#include "norma/ops/attention_probe.h"
+#include "ops/attention_kernel.h"
+#include "ops/check.h"
+
+namespace norma {
+
+HWY_EXPORT(scores_f32);
+HWY_EXPORT(scores_f64);
+
+namespace {
+
+// Largest score and entropy of softmax(scores); a NaN anywhere is not hidden.
+template <typename T>
+struct RowSummary {
+  T largest = -std::numeric_limits<T>::infinity();
+  double entropy = 0;
+
+  explicit RowSummary(std::span<const T> scores) {
+    for (const T score : scores)
+      largest = std::isnan(score) || std::isnan(largest) ? score + largest : std::max(largest, score);
+    double sum = 0, weighted = 0;
+    for (const T score : scores) {
+      const double shifted = static_cast<double>(score - largest), weight = std::exp(shifted);
+      sum += weight;
+      weighted += weight == 0 ? 0 : weight * shifted;
+    }
+    entropy = std::log(sum) - weighted / sum;
+  }
+};
+
+}  // namespace
+
+std::string AttentionProbe::attributes() const { return Attention(layout_, options_).attributes(); }
+
+std::vector<Type> AttentionProbe::infer(std::span<const Type> in) const {
+  Attention(layout_, options_).infer(in);
+  return {{{size}, in[0].dtype}};
+}
+
+Wires AttentionProbe::vjp(const VjpContext& context) const { return Wires(context.in.size()); }
+
+Cost AttentionProbe::cost(std::span<const Type> in, std::span<const Type>) const {
+  const AttentionShape s = attention_shape(layout_, options_, in);
+  const double queries = static_cast<double>(std::min(kQueries, s.queries) * s.heads);
+  const double pairs = queries * static_cast<double>(s.keys);
+  return {.flops = pairs * (2 * static_cast<double>(s.width) + 8),
+          .bytes = pairs * static_cast<double>(s.width) * static_cast<double>(size_of(in[0].dtype))};
+}
+
+CpuKernel AttentionProbe::cpu(std::span<const Type> in, std::span<const Type>) const {
+  const AttentionShape s = attention_shape(layout_, options_, in);
+  const bool packed = layout_ == QkvLayout::packed;
+  const int lengths_at = packed ? 1 : 3;
+  const bool with_lengths = static_cast<int>(in.size()) > lengths_at;
+  const std::int64_t queries = std::min(kQueries, s.queries);
+  const auto make = [&]<typename T>(auto* scores_of) -> CpuKernel {
+    CpuKernel kernel;
+    kernel.worker_bytes = s.keys * static_cast<std::int64_t>(sizeof(T));
+    kernel.scratch_bytes = s.heads * 2 * static_cast<std::int64_t>(sizeof(double));
+    kernel.phases.push_back(
+        {s.heads, [=](const Call& call, std::int64_t head) {
+           const T* q = call.in<T>(0) + head * s.width;
+           const std::int64_t kv_head = head / (s.heads / s.kv_heads);
+           const T* k = (packed ? call.in<T>(0) + s.heads * s.width : call.in<T>(1)) + kv_head * s.width;
+           const std::int64_t visible = s.visible_keys(with_lengths ? call.in<std::int32_t>(lengths_at) : nullptr, 0);
+           double largest = -std::numeric_limits<double>::infinity(), spread = 0;
+           for (std::int64_t i = 0; i < queries; ++i) {
+             const std::int64_t query = ((i + 1) * s.queries) / queries - 1;  // the last one included
+             const std::int64_t keys = s.mask == Mask::causal ? std::min(visible, query + 1) : visible;
+             if (keys == 0) continue;
+             T* scores = call.worker<T>();
+             scores_of(q + query * s.q_row, k, keys, s.kv_row, s.width, static_cast<T>(s.scale), scores);
+             const RowSummary<T> row(std::span<const T>(scores, static_cast<std::size_t>(keys)));
+             const double top = static_cast<double>(row.largest);
+             largest = std::isnan(top) || std::isnan(largest) ? top + largest : std::max(largest, top);
+             spread += row.entropy;
+           }
+           call.shared<double>()[2 * head] = largest;
+           call.shared<double>()[2 * head + 1] = spread / static_cast<double>(queries);
+         }});
+    kernel.phases.push_back({1, [=](const Call& call, std::int64_t) {
+                               double largest = -std::numeric_limits<double>::infinity(), spread = 0;
+                               for (std::int64_t head = 0; head < s.heads; ++head) {
+                                 const double top = call.shared<double>()[2 * head];
+                                 largest =
+                                     std::isnan(top) || std::isnan(largest) ? top + largest : std::max(largest, top);
+                                 spread += call.shared<double>()[2 * head + 1];
+                               }
+                               call.out<T>(0)[logit_max] = static_cast<T>(largest);
+                               call.out<T>(0)[entropy] = static_cast<T>(spread / static_cast<double>(s.heads));
+                             }});
+    return kernel;
+  };
+  return in[0].dtype == DType::f32 ? make.operator()<float>(NORMA_SIMD(scores_f32))
+                                   : make.operator()<double>(NORMA_SIMD(scores_f64));
+}
+
+Wire attention_probe(const Attention& watched, std::span<const Wire> inputs) {
+  return inputs[0].graph().apply(std::make_shared<AttentionProbe>(watched.layout(), watched.options()), inputs)[0];
+}
+
+}  // namespace norma
+#endif  // HWY_ONCE

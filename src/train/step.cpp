@@ -1,0 +1,153 @@
+#include "norma/train/step.h"
+
+#include "norma/graph/differentiate.h"
+#include "norma/models/fusions.h"
+#include "norma/ops/attention.h"
+#include "norma/ops/attention_probe.h"
+#include "norma/ops/elementwise.h"
+#include "norma/ops/gradient_norm.h"
+#include "norma/ops/statistics.h"
+
+namespace norma {
+namespace {
+
+// NaN where the loss is not finite, 1 elsewhere: what multiplies gradients when nothing clips them.
+Wire guard(Wire loss) { return loss * 0.0 + 1.0; }
+
+OptimiserGroup::Unit unit_of(Unit unit) {
+  switch (unit) {
+    case Unit::none: return OptimiserGroup::Unit::none;
+    case Unit::rows: return OptimiserGroup::Unit::rows;
+    case Unit::columns: return OptimiserGroup::Unit::columns;
+  }
+  return OptimiserGroup::Unit::none;
+}
+
+class StepBuilder {
+ public:
+  StepBuilder(const ModelConfig& config, const StepOptions& options) : config_(config), options_(options) {}
+
+  TrainingStep build() {
+    const Model model = build_model(graph_, config_);
+    const std::size_t forward_nodes = graph_.nodes().size();
+    step_.parameters = model.parameters;
+    Wires parameters;
+    for (const ParameterSpec& spec : model.parameters) parameters.push_back(graph_.find(spec.name));
+    if (options_.probes) probe(model, forward_nodes);
+    update(model, parameters, gather(parameters, differentiate(model.loss, parameters)));
+    graph_.output("loss", model.loss);
+    step_.plan = compile(graph_, {.rewrites = options_.fuse ? all_fusions() : std::vector<Rewrite>(),
+                                  .recompute_every = options_.recompute_every});
+    return std::move(step_);
+  }
+
+ private:
+  Wires gather(const Wires& parameters, Wires gradients) {
+    if (!options_.accumulate) return gradients;
+    const Wire first = graph_.input("first", {{1}, config_.dtype});
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      gradients[i] = accumulate(gradients[i], first, parameters[i].name());
+    return gradients;
+  }
+
+  void update(const Model& model, const Wires& parameters, const Wires& gradients) {
+    const Wire control = graph_.input("control", {{OptimiserControl::size}, config_.dtype});
+    const GradientNorm norm = gradient_norm(gradients, graph_.input("clip", {{1}, config_.dtype}));
+    graph_.output("gradient_norm", norm.norm);
+    const Wire scale = options_.clip ? norm.scale : guard(model.loss);
+    step_.places.resize(parameters.size());
+    for (std::size_t handful = 0; handful < norm.squares.size(); ++handful) {
+      const std::string output = "gradient_squares." + std::to_string(handful);
+      if (options_.probes) graph_.output(output, norm.squares[handful]);
+      const auto count = static_cast<std::size_t>(norm.squares[handful].shape().elements());
+      for (std::size_t i = 0; i < count; ++i) {
+        ParameterPlace& place = step_.places[norm.first[handful] + i];
+        if (options_.probes) place.squares_output = output;
+        place.squares_index = i;
+      }
+    }
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const ParameterSpec& spec = model.parameters[i];
+      OptimiserGroup group = optimiser_group(options_.optimiser, spec.lr, spec.eps, spec.decay);
+      group.unit = unit_of(spec.unit);
+      const Wire squares =
+          optimise(kind_of(options_.optimiser.name), parameters[i], gradients[i], control, scale, group);
+      ParameterPlace& place = step_.places[i];
+      place.layer = layer_of(spec.name);
+      place.elements = static_cast<double>(parameters[i].shape().elements());
+      if (!options_.probes) continue;
+      place.update_output = "update_squares." + spec.name;
+      graph_.output(place.update_output, squares);
+    }
+  }
+
+  void add_probe(ProbeSite::Kind kind, const std::string& site, const std::string& output, std::size_t index) {
+    step_.probes.push_back({kind, site, output, index});
+  }
+
+  void probe(const Model& model, std::size_t forward_nodes) {
+    using Kind = ProbeSite::Kind;
+    const auto root = graph_.scope_at("");
+    for (const SublayerSite& site : model.sites) {
+      const std::string stream = "probe.stream." + site.name, branch = "probe.branch." + site.name;
+      graph_.output(stream, statistics(site.stream_out));
+      add_probe(Kind::stream_rms, site.name, stream, Statistics::rms);
+      add_probe(Kind::stream_max, site.name, stream, Statistics::max_abs);
+      graph_.output(branch, statistics(site.branch));
+      add_probe(Kind::branch_rms, site.name, branch, Statistics::rms);
+    }
+    for (std::size_t index = 0; index < forward_nodes; ++index) probe_attention(static_cast<int>(index));
+  }
+
+  void probe_attention(int index) {
+    const auto* attention = dynamic_cast<const Attention*>(graph_.node(index).op.get());
+    if (attention == nullptr) return;
+    Wires in;
+    for (const int id : graph_.node(index).inputs) in.push_back(Wire(&graph_, id));
+    const std::string site = graph_.node(index).scope, output = "probe.attention." + site;
+    graph_.output(output, attention_probe(*attention, in));
+    add_probe(ProbeSite::Kind::logit_max, site, output, AttentionProbe::logit_max);
+    add_probe(ProbeSite::Kind::entropy, site, output, AttentionProbe::entropy);
+  }
+
+  const ModelConfig& config_;
+  const StepOptions& options_;
+  Graph graph_;
+  TrainingStep step_;
+};
+
+}  // namespace
+
+std::string_view name_of(ProbeSite::Kind kind) {
+  switch (kind) {
+    case ProbeSite::Kind::stream_rms: return "stream_rms";
+    case ProbeSite::Kind::stream_max: return "stream_max";
+    case ProbeSite::Kind::branch_rms: return "branch_rms";
+    case ProbeSite::Kind::logit_max: return "logit_max";
+    case ProbeSite::Kind::entropy: return "entropy";
+  }
+  return "?";
+}
+
+std::string layer_of(std::string_view name) {
+  const std::size_t layers = name.find("layers.");
+  if (layers == std::string_view::npos) {
+    const std::size_t stack = name.starts_with("encoder.") || name.starts_with("decoder.") ? name.find('.') + 1 : 0;
+    return std::string(name.substr(0, name.find('.', stack)));
+  }
+  return std::string(name.substr(0, name.find('.', layers + std::string_view("layers.").size())));
+}
+
+TrainingStep build_training_step(const ModelConfig& config, const StepOptions& options) {
+  return StepBuilder(config, options).build();
+}
+
+EvaluationStep build_evaluation_step(const ModelConfig& config, bool logits) {
+  Graph graph;
+  const Model model = build_model(graph, config, {.logits = logits});
+  graph.output("loss", model.loss);
+  if (logits) graph.output("logits", model.logits);
+  return {compile(graph, {.rewrites = all_fusions()}), model.parameters};
+}
+
+}  // namespace norma
