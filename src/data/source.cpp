@@ -4,6 +4,9 @@
 
 #include "data/corpus.h"
 #include "data/grammar.h"
+#include "data/hops.h"
+#include "data/recall.h"
+#include "data/transduction.h"
 #include "norma/core/error.h"
 #include "norma/core/names.h"
 
@@ -21,8 +24,9 @@ std::unique_ptr<Source> open_text(const DataConfig& config, const BatchShape& sh
   return std::make_unique<WindowSource>(open_text_corpus(config), config, shape);
 }
 
-const std::string kTaskNames[] = {"grammar", "text"};
-constexpr Open kOpen[] = {generate<Grammar>, open_text};
+const std::string kTaskNames[] = {"grammar", "hops", "copy", "sort", "recall", "text"};
+constexpr Open kOpen[] = {generate<Grammar>, generate<Hops>,   generate<Copy>,
+                          generate<Sort>,    generate<Recall>, open_text};
 static_assert(std::size(kOpen) == std::size(kTaskNames));
 
 constexpr std::int64_t kMostCells = std::int64_t{1} << 31;  // tokens of one batch; keeps a slip from filling memory
