@@ -1,0 +1,41 @@
+// What a configuration file can say about data: the `[data]` table, key by key (docs/data.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace norma {
+
+struct DataConfig {
+  std::string task = "grammar";  // grammar, hops, copy, sort, recall, text, tokens, masked, translation, classification
+
+  // Files. Without validation_path the last validation_fraction of the training data is held out.
+  std::string path = "";
+  std::string validation_path = "";
+  std::string target_path = "";             // translation: the second file, line by line; empty: `path` holds TSV pairs
+  std::string validation_target_path = "";  // the same for validation_path
+  double validation_fraction = 0.1;
+  std::int64_t evaluation_batches = 8;  // at most so many; 0: all there are, or 8 of a generated task
+  std::string order = "permuted";       // text: every window once per epoch; "random": offsets drawn independently
+
+  // Tokens.
+  std::string tokenizer = "bytes";  // bytes, characters, words, gpt2, sentencepiece
+  std::string tokenizer_path = "";  // gpt2: folder with vocab.json and merges.txt; sentencepiece: model file
+  std::string sentencepiece_model = "unigram";  // or "bpe"; how to train one when tokenizer_path is empty
+  std::int64_t vocabulary = 0;                  // largest vocabulary; 0: as large as the data and the tokenizer make it
+
+  // Classification and TSV files. Columns count from 0; -1 finds them by layout or by the header.
+  std::string layout = "auto";  // tsv, label-first ("label text"), cola, sst2, mrpc, rte, auto
+  std::int64_t text_column = -1;
+  std::int64_t second_text_column = -1;
+  std::int64_t label_column = -1;
+
+  double mask_fraction = 0.15;  // masked: share of tokens to be predicted
+
+  // Generated tasks; 0 stands for the task's own default.
+  std::int64_t depth = 0;    // grammar: deepest nesting
+  std::int64_t hops = 0;     // hops: pointers to follow
+  std::int64_t symbols = 0;  // hops, copy, sort, recall: size of the alphabet
+};
+
+}  // namespace norma

@@ -1,0 +1,64 @@
+// Where batches come from. A source is immutable and batch number i is a pure function of (i, seed), so a run resumes
+// exactly from its step alone, and members of a cohort share a source with one seed or with a seed each.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "norma/data/config.h"
+
+namespace norma {
+
+// The target of a position that is not counted in the loss.
+inline constexpr std::int32_t kIgnored = -100;
+
+// One batch of token ids; what a task does not use stays empty.
+struct Batch {
+  std::vector<std::int32_t> tokens;          // [batch, time]
+  std::vector<std::int32_t> targets;         // [batch, time], kIgnored where not counted; classification: [batch]
+  std::vector<std::int32_t> source;          // [batch, source_time], for an encoder
+  std::vector<std::int32_t> source_lengths;  // [batch]
+  std::vector<std::int32_t> lengths;         // [batch], where rows are padded
+};
+
+struct BatchShape {
+  std::int64_t batch = 0;
+  std::int64_t time = 0;
+  std::int64_t source_time = 0;  // only for encoder-decoders
+};
+
+class Source {
+ public:
+  virtual ~Source();
+
+  // Training batch number `index` under `seed`. Allocates only when `batch` is used for the first time.
+  virtual void fill(std::uint64_t index, std::uint64_t seed, Batch& batch) const = 0;
+
+  // Held-out batches, the same for every seed. Rows beyond the data have no counted target.
+  virtual std::int64_t evaluation_batches() const = 0;
+  virtual void fill_evaluation(std::int64_t index, Batch& batch) const = 0;
+
+  virtual std::int64_t vocabulary() const = 0;
+  // Classes of a classification task, 0 for any other.
+  virtual std::int64_t classes() const { return 0; }
+  // The best loss any model can reach, in nats per counted target, where it is known.
+  virtual std::optional<double> optimum() const = 0;
+  virtual std::string describe() const = 0;
+  virtual std::string decode(std::span<const std::int32_t> tokens) const;  // ids between spaces unless it knows better
+};
+
+// Throws Error for an unknown task (naming the nearest), a file that is missing, empty, too short or not what the task
+// reads, and a shape the task cannot fill.
+std::unique_ptr<Source> open_source(const DataConfig& config, const BatchShape& shape);
+
+// Throws Error, naming both numbers, when a model with `model_vocabulary` tokens cannot read what `source` yields.
+void check_vocabulary(const Source& source, std::int64_t model_vocabulary);
+
+// Every value of DataConfig::task.
+std::span<const std::string> task_names();
+
+}  // namespace norma

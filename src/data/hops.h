@@ -1,0 +1,29 @@
+// Pointer chasing: a row lists a cyclic permutation p as pairs "x p(x)" in random order, then asks "?j x" for
+// j = 1..hops and is to answer p^j(x), a different x each time. Only answers are counted; each follows from the row, so
+// the optimum is 0. A model that follows fewer than j pointers cannot do better than ln(symbols - 1) on a j-hop query:
+// the permutation is one cycle, so that no walk returns early. Tokens: symbols, then one query mark for each j.
+#pragma once
+
+#include "data/generated.h"
+
+namespace norma {
+
+class Hops final : public GeneratedSource {
+ public:
+  static constexpr std::int64_t kMostSymbols = 4096, kUsualSymbols = 16, kUsualHops = 4;
+
+  Hops(const DataConfig& config, const BatchShape& shape);
+
+  std::int64_t vocabulary() const override { return symbols_ + hops_; }
+  std::optional<double> optimum() const override { return 0.0; }
+  std::string describe() const override;
+  std::string decode(std::span<const std::int32_t> tokens) const override;
+
+ protected:
+  void write_row(Draws& draws, std::int32_t* tokens, std::int32_t* targets) const override;
+
+ private:
+  std::int64_t symbols_, hops_, queries_;
+};
+
+}  // namespace norma

@@ -1,0 +1,98 @@
+// What holds for every source: batches are pure functions of index and seed, and mistakes are named.
+#include "norma/data/source.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "files.h"
+
+namespace norma {
+namespace {
+
+constexpr BatchShape kShape{3, 33, 0};
+
+// Every task that needs no file.
+std::vector<std::string> generated_tasks() { return {"grammar", "hops", "copy", "sort", "recall"}; }
+
+bool equal(const Batch& a, const Batch& b) {
+  return a.tokens == b.tokens && a.targets == b.targets && a.source == b.source &&
+         a.source_lengths == b.source_lengths && a.lengths == b.lengths;
+}
+
+TEST(Source, SameIndexAndSeedGiveTheSameBatchAnywhere) {
+  for (const std::string& task : generated_tasks()) {
+    const auto one = open_source({.task = task}, kShape), two = open_source({.task = task}, kShape);
+    Batch a, b, other;
+    one->fill(1000, 4, a);
+    two->fill(0, 4, b);  // what was asked before does not matter
+    two->fill(1000, 4, b);
+    EXPECT_TRUE(equal(a, b)) << task;
+    two->fill(1000, 5, other);
+    EXPECT_FALSE(equal(a, other)) << task << ": another seed";
+    two->fill(1001, 4, other);
+    EXPECT_FALSE(equal(a, other)) << task << ": another index";
+    one->fill_evaluation(1, a);
+    two->fill_evaluation(1, b);
+    EXPECT_TRUE(equal(a, b)) << task;
+    for (const std::uint64_t seed : {0, 1}) {
+      two->fill(1, seed, b);
+      EXPECT_FALSE(equal(a, b)) << task << ": evaluation is held out";
+    }
+  }
+}
+
+TEST(Source, TokensStayInTheVocabulary) {
+  for (const std::string& task : generated_tasks()) {
+    const auto source = open_source({.task = task}, kShape);
+    Batch batch;
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      source->fill(i, 1, batch);
+      ASSERT_EQ(batch.tokens.size(), 99u);
+      ASSERT_EQ(batch.targets.size(), 99u);
+      for (const std::int32_t token : batch.tokens) EXPECT_TRUE(token >= 0 && token < source->vocabulary()) << task;
+      for (const std::int32_t token : batch.targets) {
+        EXPECT_TRUE(token == kIgnored || (token >= 0 && token < source->vocabulary())) << task;
+      }
+      EXPECT_TRUE(std::ranges::any_of(batch.targets, [](std::int32_t t) { return t != kIgnored; })) << task;
+    }
+  }
+}
+
+TEST(Source, DoesNotAllocateOnceTheBatchHasItsSize) {
+  for (const std::string& task : generated_tasks()) {
+    const auto source = open_source({.task = task}, kShape);
+    Batch batch;
+    source->fill(0, 1, batch);
+    const std::int32_t *tokens = batch.tokens.data(), *targets = batch.targets.data();
+    for (std::uint64_t i = 1; i < 5; ++i) source->fill(i, 1, batch);
+    EXPECT_EQ(batch.tokens.data(), tokens);
+    EXPECT_EQ(batch.targets.data(), targets);
+  }
+}
+
+TEST(Source, NamesTheNearestTask) {
+  EXPECT_NE(error_of([] { open_source({.task = "gramar"}, kShape); }).find("did you mean 'grammar'?"),
+            std::string::npos);
+  EXPECT_NE(error_of([] { open_source({.task = ""}, kShape); }).find("expected one of grammar"), std::string::npos);
+}
+
+TEST(Source, RefusesImpossibleShapes) {
+  for (const BatchShape& shape : {BatchShape{0, 8, 0}, {1, 0, 0}, {-1, 8, 0}, {1, -8, 0}, {1, 8, -1}}) {
+    EXPECT_NE(error_of([&] { open_source({}, shape); }), "");
+  }
+  EXPECT_NE(error_of([] { open_source({}, {1 << 20, 1 << 20, 0}); }).find("expected at most"), std::string::npos);
+  EXPECT_NE(error_of([] { open_source({.evaluation_batches = -1}, kShape); }), "");
+}
+
+TEST(Source, VocabularyMustFitTheModel) {
+  const auto source = open_source({}, kShape);
+  EXPECT_NO_THROW(check_vocabulary(*source, 48));
+  EXPECT_NO_THROW(check_vocabulary(*source, 64));
+  const std::string message = error_of([&] { check_vocabulary(*source, 47); });
+  EXPECT_NE(message.find("48"), std::string::npos);
+  EXPECT_NE(message.find("47"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace norma
