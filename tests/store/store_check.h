@@ -1,0 +1,91 @@
+// What the tests of the store share: a directory of their own, whole files as text, and Python as a second reader.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+
+#include "norma/core/error.h"
+
+namespace norma::test {
+
+namespace fs = std::filesystem;
+
+inline std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = testing::TempDir() + "norma-store-XXXXXX";
+    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot create " + pattern);
+    path_ = pattern;
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+
+  fs::path operator/(const std::string& name) const { return path_ / name; }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+inline std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error("cannot open " + path.string());
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// Not atomic, on purpose: for files that a test damages.
+inline void write_file(const fs::path& path, const std::string& content) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << content;
+  if (!file.flush()) throw std::runtime_error("cannot write " + path.string());
+}
+
+inline int files_in(const fs::path& directory) {
+  return static_cast<int>(std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
+}
+
+struct ScriptResult {
+  int exit_status = -1;
+  std::string output;
+};
+
+constexpr int kSkipped = 77;  // exit status of a script that lacks what it needs
+
+// Runs a script of tests/store; exit status 77 when there is no Python.
+inline ScriptResult run_script(const std::string& script, const fs::path& argument) {
+  const std::string python = NORMA_STORE_PYTHON;
+  if (python.empty() || !fs::exists(python)) return {kSkipped, "there is no python3"};
+  const std::string command =
+      "'" + python + "' '" NORMA_STORE_SCRIPTS "/" + script + "' '" + argument.string() + "' 2>&1";
+  std::FILE* const pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) throw std::runtime_error("cannot run " + command);
+  ScriptResult result;
+  char chunk[4096];
+  for (std::size_t got = 0; (got = std::fread(chunk, 1, sizeof(chunk), pipe)) > 0;) result.output.append(chunk, got);
+  const int status = ::pclose(pipe);
+  result.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return result;
+}
+
+}  // namespace norma::test
