@@ -112,16 +112,17 @@ void schedule(Graph& graph) {
     }
   }
 
-  // Updates run as soon as they can, for they free a gradient; so do nodes that make only a few numbers: what they
-  // summarise dies, and what waits for them need not.
-  const auto at_once = [&](std::size_t index) {
+  // Updates run as soon as they can, for they free a gradient; then nodes that make only a few numbers: what they
+  // summarise dies, and what waits for them need not; then everything else in the order of tracing.
+  const auto rank = [&](std::size_t index) {
+    if (is_update[index]) return 0;
     std::int64_t out = 0;
     for (const Type& type : graph.output_types(nodes[index])) out += type.bytes();
-    return is_update[index] || out <= kSummaryBytes;
+    return out <= kSummaryBytes ? 1 : 2;
   };
-  using Entry = std::pair<int, int>;  // at once (rank 0), then in the order of tracing
+  using Entry = std::pair<int, int>;  // rank, index
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-  const auto push = [&](int index) { ready.emplace(at_once(at(index)) ? 0 : 1, index); };
+  const auto push = [&](int index) { ready.emplace(rank(at(index)), index); };
   for (std::size_t index = 0; index < nodes.size(); ++index) {
     if (waiting[index] == 0) push(static_cast<int>(index));
   }
