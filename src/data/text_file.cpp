@@ -26,6 +26,7 @@ std::size_t cut_behind(std::string_view text, std::size_t wanted) {
 }  // namespace
 
 std::shared_ptr<const MappedFile> open_text_file(const std::string& path, std::string_view what) {
+  if (path.empty()) fail("no file was given for {}; set data.path", what);
   auto file = std::make_shared<const MappedFile>(path, what);
   const std::string_view text = file->text();
   if (starts_with_bytes(text, {0x1F, 0x8B}))

@@ -1,5 +1,7 @@
 #include "norma/train/step.h"
 
+#include <set>
+
 #include "norma/graph/differentiate.h"
 #include "norma/models/fusions.h"
 #include "norma/ops/attention.h"
@@ -31,10 +33,11 @@ class StepBuilder {
     const Model model = build_model(graph_, config_);
     const std::size_t forward_nodes = graph_.nodes().size();
     step_.parameters = model.parameters;
+    step_.schedules = model.schedules;
     Wires parameters;
     for (const ParameterSpec& spec : model.parameters) parameters.push_back(graph_.find(spec.name));
     if (options_.probes) probe(model, forward_nodes);
-    update(model, parameters, gather(parameters, differentiate(model.loss, parameters)));
+    update(model, parameters, gather(parameters, differentiate(objective(model.loss), parameters)));
     graph_.output("loss", model.loss);
     step_.plan = compile(graph_, {.rewrites = options_.fuse ? all_fusions() : std::vector<Rewrite>(),
                                   .recompute_every = options_.recompute_every});
@@ -42,8 +45,12 @@ class StepBuilder {
   }
 
  private:
+  Wire objective(Wire loss) const {
+    return options_.accumulate == 1 ? loss : loss * (1.0 / static_cast<double>(options_.accumulate));
+  }
+
   Wires gather(const Wires& parameters, Wires gradients) {
-    if (!options_.accumulate) return gradients;
+    if (options_.accumulate == 1) return gradients;
     const Wire first = graph_.input("first", {{1}, config_.dtype});
     for (std::size_t i = 0; i < gradients.size(); ++i)
       gradients[i] = accumulate(gradients[i], first, parameters[i].name());
@@ -68,7 +75,7 @@ class StepBuilder {
     }
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const ParameterSpec& spec = model.parameters[i];
-      OptimiserGroup group = optimiser_group(options_.optimiser, spec.lr, spec.eps, spec.decay);
+      OptimiserGroup group = optimiser_group(options_.optimiser, spec.lr, spec.eps, decays(spec) ? spec.decay : 0);
       group.unit = unit_of(spec.unit);
       const Wire squares =
           optimise(kind_of(options_.optimiser.name), parameters[i], gradients[i], control, scale, group);
@@ -79,6 +86,11 @@ class StepBuilder {
       place.update_output = "update_squares." + spec.name;
       graph_.output(place.update_output, squares);
     }
+  }
+
+  // Learned values of a scheme say themselves whether they decay.
+  bool decays(const ParameterSpec& spec) const {
+    return options_.decay_vectors || (spec.role != "bias" && spec.role != "norm");
   }
 
   void add_probe(ProbeSite::Kind kind, const std::string& site, const std::string& output, std::size_t index) {
@@ -105,6 +117,7 @@ class StepBuilder {
     Wires in;
     for (const int id : graph_.node(index).inputs) in.push_back(Wire(&graph_, id));
     const std::string site = graph_.node(index).scope, output = "probe.attention." + site;
+    if (!probed_.insert(site).second) return;  // a formula that calls its branch twice is watched at the first call
     graph_.output(output, attention_probe(*attention, in));
     add_probe(ProbeSite::Kind::logit_max, site, output, AttentionProbe::logit_max);
     add_probe(ProbeSite::Kind::entropy, site, output, AttentionProbe::entropy);
@@ -114,6 +127,7 @@ class StepBuilder {
   const StepOptions& options_;
   Graph graph_;
   TrainingStep step_;
+  std::set<std::string> probed_;
 };
 
 }  // namespace

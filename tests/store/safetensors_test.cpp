@@ -153,7 +153,7 @@ TEST(Safetensors, AWrongNameOrTypeIsExplained) {
   EXPECT_NE(error_of([&] { file.view<double>("w.0"); }).find("is F32[2, 3]; it was read as F64"), std::string::npos);
   EXPECT_NE(error_of([&] { file.to_f32("tokens"); }).find("expected F16, BF16, F32 or F64"), std::string::npos);
   EXPECT_NE(error_of([&] { SafetensorsFile(directory / "b"); }).find("No such file"), std::string::npos);
-  EXPECT_NE(error_of([&] { SafetensorsFile(directory.path()); }).find("a directory"), std::string::npos);
+  EXPECT_NE(error_of([&] { SafetensorsFile(directory.path()); }).find("a folder"), std::string::npos);
 }
 
 TEST(Safetensors, TheWriterRefusesWhatNobodyCouldRead) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "norma/core/arena.h"
 #include "norma/graph/plan.h"
@@ -47,6 +48,10 @@ class Session {
 
   // The same step one node at a time, stopping at the first output that is not finite. Slow; for diagnosis.
   std::optional<NonFinite> run_checked();
+  std::optional<NonFinite> run_checked(int member);  // of this one alone, active or not
+
+  // Members that are not active are left out of run(); they keep their memory. All start active.
+  void set_active(int member, bool active);
 
   // A named tensor of one member, by its element type; throws Error when name, type or size do not fit.
   template <typename T>
@@ -54,6 +59,8 @@ class Session {
     const Slot& slot = checked_slot(name, member, dtype_of<T>());
     return {reinterpret_cast<T*>(base(member) + slot.offset), static_cast<std::size_t>(slot.type.shape.elements())};
   }
+  // The raw bytes of a tensor of any type.
+  std::span<std::byte> bytes(std::string_view name, int member = 0);
   template <typename T>
   void write(std::string_view name, std::span<const T> values, int member = 0) {
     const std::span<T> target = tensor<T>(name, member);
@@ -69,10 +76,12 @@ class Session {
  private:
   std::byte* base(int member) { return arena_.data() + member * member_stride_; }
   const Slot& checked_slot(std::string_view name, int member, DType dtype) const;
+  void check_member(int member) const;
   void check_size(std::string_view name, std::size_t expected, std::size_t given) const;
 
   std::shared_ptr<const Plan> plan_;
   int members_;
+  std::vector<int> active_;  // in order
   std::int64_t member_stride_;
   std::unique_ptr<Team> team_;
   Arena arena_;

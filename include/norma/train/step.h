@@ -16,7 +16,9 @@ struct StepOptions {
   OptimiserConfig optimiser = {};
   // Clipping makes every update wait for the norm of all gradients; without it each follows its own gradient at once.
   bool clip = false;
-  bool accumulate = false;  // gradients gather over several runs of the plan; `first` starts, `control.active` ends
+  bool decay_vectors = false;  // whether biases and norm gains decay
+  // Batches per step: their mean gradient gathers over so many runs of the plan; `first` starts, `control.active` ends.
+  std::int64_t accumulate = 1;
   bool probes = true;
   bool fuse = true;         // false only to compare with
   int recompute_every = 0;  // layers per recomputation segment
@@ -50,6 +52,7 @@ struct TrainingStep {
   std::vector<ParameterSpec> parameters;
   std::vector<ParameterPlace> places;  // one per parameter
   std::vector<ProbeSite> probes;
+  std::vector<Schedule> schedules;  // inputs that the host writes each step
 };
 
 TrainingStep build_training_step(const ModelConfig& config, const StepOptions& options = {});

@@ -118,6 +118,7 @@ Session::Session(std::shared_ptr<const Plan> plan, Options options)
   arena_ = Arena(member_stride_ * members_);
   worker_scratch_ = Arena((plan_->worker_bytes() + 2 * kArenaAlignment) * threads);
   team_ = std::make_unique<Team>(threads);
+  for (int member = 0; member < members_; ++member) active_.push_back(member);
   for (const Value& value : plan_->values()) {
     if (value.role != Role::constant) continue;
     const std::int64_t offset = plan_->slot(value.name).offset;
@@ -135,46 +136,71 @@ void Session::run() {
   Team& team = *team_;
   const int threads = team.size();
   // Whole rounds of one member per thread; what is left over is shared when that keeps more threads busy.
-  int alone = members_ / threads * threads;
-  if (const int left = members_ - alone; left * 2 > threads) alone = members_;
+  const int active = static_cast<int>(active_.size());
+  int alone = active / threads * threads;
+  if (const int left = active - alone; left * 2 > threads) alone = active;
   const std::int64_t scratch_stride = plan_->worker_bytes() + 2 * kArenaAlignment;
   team.run([&](int worker) {
     std::byte* const scratch = worker_scratch_.data() + worker * scratch_stride;
-    for (int member = worker; member < alone; member += threads) run_member(*plan_, base(member), scratch);
-    for (int member = alone; member < members_; ++member) run_shared(*plan_, base(member), scratch, team, worker);
+    const auto at = [&](int index) { return base(active_[static_cast<std::size_t>(index)]); };
+    for (int index = worker; index < alone; index += threads) run_member(*plan_, at(index), scratch);
+    for (int index = alone; index < active; ++index) run_shared(*plan_, at(index), scratch, team, worker);
   });
 }
 
 std::optional<NonFinite> Session::run_checked() {
-  std::optional<NonFinite> found;
+  for (const int member : active_) {
+    if (auto found = run_checked(member)) return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<NonFinite> Session::run_checked(int member) {
+  check_member(member);
   const std::int64_t scratch_stride = plan_->worker_bytes() + 2 * kArenaAlignment;
-  for (int member = 0; member < members_ && !found; ++member) {
-    for (std::size_t index = 0; index < plan_->steps().size() && !found; ++index) {
-      const Step& step = plan_->steps()[index];
-      const Call base_call = make_call(step, base(member), nullptr);
-      for (const Phase& phase : step.kernel.phases) {
-        team_->run([&](int worker) {
-          Call call = base_call;
-          call.worker_scratch = worker_scratch_.data() + worker * scratch_stride;
-          const std::int64_t begin = phase.tiles * worker / team_->size();
-          const std::int64_t end = phase.tiles * (worker + 1) / team_->size();
-          for (std::int64_t tile = begin; tile < end; ++tile) phase.run(call, tile);
-        });
-      }
-      const Node& node = plan_->nodes()[static_cast<std::size_t>(step.node)];
-      for (std::size_t out = 0; out < node.outputs.size() && !found; ++out) {
-        const std::int64_t offset = step.offsets[static_cast<std::size_t>(step.inputs) + out];
-        if (offset < 0) continue;
-        const Value& value = plan_->values()[static_cast<std::size_t>(node.outputs[out])];
-        const std::int64_t bad = first_non_finite(base(member) + offset, value.type);
-        if (bad >= 0) {
-          found = NonFinite{member, static_cast<int>(index), value.name, bad,
-                            element(base(member) + offset, value.type.dtype, bad)};
-        }
-      }
+  for (std::size_t index = 0; index < plan_->steps().size(); ++index) {
+    const Step& step = plan_->steps()[index];
+    const Call base_call = make_call(step, base(member), nullptr);
+    for (const Phase& phase : step.kernel.phases) {
+      team_->run([&](int worker) {
+        Call call = base_call;
+        call.worker_scratch = worker_scratch_.data() + worker * scratch_stride;
+        const std::int64_t begin = phase.tiles * worker / team_->size();
+        const std::int64_t end = phase.tiles * (worker + 1) / team_->size();
+        for (std::int64_t tile = begin; tile < end; ++tile) phase.run(call, tile);
+      });
+    }
+    const Node& node = plan_->nodes()[static_cast<std::size_t>(step.node)];
+    for (std::size_t out = 0; out < node.outputs.size(); ++out) {
+      const std::int64_t offset = step.offsets[static_cast<std::size_t>(step.inputs) + out];
+      if (offset < 0) continue;
+      const Value& value = plan_->values()[static_cast<std::size_t>(node.outputs[out])];
+      const std::int64_t bad = first_non_finite(base(member) + offset, value.type);
+      if (bad < 0) continue;
+      return NonFinite{member, static_cast<int>(index), value.name, bad,
+                       element(base(member) + offset, value.type.dtype, bad)};
     }
   }
-  return found;
+  return std::nullopt;
+}
+
+void Session::set_active(int member, bool active) {
+  check_member(member);
+  const auto found = std::find(active_.begin(), active_.end(), member);
+  if (active && found == active_.end()) {
+    active_.insert(std::upper_bound(active_.begin(), active_.end(), member), member);
+  } else if (!active && found != active_.end()) {
+    active_.erase(found);
+  }
+}
+
+void Session::check_member(int member) const {
+  if (member < 0 || member >= members_) fail("member {} asked for, but the session has {}", member, members_);
+}
+
+std::span<std::byte> Session::bytes(std::string_view name, int member) {
+  const Slot& slot = checked_slot(name, member, plan_->slot(name).type.dtype);
+  return {base(member) + slot.offset, static_cast<std::size_t>(slot.type.bytes())};
 }
 
 const Slot& Session::checked_slot(std::string_view name, int member, DType dtype) const {

@@ -1,0 +1,53 @@
+// Divergence is a result: watches the losses of one member and says when and why it went astray.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "norma/train/config.h"
+
+namespace norma {
+
+enum class Astray {
+  not_finite,  // the loss is NaN or infinite
+  risen,       // the rolling median is above the first loss
+  spiked,      // the loss stayed above the rolling median for too long
+};
+
+std::string_view name_of(Astray why);
+
+// Remembers what it needs and nothing else; its state goes into checkpoints.
+class Detector {
+ public:
+  explicit Detector(const DetectConfig& config) : config_(config) {}
+
+  // The loss of the next step. A value: the member is astray from this step on.
+  std::optional<Astray> watch(double loss);
+
+  // Forgets the spike and the window, as after a roll-back.
+  void restart();
+
+  std::int64_t spikes() const { return spikes_; }
+  double median() const;  // of the window; NaN while it is empty
+
+  // For exact resume.
+  struct State {
+    std::vector<double> window;
+    double first_loss = 0;
+    std::int64_t watched = 0, spikes = 0, spike_steps = 0;
+  };
+  const State state() const { return {window_, first_loss_, watched_, spikes_, spike_steps_}; }
+  void restore(const State& state);
+
+ private:
+  DetectConfig config_;
+  std::vector<double> window_;  // of calm losses, oldest first
+  double first_loss_ = 0;       // mean of the first few
+  std::int64_t watched_ = 0;
+  std::int64_t spikes_ = 0;
+  std::int64_t spike_steps_ = 0;  // how long the present one lasts
+};
+
+}  // namespace norma

@@ -1,0 +1,184 @@
+#include "norma/train/config.h"
+
+#include <toml++/toml.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "train/config_fields.h"
+#include "train/words.h"
+
+namespace norma {
+namespace {
+
+constexpr std::size_t kLargestConfig = 1 << 20;  // bytes
+
+std::vector<std::string> names_of(const std::vector<ConfigField>& fields) {
+  std::vector<std::string> names;
+  for (const ConfigField& field : fields) names.push_back(field.key);
+  return names;
+}
+
+void set_field(std::vector<ConfigField>& fields, const std::string& key, const toml::node& node,
+               std::string_view origin) {
+  for (ConfigField& field : fields) {
+    if (field.key == key) {
+      try {
+        field.read(node);
+      } catch (const Error& error) {
+        fail("{}: {}: {}", origin, key, error.what());
+      }
+      return;
+    }
+    // A table of free names, such as model.constants.
+    if (field.read_entry && key.starts_with(field.key + ".")) {
+      try {
+        field.read_entry(key.substr(field.key.size() + 1), node);
+      } catch (const Error& error) {
+        fail("{}: {}: {}", origin, key, error.what());
+      }
+      return;
+    }
+  }
+  fail("{}: there is no key '{}'{}", origin, key, did_you_mean(key, names_of(fields)));
+}
+
+void read_table(std::vector<ConfigField>& fields, const toml::table& table, const std::string& prefix,
+                std::string_view origin) {
+  for (const auto& [name, node] : table) {
+    const std::string key = prefix.empty() ? std::string(name.str()) : prefix + "." + std::string(name.str());
+    if (const toml::table* inner = node.as_table()) {
+      read_table(fields, *inner, key, origin);
+    } else {
+      set_field(fields, key, node, origin);
+    }
+  }
+}
+
+toml::table parse_toml(std::string_view text, std::string_view origin) {
+  if (text.size() > kLargestConfig) fail("{}: {} bytes are too many for a configuration", origin, text.size());
+  try {
+    return toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    fail("{}, line {}, column {}: {}", origin, error.source().begin.line, error.source().begin.column,
+         error.description());
+  }
+}
+
+}  // namespace
+
+RunConfig::RunConfig() { model.vocabulary = 0; }
+
+RunConfig parse_config(std::string_view toml, std::string_view origin) {
+  RunConfig config;
+  std::vector<ConfigField> fields = config_fields(config);
+  read_table(fields, parse_toml(toml, origin), "", origin);
+  member_configs(config);
+  return config;
+}
+
+RunConfig read_config(const std::filesystem::path& path) {
+  std::error_code status;
+  if (!std::filesystem::exists(path, status)) fail("there is no file '{}'", path.string());
+  if (std::filesystem::is_directory(path, status)) fail("'{}' is a folder; expected a TOML file", path.string());
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail("cannot read '{}'", path.string());
+  std::string text(kLargestConfig + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return parse_config(text, path.string());
+}
+
+void override_config(RunConfig& config, std::string_view assignment) {
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos || equals == 0)
+    fail("'{}' does not set anything; expected key=value, as in train.lr=3e-4", assignment);
+  const std::string key(assignment.substr(0, equals)), value(assignment.substr(equals + 1));
+  std::vector<ConfigField> fields = config_fields(config);
+  toml::table table;
+  try {
+    table = toml::parse("value = " + value);
+  } catch (const toml::parse_error&) {
+    table.insert("value", value);
+  }
+  if (table.size() != 1 || table.get("value")->is_table()) {
+    table = {};
+    table.insert("value", value);
+  }
+  set_field(fields, key, *table.get("value"), "--" + key);
+  member_configs(config);
+}
+
+std::vector<ConfigKey> config_keys(const RunConfig& config) {
+  RunConfig copy = config;
+  std::vector<ConfigKey> keys;
+  for (const ConfigField& field : config_fields(copy)) {
+    if (!field.read_entry) {
+      keys.push_back({field.key, field.write(), field.help});
+      continue;
+    }
+    for (const auto& [name, value] : field.entries()) keys.push_back({field.key + "." + name, value, field.help});
+  }
+  return keys;
+}
+
+std::string print_config(const RunConfig& config, bool with_help) {
+  std::string text, open;
+  for (const ConfigKey& key : config_keys(config)) {
+    const std::size_t dot = key.name.rfind('.');
+    const std::string table = key.name.substr(0, dot);
+    if (table != open) {
+      text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", table);
+      open = table;
+    }
+    const std::string line = fmt::format("{} = {}", key.name.substr(dot + 1), key.value);
+    text += with_help ? fmt::format("{:<34} # {}\n", line, key.help) : line + "\n";
+  }
+  return text;
+}
+
+std::vector<TrainConfig> member_configs(const RunConfig& config) {
+  const MembersConfig& m = config.members;
+  std::size_t count = 1;
+  const char* longest = "";
+  const auto check = [&](const char* name, std::size_t size) {
+    if (size <= 1) return;
+    if (count > 1 && size != count)
+      fail("members.{} has {} values but members.{} has {}; lists must be of one length", name, size, longest, count);
+    count = size;
+    longest = name;
+  };
+  check("seed", m.seed.size());
+  check("data_seed", m.data_seed.size());
+  check("warmup", m.warmup.size());
+  check("lr", m.lr.size());
+  check("weight_decay", m.weight_decay.size());
+  check("beta1", m.beta1.size());
+  check("beta2", m.beta2.size());
+  check("eps", m.eps.size());
+  check("clip", m.clip.size());
+  check("dropout", m.dropout.size());
+  std::vector<TrainConfig> members(count, config.train);
+  for (std::size_t i = 0; i < count; ++i) {
+    TrainConfig& one = members[i];
+    const auto pick = [&](const auto& values, auto& target) {
+      if (!values.empty()) target = values.size() == 1 ? values[0] : values[i];
+    };
+    pick(m.seed, one.seed);
+    pick(m.data_seed, one.data_seed);
+    pick(m.warmup, one.schedule.warmup);
+    pick(m.lr, one.lr);
+    pick(m.weight_decay, one.optimiser.weight_decay);
+    pick(m.beta1, one.optimiser.beta1);
+    pick(m.beta2, one.optimiser.beta2);
+    pick(m.eps, one.optimiser.eps);
+    pick(m.clip, one.clip);
+    pick(m.dropout, one.dropout);
+    one.schedule.steps = one.steps;
+  }
+  return members;
+}
+
+}  // namespace norma

@@ -1,0 +1,326 @@
+#include "train/config_fields.h"
+
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "norma/data/source.h"
+#include "norma/schemes/catalogue.h"
+#include "train/words.h"
+
+namespace norma {
+namespace {
+
+constexpr Word<Family> kFamilies[] = {
+    {"decoder", Family::decoder}, {"encoder", Family::encoder}, {"encoder_decoder", Family::encoder_decoder}};
+constexpr Word<Positions> kPositions[] = {{"learned", Positions::learned},
+                                          {"sinusoidal", Positions::sinusoidal},
+                                          {"rope", Positions::rope},
+                                          {"none", Positions::none}};
+constexpr Word<WeightInit> kWeights[] = {{"xavier_normal", WeightInit::xavier_normal},
+                                         {"xavier_uniform", WeightInit::xavier_uniform}};
+constexpr Word<DType> kDTypes[] = {{"f32", DType::f32}, {"f64", DType::f64}};
+constexpr Word<Recovery> kRecoveries[] = {{"none", Recovery::none},
+                                          {"skip", Recovery::skip},
+                                          {"lower_lr", Recovery::lower_lr},
+                                          {"roll_back", Recovery::roll_back}};
+
+constexpr std::int64_t kMillion = 1'000'000;
+
+std::string given(const toml::node& node) {
+  std::ostringstream text;
+  node.visit([&](const auto& value) { text << value; });
+  return text.str();
+}
+
+std::string toml_text(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (code < 0x20 || code == 0x7f) {
+      out += fmt::format("\\u{:04x}", code);
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string number_text(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+double read_number(const toml::node& node, double low, double high) {
+  const auto value = node.value<double>();
+  if (!value || node.is_boolean() || node.is_string() || !(*value >= low && *value <= high))
+    fail("{} was given; expected a number from {} to {}", given(node), low, high);
+  return *value;
+}
+
+std::int64_t read_whole(const toml::node& node, std::int64_t low, std::int64_t high) {
+  std::optional<std::int64_t> value;
+  if (node.is_integer()) value = node.value<std::int64_t>();
+  // 1e4 is a fine way to write a whole number.
+  if (const auto* number = node.as_floating_point();
+      number != nullptr && std::floor(number->get()) == number->get() && std::abs(number->get()) < 9e15)
+    value = static_cast<std::int64_t>(number->get());
+  if (!value || *value < low || *value > high)
+    fail("{} was given; expected a whole number from {} to {}", given(node), low, high);
+  return *value;
+}
+
+class Fields {
+ public:
+  void whole(const char* key, std::int64_t& value, std::int64_t low, std::int64_t high, const char* help) {
+    add(
+        key, help, [=, &value](const toml::node& node) { value = read_whole(node, low, high); },
+        [&value] { return std::to_string(value); });
+  }
+  void number(const char* key, double& value, double low, double high, const char* help) {
+    add(
+        key, help, [=, &value](const toml::node& node) { value = read_number(node, low, high); },
+        [&value] { return number_text(value); });
+  }
+  void flag(const char* key, bool& value, const char* help) {
+    add(
+        key, help,
+        [&value](const toml::node& node) {
+          if (!node.is_boolean()) fail("{} was given; expected true or false", given(node));
+          value = *node.value<bool>();
+        },
+        [&value] { return std::string(value ? "true" : "false"); });
+  }
+  void text(const char* key, std::string& value, const char* help, std::function<void(const std::string&)> check = {}) {
+    add(
+        key, help,
+        [&value, check](const toml::node& node) {
+          if (!node.is_string()) fail("{} was given; expected text", given(node));
+          const std::string word = *node.value<std::string>();
+          if (check) check(word);
+          value = word;
+        },
+        [&value] { return toml_text(value); });
+  }
+  template <typename Choice>
+  void choice(const char* key, Choice& value, std::function<Choice(std::string_view)> read,
+              std::function<std::string_view(Choice)> write, const char* help) {
+    add(
+        key, help,
+        [&value, read](const toml::node& node) {
+          if (!node.is_string()) fail("{} was given; expected a word", given(node));
+          value = read(*node.value<std::string>());
+        },
+        [&value, write] { return toml_text(write(value)); });
+  }
+  template <typename Choice, std::size_t n>
+  void word(const char* key, Choice& value, const Word<Choice> (&words)[n], const char* what, const char* help) {
+    choice<Choice>(
+        key, value, [&words, what](std::string_view name) { return from_word(std::span(words), name, what); },
+        [&words](Choice one) { return word_for(std::span(words), one); }, help);
+  }
+  template <typename T, typename Read, typename Write>
+  void list(const char* key, std::vector<T>& values, Read read, Write write, const char* help) {
+    add(
+        key, help,
+        [&values, read](const toml::node& node) {
+          std::vector<T> fresh;
+          if (const toml::array* all = node.as_array()) {
+            if (all->size() > 65536) fail("{} values were given; expected at most 65536", all->size());
+            for (const toml::node& one : *all) fresh.push_back(read(one));
+          } else {
+            fresh.push_back(read(node));
+          }
+          values = std::move(fresh);
+        },
+        [&values, write] {
+          std::string line;
+          for (const T& value : values) line += (line.empty() ? "" : ", ") + write(value);
+          return "[" + line + "]";
+        });
+  }
+  void wholes(const char* key, std::vector<std::int64_t>& values, std::int64_t low, std::int64_t high,
+              const char* help) {
+    list(
+        key, values, [=](const toml::node& node) { return read_whole(node, low, high); },
+        [](std::int64_t value) { return std::to_string(value); }, help);
+  }
+  void numbers(const char* key, std::vector<double>& values, double low, double high, const char* help) {
+    list(
+        key, values, [=](const toml::node& node) { return read_number(node, low, high); }, number_text, help);
+  }
+  void table(const char* key, std::map<std::string, double>& values, const char* help) {
+    ConfigField field{.key = key, .help = help, .read = {}, .write = {}};
+    field.read = [key](const toml::node& node) { fail("{} was given; expected a table [{}]", given(node), key); };
+    field.read_entry = [&values](const std::string& name, const toml::node& node) {
+      constexpr double kLargest = std::numeric_limits<double>::max();
+      values[name] = read_number(node, -kLargest, kLargest);
+    };
+    field.entries = [&values] {
+      std::vector<std::pair<std::string, std::string>> all;
+      for (const auto& [name, value] : values) all.emplace_back(name, number_text(value));
+      return all;
+    };
+    fields.push_back(std::move(field));
+  }
+
+  std::vector<ConfigField> fields;
+
+ private:
+  void add(const char* key, const char* help, std::function<void(const toml::node&)> read,
+           std::function<std::string()> write) {
+    fields.push_back({.key = key, .help = help, .read = std::move(read), .write = std::move(write)});
+  }
+};
+
+void check_norm_name(const std::string& name) {
+  if (!name.empty()) norm(name.ends_with("norm") ? std::string_view(name).substr(0, name.size() - 4) : name);
+}
+
+void model_fields(Fields& f, ModelConfig& m) {
+  f.text("model.scheme", m.scheme, "a scheme of the catalogue, a file, or a formula for every sublayer",
+         [](const std::string& name) { find_scheme(name); });
+  f.word("model.family", m.family, kFamilies, "family", "decoder, encoder or encoder_decoder");
+  f.whole("model.layers", m.layers, 1, kMillion, "of the only stack, or of the decoder");
+  f.whole("model.encoder_layers", m.encoder_layers, 0, kMillion, "of the encoder of two stacks; 0: as many");
+  f.whole("model.width", m.width, 1, kMillion, "of the residual stream");
+  f.whole("model.heads", m.heads, 1, kMillion, "of attention");
+  f.whole("model.kv_heads", m.kv_heads, 0, kMillion, "of keys and values; 0: as many as heads");
+  f.whole("model.hidden", m.hidden, 0, kMillion, "of the feed-forward branch; 0: four times the width");
+  f.whole("model.vocabulary", m.vocabulary, 0, 1 << 30, "0: that of the data");
+  f.whole("model.source_vocabulary", m.source_vocabulary, 0, 1 << 30, "of the encoder's side; 0: the same table");
+  f.whole("model.classes", m.classes, 0, kMillion, "of a classifier; 0: those of the data");
+  f.whole("model.batch", m.batch, 1, kMillion, "sequences per batch");
+  f.whole("model.time", m.time, 1, kMillion, "tokens per sequence");
+  f.whole("model.source_time", m.source_time, 0, kMillion, "tokens of the encoder's side; 0: as many");
+  f.choice<NormKind>(
+      "model.norm", m.norm, [](std::string_view name) { return norm(name).kind; },
+      [](NormKind kind) { return std::string_view(norm(kind).name); }, "what `norm` means in a formula");
+  f.text("model.qk_norm", m.qk_norm, "a norm on queries and keys, such as \"rmsnorm\"; empty: none", check_norm_name);
+  f.choice<Activation>(
+      "model.activation", m.activation, parse_activation, [](Activation a) { return name_of(a); },
+      "of the feed-forward branch");
+  f.flag("model.gated", m.gated, "act(a) * b in the feed-forward branch (SwiGLU with silu)");
+  f.word("model.positions", m.positions, kPositions, "kind of positions", "learned, sinusoidal, rope or none");
+  f.flag("model.tied", m.tied, "the head is the token table");
+  f.flag("model.biases", m.biases, "of linear layers");
+  f.word("model.weights", m.weights, kWeights, "initial distribution", "xavier_normal or xavier_uniform");
+  f.number("model.embedding_std", m.embedding_std, 0, 1e6, "of token and position tables and of the head");
+  f.flag("model.scale_embedding", m.scale_embedding, "tokens times sqrt(width)");
+  f.word("model.dtype", m.dtype, kDTypes, "dtype", "f32 or f64");
+  f.table("model.constants", m.constants, "instead of the scheme's own constant of this name");
+}
+
+void data_fields(Fields& f, DataConfig& d) {
+  f.text("data.task", d.task, "what is learned; see docs/data.md", [](const std::string& name) {
+    const auto known = task_names();
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      fail("there is no task '{}'{}; expected {}", name, did_you_mean(name, known), fmt::join(known, ", "));
+  });
+  f.text("data.path", d.path, "of the training data");
+  f.text("data.validation_path", d.validation_path, "empty: the last part of the training data");
+  f.text("data.target_path", d.target_path, "translation: the second file");
+  f.text("data.validation_target_path", d.validation_target_path, "translation: the second held-out file");
+  f.number("data.validation_fraction", d.validation_fraction, 0, 0.9, "of the data, held out");
+  f.whole("data.evaluation_batches", d.evaluation_batches, 0, kMillion, "at most so many");
+  f.text("data.order", d.order, "permuted or random");
+  f.text("data.tokenizer", d.tokenizer, "bytes, characters, words, gpt2 or sentencepiece");
+  f.text("data.tokenizer_path", d.tokenizer_path, "of its files");
+  f.text("data.sentencepiece_model", d.sentencepiece_model, "unigram or bpe");
+  f.whole("data.vocabulary", d.vocabulary, 0, 1 << 30, "largest vocabulary; 0: as it comes");
+  f.text("data.layout", d.layout, "of a classification file");
+  f.whole("data.text_column", d.text_column, -1, 10000, "from 0; -1: by layout");
+  f.whole("data.second_text_column", d.second_text_column, -1, 10000, "from 0; -1: by layout");
+  f.whole("data.label_column", d.label_column, -1, 10000, "from 0; -1: by layout");
+  f.number("data.mask_fraction", d.mask_fraction, 0, 1, "masked: share of tokens to predict");
+  f.whole("data.depth", d.depth, 0, 64, "grammar: deepest nesting; 0: its default");
+  f.whole("data.hops", d.hops, 0, 1024, "hops: pointers to follow; 0: its default");
+  f.whole("data.symbols", d.symbols, 0, kMillion, "generated tasks: alphabet; 0: the default");
+}
+
+void train_fields(Fields& f, TrainConfig& t) {
+  constexpr std::int64_t kLongest = 1'000'000'000'000;
+  f.whole("train.steps", t.steps, 1, kLongest, "of the optimiser");
+  f.number("train.lr", t.lr, 0, 1e6, "peak learning rate");
+  f.choice<ScheduleShape>(
+      "train.schedule", t.schedule.shape, schedule_shape, [](ScheduleShape shape) { return name_of(shape); },
+      "constant, inverse_sqrt, cosine, linear, step or wsd");
+  f.whole("train.warmup", t.schedule.warmup, 0, kLongest, "steps of linear rise");
+  f.number("train.floor", t.schedule.floor, 0, 1, "where cosine, linear and wsd end, as a share of the peak");
+  f.whole("train.step_every", t.schedule.step_every, 0, kLongest, "step: so often; 0: a third of the run");
+  f.number("train.step_factor", t.schedule.step_factor, 0, 1, "step: times this");
+  f.number("train.cooldown", t.schedule.cooldown, 0, 1, "wsd: share of the run that falls");
+  f.choice<OptimiserName>(
+      "train.optimiser", t.optimiser.name, optimiser_name, [](OptimiserName name) { return name_of(name); },
+      "adamw, adam, radam, sgd or adagrad");
+  f.number("train.beta1", t.optimiser.beta1, 0, 0.9999999, "sgd: momentum");
+  f.number("train.beta2", t.optimiser.beta2, 0, 0.9999999, "");
+  f.number("train.eps", t.optimiser.eps, 0, 1, "");
+  f.number("train.weight_decay", t.optimiser.weight_decay, 0, 1e3, "");
+  f.choice<Decay>(
+      "train.decay", t.optimiser.decay, decay_kind, [](Decay decay) { return name_of(decay); },
+      "decoupled, independent or l2");
+  f.flag("train.decay_vectors", t.decay_vectors, "whether biases and norm gains decay");
+  f.number("train.clip", t.clip, 0, 1e9, "norm of all gradients of a member; 0: none");
+  f.whole("train.accumulate", t.accumulate, 1, kMillion, "batches per step");
+  f.number("train.dropout", t.dropout, 0, 0.99, "after every branch");
+  f.number("train.smoothing", t.smoothing, 0, 0.99, "of labels");
+  f.whole("train.seed", t.seed, 0, kLongest, "of weights and dropout");
+  f.whole("train.data_seed", t.data_seed, 0, kLongest, "of the order of the data");
+  f.whole("train.log_every", t.log_every, 1, kLongest, "steps between records of metrics");
+  f.whole("train.evaluate_every", t.evaluate_every, 0, kLongest, "steps; 0: only at the end");
+  f.whole("train.checkpoint_every", t.checkpoint_every, 0, kLongest, "steps; 0: only at the end");
+  f.whole("train.keep_checkpoints", t.keep_checkpoints, 1, kMillion, "how many");
+  f.whole("train.recompute_every", t.recompute_every, 0, kMillion, "layers per recomputed segment; 0: keep all");
+  f.whole("train.threads", t.threads, 0, 4096, "0: all cores");
+  f.flag("train.probes", t.probes, "rms of streams, branches, gradients and updates by layer");
+  f.flag("train.tensorboard", t.tensorboard, "write event files");
+}
+
+void detect_fields(Fields& f, DetectConfig& d) {
+  f.whole("detect.window", d.window, 1, kMillion, "steps of the rolling median");
+  f.number("detect.spike", d.spike, 0, 1e9, "nats above the median; 0: off");
+  f.number("detect.rise", d.rise, 0, 1e9, "nats of the median above the first loss; 0: off");
+  f.whole("detect.patience", d.patience, 1, 1'000'000'000, "steps that a spike may last");
+  f.word("detect.recovery", d.recovery, kRecoveries, "recovery", "none, skip, lower_lr or roll_back");
+  f.number("detect.lr_factor", d.lr_factor, 0, 1, "lower_lr, roll_back: on the learning rate");
+  f.whole("detect.most_actions", d.most_actions, 0, kMillion, "then the member is frozen");
+  f.whole("detect.snapshot_every", d.snapshot_every, 1, 1'000'000'000, "steps, for roll_back");
+}
+
+void member_fields(Fields& f, MembersConfig& m) {
+  constexpr std::int64_t kLongest = 1'000'000'000'000;
+  f.wholes("members.seed", m.seed, 0, kLongest, "one value per member, as for all lists here");
+  f.wholes("members.data_seed", m.data_seed, 0, kLongest, "");
+  f.numbers("members.lr", m.lr, 0, 1e6, "");
+  f.wholes("members.warmup", m.warmup, 0, kLongest, "");
+  f.numbers("members.weight_decay", m.weight_decay, 0, 1e3, "");
+  f.numbers("members.beta1", m.beta1, 0, 0.9999999, "");
+  f.numbers("members.beta2", m.beta2, 0, 0.9999999, "");
+  f.numbers("members.eps", m.eps, 0, 1, "");
+  f.numbers("members.clip", m.clip, 0, 1e9, "");
+  f.numbers("members.dropout", m.dropout, 0, 0.99, "");
+}
+
+}  // namespace
+
+std::string_view name_of(Recovery recovery) { return word_for(std::span(kRecoveries), recovery); }
+
+std::vector<ConfigField> config_fields(RunConfig& config) {
+  Fields f;
+  model_fields(f, config.model);
+  data_fields(f, config.data);
+  train_fields(f, config.train);
+  detect_fields(f, config.detect);
+  member_fields(f, config.members);
+  return std::move(f.fields);
+}
+
+}  // namespace norma

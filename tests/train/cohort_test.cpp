@@ -1,0 +1,182 @@
+// Members that train side by side: learning, independence, divergence, recovery, and exact resumption in memory.
+#include "norma/train/cohort.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <sstream>
+
+#include "check.h"
+
+namespace norma {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A small run, changed by lines such as "train.lr = 1".
+RunConfig small_run(const std::string& changes = "") {
+  RunConfig config = parse_config(R"(
+model.layers = 2
+model.width = 16
+model.heads = 2
+model.batch = 4
+model.time = 12
+train.steps = 60
+train.lr = 3e-3
+)",
+                                  "test");
+  std::istringstream lines(changes);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t equals = line.find('=');
+    override_config(config, line.substr(0, line.find(' ')) + "=" + line.substr(equals + 1));
+  }
+  return config;
+}
+
+Cohort make_cohort(const RunConfig& config) {
+  return {config, open_source(config.data, {config.model.batch, config.model.time, config.model.source_time})};
+}
+
+std::vector<float> weights(Cohort& cohort, int member = 0) {
+  const auto tensor = cohort.session().tensor<float>("layers.1.ffn.out.weight", member);
+  return {tensor.begin(), tensor.end()};
+}
+
+TEST(Cohort, LearnsTheGrammar) {
+  Cohort cohort = make_cohort(small_run());
+  cohort.evaluate();
+  const double before = *cohort.member(0).evaluation_loss;
+  for (int i = 0; i < 60; ++i) EXPECT_TRUE(cohort.train_step().empty());
+  cohort.evaluate();
+  EXPECT_LT(*cohort.member(0).evaluation_loss, before - 0.5);
+  EXPECT_EQ(cohort.step(), 60);
+  EXPECT_EQ(cohort.tokens_per_step(), 48);
+  EXPECT_GT(cohort.member(0).gradient_norm, 0);
+}
+
+TEST(Cohort, AMemberHasTheBitsOfTheSameRunAlone) {
+  Cohort both =
+      make_cohort(small_run("members.lr = [1e-3, 1e-2]\nmembers.seed = [5, 6]\nmembers.dropout = [0.1, 0.2]"));
+  Cohort alone = make_cohort(small_run("train.lr = 1e-2\ntrain.seed = 6\ntrain.dropout = 0.2"));
+  for (int i = 0; i < 8; ++i) {
+    both.train_step();
+    alone.train_step();
+    ASSERT_EQ(both.member(1).loss, alone.member(0).loss) << i;
+  }
+  EXPECT_EQ(weights(both, 1), weights(alone));
+  EXPECT_NE(weights(both, 0), weights(alone));
+}
+
+TEST(Cohort, ADivergedMemberIsFrozenAndTheOthersGoOn) {
+  Cohort cohort = make_cohort(small_run("train.clip = 0\nmembers.lr = [1e-3, 1e6]"));
+  std::vector<MemberEvent> events;
+  for (int i = 0; i < 40; ++i) {
+    for (const MemberEvent& event : cohort.train_step()) {
+      if (event.what == "diverged") events.push_back(event);
+    }
+  }
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].member, 1);
+  const MemberState& state = cohort.member(1);
+  EXPECT_TRUE(state.diverged);
+  EXPECT_EQ(state.diverged_at_step, events[0].step);
+  EXPECT_FALSE(state.diverged_because.empty());
+  EXPECT_EQ(cohort.active_members(), 1);
+  EXPECT_FALSE(cohort.member(0).diverged);
+  EXPECT_TRUE(std::isfinite(cohort.member(0).loss));
+}
+
+TEST(Cohort, NamesTheFirstBadWireAndKeepsTheWeights) {
+  Cohort cohort = make_cohort(small_run());
+  cohort.train_step();
+  cohort.session().tensor<float>("layers.1.attn.out.bias")[3] = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> before = weights(cohort);
+  const std::vector<MemberEvent> events = cohort.train_step();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].what, "diverged");
+  EXPECT_NE(cohort.member(0).first_bad_wire.find("layers.1.attn.out"), std::string::npos)
+      << cohort.member(0).first_bad_wire;
+  EXPECT_EQ(weights(cohort), before);
+}
+
+TEST(Recovery, LowersTheRateOrRollsBackInsteadOfFreezing) {
+  for (const char* policy : {"lower_lr", "roll_back"}) {
+    Cohort cohort = make_cohort(small_run(
+        fmt::format("train.steps = 200\ntrain.clip = 0\ntrain.lr = 3.0\ndetect.recovery = \"{}\"\ndetect.window = 5\n"
+                    "detect.patience = 2\ndetect.lr_factor = 0.1\ndetect.snapshot_every = 1000",
+                    policy)));
+    std::vector<std::string> actions;
+    for (int i = 0; i < 200; ++i) {
+      for (const MemberEvent& event : cohort.train_step()) {
+        if (event.what != "spike") actions.push_back(event.what);
+      }
+    }
+    ASSERT_FALSE(actions.empty()) << policy;
+    // Weights that a huge rate has wrecked are not mended by a smaller one; those of a snapshot are fine.
+    if (policy == std::string("roll_back")) {
+      EXPECT_FALSE(cohort.member(0).diverged);
+    }
+    EXPECT_LE(cohort.member(0).actions, 10) << policy;
+    EXPECT_LT(cohort.member(0).lr_factor, 1) << policy;
+    EXPECT_NE(actions[0].find(policy == std::string("lower_lr") ? "lowered" : "rolled back to step 0"),
+              std::string::npos)
+        << actions[0];
+  }
+}
+
+class Resume : public testing::TestWithParam<const char*> {};
+
+TEST_P(Resume, GivesTheSameBitsAsAnUninterruptedRun) {
+  const RunConfig config = small_run(GetParam());
+  const fs::path path = fs::path(testing::TempDir()) / "cohort.safetensors";
+  Cohort whole = make_cohort(config);
+  Cohort first = make_cohort(config);
+  for (int i = 0; i < 13; ++i) {
+    whole.train_step();
+    first.train_step();
+  }
+  first.evaluate();
+  first.save(path);
+  Cohort second = make_cohort(config);
+  second.restore(path);
+  EXPECT_EQ(second.step(), 13);
+  EXPECT_EQ(second.member(0).evaluation_loss, first.member(0).evaluation_loss);
+  for (int i = 0; i < 10; ++i) {
+    whole.train_step();
+    second.train_step();
+    for (int member = 0; member < whole.members(); ++member)
+      ASSERT_EQ(whole.member(member).loss, second.member(member).loss) << "step " << i << " member " << member;
+  }
+  for (int member = 0; member < whole.members(); ++member) EXPECT_EQ(weights(whole, member), weights(second, member));
+  fs::remove(path);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, Resume,
+    testing::Values("", "train.optimiser = \"sgd\"", "train.optimiser = \"radam\"\ntrain.decay = \"l2\"",
+                    "train.accumulate = 3\ntrain.clip = 0.1", "members.lr = [1e-3, 1e-2, 1e6]\ntrain.clip = 0",
+                    "train.dropout = 0.3\ntrain.smoothing = 0.1", "model.scheme = \"post_to_pre\"",
+                    "detect.recovery = \"roll_back\"\ntrain.lr = 3.0\ntrain.clip = 0\ndetect.window = 3\n"
+                    "detect.patience = 1\ndetect.snapshot_every = 4"));
+
+TEST(Resume, RefusesAnotherModelAndChangesNothing) {
+  const fs::path path = fs::path(testing::TempDir()) / "other.safetensors";
+  Cohort narrow = make_cohort(small_run());
+  narrow.save(path);
+  Cohort wide = make_cohort(small_run("model.width = 32"));
+  const std::vector<float> before = weights(wide);
+  EXPECT_NE(test::error_of([&] { wide.restore(path); }).find("but the model has"), std::string::npos);
+  EXPECT_EQ(weights(wide), before);
+  Cohort two = make_cohort(small_run("members.seed = [1, 2]"));
+  EXPECT_NE(test::error_of([&] { two.restore(path); }).find("holds 1 members but the configuration has 2"),
+            std::string::npos);
+  fs::remove(path);
+}
+
+TEST(Cohort, RefusesAVocabularyThatIsTooSmall) {
+  EXPECT_NE(test::error_of([] { make_cohort(small_run("model.vocabulary = 3")); }).find("3"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace norma
