@@ -12,11 +12,19 @@ BranchChoice::BranchChoice(const Scheme& scheme, std::string_view branch, const 
     : scheme_(scheme.name), branch_(branch), numbers_(numbers) {
   if (const auto found = scheme.branch_options.find(branch_); found != scheme.branch_options.end())
     options_ = found->second;
-  const std::vector<std::string>& known = branch_option_names(branch);
+  const auto knows = [](std::string_view kind, const std::string& name) {
+    const std::vector<std::string>& known = branch_option_names(kind);
+    return std::find(known.begin(), known.end(), name) != known.end();
+  };
+  // A formula for every sublayer speaks to branches of all kinds; each takes the options that it knows.
+  const bool for_all = scheme.formula("sublayer") != nullptr && scheme.formula(branch) == nullptr;
   for (const auto& [name, value] : given) {
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      fail("scheme '{}': {} has no option '{}'{}", scheme_, branch_, name, did_you_mean(name, known));
-    options_[name] = value;
+    if (knows(branch, name)) {
+      options_[name] = value;
+    } else if (!for_all || !knows(branch == "ffn" ? "attention" : "ffn", name)) {
+      fail("scheme '{}': {} has no option '{}'{}", scheme_, branch_, name,
+           did_you_mean(name, branch_option_names(branch)));
+    }
   }
   check("width", {"head", "full"});
   check("scores", {"carry"});
