@@ -25,6 +25,7 @@ constexpr std::array kFunctions = {
     Function{"floor", 1, [](std::span<const double> a) { return std::floor(a[0]); }},
     Function{"ceil", 1, [](std::span<const double> a) { return std::ceil(a[0]); }},
     Function{"abs", 1, [](std::span<const double> a) { return std::abs(a[0]); }},
+    Function{"mod", 2, [](std::span<const double> a) { return a[0] - a[1] * std::floor(a[0] / a[1]); }},
     Function{"min", 2, [](std::span<const double> a) { return std::min(a[0], a[1]); }},
     Function{"max", 2, [](std::span<const double> a) { return std::max(a[0], a[1]); }},
     Function{"clamp", 3, [](std::span<const double> a) { return std::min(std::max(a[0], a[1]), a[2]); }},

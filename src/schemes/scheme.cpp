@@ -15,13 +15,16 @@ namespace {
 using Keys = std::vector<std::string>;
 
 const Keys kFormulaKeys = {"sublayer", "attention", "cross", "ffn", "layer", "cross_layer", "final"};
-const Keys kTopKeys = {"title",   "source",    "sublayer", "attention", "cross", "ffn", "layer", "cross_layer", "final",
-                       "streams", "constants", "learned",  "init",      "lr",    "eps", "decay", "branch",      "norm"};
-const Keys kLearnedKeys = {"init", "shape", "per", "decay", "lr", "profile"};
-const Keys kRoles = {"all",         "embedding", "query",       "key",       "value", "out",  "ffn",
-                     "cross_query", "cross_key", "cross_value", "cross_out", "block", "norm", "head"};
-const Keys kAttentionOptions = {"q", "k", "v", "width", "inner", "head_gain", "scores"};
-const Keys kFfnOptions = {"inner"};
+const Keys kTopKeys = {"title",       "source", "sublayer", "attention", "cross",   "ffn",  "layer",
+                       "cross_layer", "final",  "streams",  "constants", "learned", "init", "lr",
+                       "eps",         "decay",  "branch",   "norm",      "weights", "head"};
+const Keys kLearnedKeys = {"init", "stored", "shape", "per", "decay", "lr", "profile"};
+const Keys kRoles = {"all",         "embedding", "position", "head", "final",  "block",       "weight",
+                     "query",       "key",       "value",    "out",  "ffn",    "cross_query", "cross_key",
+                     "cross_value", "cross_out", "norm",     "bias", "learned"};
+const Keys kAttentionOptions = {"q",         "k",      "v",     "width",   "inner",
+                                "head_gain", "scores", "scale", "qk_gain", "qk_gain_stored"};
+const Keys kFfnOptions = {"inner", "gain", "gain_stored"};
 
 class Reader {
  public:
@@ -50,6 +53,8 @@ class Reader {
     if (const toml::table* learned = table("learned")) read_learned(*learned, scheme.learned);
     read_rules(scheme);
     read_branches(scheme);
+    read_weights(scheme);
+    check_streams(scheme);
     if (const toml::table* norm = table("norm")) {
       check_keys("norm.", *norm, {"gain"});
       scheme.norm_gain = text(*norm, "norm.", "gain").value_or("w");
@@ -145,8 +150,8 @@ class Reader {
       check_keys(where, entry, kLearnedKeys);
       if (entry.get("init") == nullptr) fail("scheme '{}': '{}init' is missing", name_, where);
       LearnedSpec spec{.name = name, .init = expression(where + "init", *entry.get("init"))};
-      spec.extent = choice<LearnedSpec::Extent>(entry, where, "shape",
-                                                {{"1", LearnedSpec::Extent::one}, {"d", LearnedSpec::Extent::width}});
+      if (const toml::node* stored = entry.get("stored")) spec.stored = expression(where + "stored", *stored);
+      read_extent(entry, where, spec);
       spec.per = choice<LearnedSpec::Per>(entry, where, "per",
                                           {{"sublayer", LearnedSpec::Per::sublayer},
                                            {"layer", LearnedSpec::Per::layer},
@@ -159,6 +164,19 @@ class Reader {
       if (const toml::node* profile = entry.get("profile")) spec.profile = expression(where + "profile", *profile);
       learned.push_back(std::move(spec));
     }
+  }
+
+  void read_extent(const toml::table& entry, const std::string& where, LearnedSpec& spec) const {
+    const toml::node* shape = entry.get("shape");
+    if (shape == nullptr || !shape->is_array()) {
+      spec.extent = choice<LearnedSpec::Extent>(entry, where, "shape",
+                                                {{"1", LearnedSpec::Extent::one}, {"d", LearnedSpec::Extent::width}});
+      return;
+    }
+    spec.extent = LearnedSpec::Extent::listed;
+    for (const toml::node& size : *shape->as_array()) spec.shape.push_back(expression(where + "shape", size));
+    if (spec.shape.empty() || spec.shape.size() > 2)
+      fail("scheme '{}': '{}shape' lists {} sizes; expected one or two", name_, where, spec.shape.size());
   }
 
   // One of a few words; the first is the default.
@@ -200,11 +218,41 @@ class Reader {
     for (const auto& [key, node] : *branches) {
       const std::string branch(key.str()), where = "branch." + branch + ".";
       if (!node.is_table()) fail("scheme '{}': 'branch.{}' must be a table of options", name_, branch);
-      check_keys(where, *node.as_table(), branch == "ffn" ? kFfnOptions : kAttentionOptions);
+      check_keys(where, *node.as_table(), branch_option_names(branch));
       for (const auto& [option, unused] : *node.as_table()) {
         scheme.branch_options[branch][std::string(option.str())] =
             *text(*node.as_table(), where, std::string(option.str()));
       }
+    }
+  }
+
+  void read_weights(Scheme& scheme) const {
+    if (const toml::table* weights = table("weights")) {
+      check_keys("weights.", *weights, {"bias", "unit"});
+      scheme.weights.biases = choice<bool>(*weights, "weights.", "bias", {{"zero", true}, {"none", false}});
+      scheme.weights.unit = choice<bool>(*weights, "weights.", "unit", {{"none", false}, {"embedding", true}});
+    }
+    if (const toml::table* head = table("head")) {
+      check_keys("head.", *head, {"scale", "gain", "gain_stored"});
+      const auto entry = [&](const char* key) {
+        const toml::node* node = head->get(key);
+        return node == nullptr ? nullptr : expression(std::string("head.") + key, *node);
+      };
+      scheme.head = {entry("scale"), entry("gain"), entry("gain_stored")};
+    }
+  }
+
+  // A stream that nothing updates carries nothing from layer to layer.
+  void check_streams(const Scheme& scheme) const {
+    for (const NamedExpression& stream : scheme.streams) {
+      if (stream.name == "x") continue;
+      const bool updated = std::any_of(scheme.formulas.begin(), scheme.formulas.end(), [&](const auto& entry) {
+        const std::vector<Statement>& statements = entry.second.statements;
+        return entry.first != "final" &&
+               std::any_of(statements.begin(), statements.end(),
+                           [&](const Statement& statement) { return statement.target == stream.name; });
+      });
+      if (!updated) fail("scheme '{}': no formula updates the stream '{}'", name_, stream.name);
     }
   }
 
@@ -217,6 +265,10 @@ class Reader {
 const Formula* Scheme::formula(std::string_view key) const {
   const auto found = formulas.find(std::string(key));
   return found == formulas.end() ? nullptr : &found->second;
+}
+
+const std::vector<std::string>& branch_option_names(std::string_view branch) {
+  return branch == "ffn" ? kFfnOptions : kAttentionOptions;
 }
 
 Scheme parse_scheme(std::string_view name, std::string_view toml_text) { return Reader(name, toml_text).read(); }

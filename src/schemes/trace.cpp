@@ -4,32 +4,16 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <variant>
 #include <vector>
 
 #include "norma/core/names.h"
 #include "norma/graph/graph.h"
 #include "norma/norms/norm.h"
-#include "norma/ops/activation.h"
 #include "norma/ops/elementwise.h"
-#include "norma/ops/stop_gradient.h"
+#include "schemes/wire_functions.h"
 
 namespace norma {
 namespace {
-
-using Traced = std::variant<double, Wire>;
-
-struct WireFunction {
-  std::string_view name;
-  Wire (*apply)(Wire);
-};
-
-constexpr WireFunction kWireFunctions[] = {
-    {"tanh", [](Wire x) { return tanh(x); }},
-    {"sigmoid", [](Wire x) { return sigmoid(x); }},
-    {"silu", [](Wire x) { return activate(x, Activation::silu); }},
-    {"sg", [](Wire x) { return stop_gradient(x); }},
-};
 
 // Numbers the norm calls of a formula in the order in which they are written.
 void number_norms(const Expression& e, std::unordered_map<const Expression*, int>& sites) {
@@ -132,25 +116,59 @@ class Tracer {
   }
 
   Traced call(const Expression& e) const {
+    if (const auto branch = s_.branches.find(e.name); branch != s_.branches.end())
+      return branch->second(wire(only_argument(e)), options(e));
     if (!e.named.empty()) error(e, fmt::format("{} has no argument named '{}'", e.name, e.named[0].name));
     if (is_norm_name(e.name)) return s_.norm(e.name, fmt::format("norm{}", sites_.at(&e)), wire(only_argument(e)));
-    if (const auto branch = s_.branches.find(e.name); branch != s_.branches.end())
-      return branch->second(wire(only_argument(e)));
-    for (const WireFunction& function : kWireFunctions) {
-      if (function.name == e.name) return function.apply(wire(only_argument(e)));
-    }
     const std::vector<std::string> functions = number_functions();
-    if (std::find(functions.begin(), functions.end(), e.name) != functions.end()) {
+    const bool of_numbers = std::find(functions.begin(), functions.end(), e.name) != functions.end();
+    if (const WireFunction* function = find_wire_function(e.name)) return wire_call(e, *function, of_numbers);
+    if (of_numbers) {
       for (const std::string& used : names_in(e)) {
         if (s_.wires.contains(used))
           error(e, fmt::format("{} is a function of numbers, but '{}' is a wire", e.name, used));
       }
       return evaluate(e, s_.numbers, formula_.text);
     }
-    std::vector<std::string> known = functions;
-    for (const WireFunction& function : kWireFunctions) known.emplace_back(function.name);
+    unknown(e);
+  }
+
+  // Some functions know numbers as well as wires.
+  Traced wire_call(const Expression& e, const WireFunction& function, bool of_numbers) const {
+    if (e.children.size() != function.arguments.size()) {
+      error(e, fmt::format("{} takes {} argument{} but {} were given", e.name, function.arguments.size(),
+                           function.arguments.size() == 1 ? "" : "s", e.children.size()));
+    }
+    std::vector<Traced> arguments;
+    for (const ExpressionPtr& child : e.children) arguments.push_back(trace(*child));
+    if (of_numbers && std::holds_alternative<double>(arguments[0])) return evaluate(e, s_.numbers, formula_.text);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const bool is_wire = std::holds_alternative<Wire>(arguments[i]);
+      if (is_wire == (function.arguments[i] == 'w')) continue;
+      error(*e.children[i],
+            is_wire ? "this is a wire; expected a number" : "this is a number; expected a wire such as x");
+    }
+    try {
+      return function.apply(arguments);
+    } catch (const Error& problem) {
+      error(e, problem.what());
+    }
+  }
+
+  BranchOptions options(const Expression& e) const {
+    BranchOptions given;
+    for (const NamedArgument& argument : e.named) {
+      const Expression& value = *argument.value;
+      given[argument.name] = value.kind == Expression::Kind::text ? value.name : print_expression(value);
+    }
+    return given;
+  }
+
+  [[noreturn]] void unknown(const Expression& e) const {
+    std::vector<std::string> known = number_functions();
+    for (std::string& function : wire_functions()) known.push_back(std::move(function));
     for (const auto& [branch_name, unused] : s_.branches) known.push_back(branch_name);
-    known.emplace_back("norm");
+    for (const char* name : {"norm", "dyt"}) known.emplace_back(name);
     for (const NormInfo& info : norms()) known.push_back(std::string(info.name) + "norm");
     error(e, fmt::format("there is no function '{}' here{}", e.name, did_you_mean(e.name, known)));
   }
@@ -169,11 +187,17 @@ class Tracer {
 }  // namespace
 
 bool is_norm_name(std::string_view name) {
-  if (name == "norm") return true;
+  if (name == "norm" || name == "dyt") return true;
   if (!name.ends_with("norm")) return false;
   const std::string_view kind = name.substr(0, name.size() - 4);
   const auto all = norms();
   return std::any_of(all.begin(), all.end(), [&](const NormInfo& info) { return info.name == kind; });
+}
+
+const NormInfo& norm_called(std::string_view name, NormKind configured) {
+  if (!is_norm_name(name)) fail("'{}' is not a norm; expected norm, layernorm, rmsnorm, dyt, ...", name);
+  if (name == "norm") return norm(configured);
+  return norm(name == "dyt" ? name : name.substr(0, name.size() - 4));
 }
 
 void trace(const Formula& formula, Surroundings& surroundings) { Tracer(formula, surroundings).run(); }

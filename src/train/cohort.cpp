@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "norma/ops/embedding.h"
-#include "norma/schemes/catalogue.h"
+#include "norma/models/fusions.h"
+#include "norma/models/profile.h"
 
 namespace norma {
 namespace {
@@ -70,8 +70,31 @@ Cohort::Cohort(const RunConfig& config, std::shared_ptr<const Source> source)
   for (int member = 0; member < members(); ++member) {
     const auto seed = static_cast<std::uint64_t>(settings_[static_cast<std::size_t>(member)].seed);
     initialise(session_, plan_.parameters, seed, member);
+  }
+  profile();
+  for (int member = 0; member < members(); ++member) {
     if (config_.detect.recovery == Recovery::roll_back) take_snapshot(member);
   }
+}
+
+// Values that the scheme measures on data start from the first batch, each member with its own weights and dropout.
+void Cohort::profile() {
+  Graph graph;
+  const Model model = build_model(graph, config_.model, {.profile = true});
+  if (graph.outputs().empty()) return;
+  Session profiled(compile(graph, {.rewrites = all_fusions()}), {.members = members(), .threads = session_.threads()});
+  for (int member = 0; member < members(); ++member) {
+    const auto seed = static_cast<std::uint64_t>(settings_[static_cast<std::size_t>(member)].seed);
+    initialise(profiled, model.parameters, seed, member);
+  }
+  load_batch(profiled, 0);
+  write_noise(profiled, 0);
+  for (const Schedule& schedule : plan_.schedules) {
+    const double value = schedule.at(0, static_cast<double>(config_.train.steps));
+    for (int member = 0; member < members(); ++member) write_number(profiled, schedule.input, value, member);
+  }
+  profiled.run();
+  for (int member = 0; member < members(); ++member) apply_profile(profiled, session_, plan_.parameters, member);
 }
 
 int Cohort::active_members() const {
@@ -171,6 +194,19 @@ void Cohort::write_controls(bool first, bool last) {
   }
 }
 
+// Dropout and label smoothing of batch `index`.
+void Cohort::write_noise(Session& session, std::int64_t index) {
+  for (int member = 0; member < members(); ++member) {
+    const TrainConfig& one = settings_[static_cast<std::size_t>(member)];
+    if (config_.model.dropout) {
+      write_number(session, "dropout", one.dropout, member);
+      session.write<std::int32_t>("dropout_key", key_words(one.seed, index), member);
+    }
+    if (config_.model.smoothing && session.plan().has_slot("smoothing"))
+      write_number(session, "smoothing", one.smoothing, member);
+  }
+}
+
 std::vector<MemberEvent> Cohort::train_step() {
   const std::int64_t batches = config_.train.accumulate;
   write_schedules();
@@ -181,14 +217,7 @@ std::vector<MemberEvent> Cohort::train_step() {
     const std::int64_t index = step_ * batches + part;
     load_batch(session_, static_cast<std::uint64_t>(index));
     write_controls(part == 0, part + 1 == batches);
-    for (int member = 0; member < members(); ++member) {
-      const TrainConfig& one = settings_[static_cast<std::size_t>(member)];
-      if (config_.model.dropout) {
-        write_number(session_, "dropout", one.dropout, member);
-        session_.write<std::int32_t>("dropout_key", key_words(one.seed, index), member);
-      }
-      if (config_.model.smoothing) write_number(session_, "smoothing", one.smoothing, member);
-    }
+    write_noise(session_, index);
     session_.run();
     for (int member = 0; member < members(); ++member) {
       MemberState& state = states_[static_cast<std::size_t>(member)];

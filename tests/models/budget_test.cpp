@@ -27,7 +27,7 @@ TEST(Budget, WeightsAndLearnedValues) {
   EXPECT_EQ(stack_budget(find_scheme("post"), config, d).stack_parameters, branches + 6 * 2 * d);
   EXPECT_EQ(stack_budget(find_scheme("rezero"), config, d).stack_parameters, branches + 3);
   EXPECT_EQ(stack_budget(find_scheme("layerscale"), config, d).stack_parameters, branches + 7 * 2 * d + 6 * d);
-  EXPECT_EQ(stack_budget(find_scheme("post_to_pre"), config, d).stack_parameters, branches + (2 * 6 + 1) * 2 * d)
+  EXPECT_EQ(stack_budget(find_scheme("pre_to_post"), config, d).stack_parameters, branches + (2 * 6 + 1) * 2 * d)
       << "a branch called twice has one set of weights";
 }
 
@@ -56,7 +56,7 @@ TEST(Budget, EverySchemeOfTheCatalogueBuildsOrSaysWhyNot) {
       EXPECT_NE(std::string(error.what()).find(scheme.name), std::string::npos);
     }
   }
-  EXPECT_GE(built, 27);
+  EXPECT_EQ(built, static_cast<int>(catalogue().size()));
 }
 
 TEST(Stack, MistakesInAFormulaAreShownWithACaret) {
@@ -79,10 +79,10 @@ TEST(Stack, MistakesInAFormulaAreShownWithACaret) {
             "scheme 'formula': > needs numbers, but 'x' is a wire\n"
             "  if x > 1 then x else f(x)\n"
             "     ^^^^^");
-  EXPECT_EQ(error("sqrt(x) + f(x)"),
-            "scheme 'formula': sqrt is a function of numbers, but 'x' is a wire\n"
-            "  sqrt(x) + f(x)\n"
-            "  ^^^^^^^");
+  EXPECT_EQ(error("floor(x) + f(x)"),
+            "scheme 'formula': floor is a function of numbers, but 'x' is a wire\n"
+            "  floor(x) + f(x)\n"
+            "  ^^^^^^^^");
 }
 
 }  // namespace

@@ -156,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
     Settings, Resume,
     testing::Values("", "train.optimiser = \"sgd\"", "train.optimiser = \"radam\"\ntrain.decay = \"l2\"",
                     "train.accumulate = 3\ntrain.clip = 0.1", "members.lr = [1e-3, 1e-2, 1e6]\ntrain.clip = 0",
-                    "train.dropout = 0.3\ntrain.smoothing = 0.1", "model.scheme = \"post_to_pre\"",
+                    "train.dropout = 0.3\ntrain.smoothing = 0.1", "model.scheme = \"post_pre_post\"",
                     "detect.recovery = \"roll_back\"\ntrain.lr = 3.0\ntrain.clip = 0\ndetect.window = 3\n"
                     "detect.patience = 1\ndetect.snapshot_every = 4"));
 

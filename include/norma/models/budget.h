@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 
+#include "norma/models/model.h"
 #include "norma/models/stack.h"
 
 namespace norma {
@@ -10,10 +13,15 @@ namespace norma {
 struct Budget {
   std::int64_t norm_instances = 0;
   std::int64_t norm_parameters = 0;
-  std::int64_t stack_parameters = 0;  // of all layers and the final formula, norms included; no embeddings, no head
+  std::int64_t stack_parameters = 0;  // of all layers and final formulas, norms included; no embeddings, no head
+  std::int64_t parameters = 0;        // of everything
+  std::map<std::string, std::int64_t> by_role = {};  // see ParameterSpec::role
 };
 
 // Of one stack of the given width. Throws Error for a scheme that a stack cannot build.
 Budget stack_budget(const Scheme& scheme, const StackConfig& config, std::int64_t width);
+
+// Of a whole model.
+Budget model_budget(const ModelConfig& config);
 
 }  // namespace norma

@@ -15,7 +15,6 @@ namespace norma {
 
 enum class Family { decoder, encoder, encoder_decoder };
 enum class Positions { learned, sinusoidal, rope, none };
-enum class WeightInit { xavier_normal, xavier_uniform };
 
 struct ModelConfig {
   Family family = Family::decoder;

@@ -11,6 +11,8 @@
 
 namespace norma {
 
+enum class WeightInit { xavier_normal, xavier_uniform };
+
 // How a parameter starts.
 struct Init {
   enum class Kind { constant, normal, uniform, values };

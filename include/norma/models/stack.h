@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,12 @@
 #include "norma/ops/activation.h"
 #include "norma/ops/softmax.h"
 #include "norma/schemes/evaluate.h"
+#include "norma/schemes/place.h"
 #include "norma/schemes/scheme.h"
 
 namespace norma {
 
-// A scheme that is right but asks for something that models cannot build yet.
+// A scheme that is right but asks for something that models cannot build.
 class NotBuiltError : public Error {
  public:
   using Error::Error;
@@ -29,6 +31,18 @@ struct StackConfig {
   NormKind norm = NormKind::layer;  // what `norm` means in a formula
   Mask mask = Mask::causal;
   Wire dropout = {}, dropout_key = {};  // rate [1] and key i32[4]; empty: no dropout
+  StackKind kind = StackKind::single;
+  std::int64_t other_layers = 0;  // of the other stack of an encoder-decoder
+  std::int64_t kv_heads = 0;      // 0: as many as heads
+  bool gated = false;
+  bool rope = false;
+  bool biases = true;
+  std::string qk_norm = {};
+  WeightInit weights = WeightInit::xavier_normal;
+  Wire lengths = {};                      // i32[batch]: tokens of this stack from there on are padding
+  Wire memory = {}, memory_lengths = {};  // of a decoder: what cross-attention reads
+  Variables constants = {};               // instead of the scheme's own
+  bool profile = false;                   // see profile.h
 };
 
 // One residual sublayer, for probes and analyses.
@@ -47,10 +61,12 @@ struct Stack {
 
 // x[batch, time, width] through all layers and the scheme's final formula. Parameters are named by place:
 // "layers.3.attn.qkv.weight", "layers.3.attn.norm1.gain", "final.norm1.gain". A constant that depends on the step is an
-// input "schedule.<name>" [1] that the host writes. Throws NotBuiltError for what a stack cannot build yet.
+// input "schedule.<name>" [1] that the host writes; one that also depends on the layer or sublayer is an input for
+// each, "schedule.layers.3.<name>". Dropout follows every branch, inside of f; attention probabilities have none.
+// Throws NotBuiltError for what a stack cannot build.
 Stack build_stack(Parameters& parameters, const Scheme& scheme, const StackConfig& config, Wire x);
 
-// The values of a scheme's constants that do not depend on the step, at layer l and sublayer k of a single stack.
+// The values of a scheme's constants that do not depend on the step, at layer l and sublayer k of a stack.
 Variables stack_numbers(const Scheme& scheme, const StackConfig& config, std::int64_t width, std::int64_t l,
                         std::int64_t k);
 

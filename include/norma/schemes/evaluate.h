@@ -20,7 +20,7 @@ double evaluate(const Expression& expression, const Variables& variables, std::s
 // The same for a whole text such as "(2*N)^(1/4)".
 double evaluate(std::string_view text, const Variables& variables);
 
-// The functions that numbers know: sqrt, exp, ln, floor, ceil, abs, min, max, clamp.
+// The functions that numbers know: sqrt, exp, ln, floor, ceil, abs, mod, min, max, clamp.
 std::vector<std::string> number_functions();
 
 // Names that an expression mentions, each once, in order of appearance.

@@ -16,14 +16,16 @@ struct NamedExpression {
   ExpressionPtr value;
 };
 
-// A learned scalar or vector of a formula.
+// A learned scalar, vector or matrix of a formula.
 struct LearnedSpec {
-  enum class Extent { one, width };           // shape "1" or "d"
+  enum class Extent { one, width, listed };   // shape "1", "d", or a list of expressions
   enum class Per { sublayer, layer, stack };  // how many of it there are
 
   std::string name;
-  ExpressionPtr init;
+  ExpressionPtr init;              // of each element (i, j: its row and column, from 1), or normal(deviation)
+  ExpressionPtr stored = nullptr;  // what is stored instead of init; a formula sees it times init/stored
   Extent extent = Extent::one;
+  std::vector<ExpressionPtr> shape = {};  // listed: one or two of them
   Per per = Per::sublayer;
   bool decay = true;
   ExpressionPtr lr = nullptr;       // multiplies the learning rate; null: 1
@@ -33,6 +35,19 @@ struct LearnedSpec {
 // Constants and rules that may differ between the two stacks of an encoder-decoder.
 struct Constants {
   std::vector<NamedExpression> common, encoder, decoder;
+};
+
+// What a scheme asks of weights everywhere.
+struct WeightSpec {
+  bool biases = true;  // of linear layers
+  bool unit = false;   // every vector along the embedding dimension has unit length, at the start and after each step
+};
+
+// What a scheme asks of the output projection; null: nothing.
+struct HeadSpec {
+  ExpressionPtr scale = nullptr;        // multiplies logits
+  ExpressionPtr gain = nullptr;         // a learned gain per class that starts here,
+  ExpressionPtr gain_stored = nullptr;  // stored as this
 };
 
 struct Scheme {
@@ -48,10 +63,15 @@ struct Scheme {
   std::map<std::string, std::vector<NamedExpression>> rules;  // "init.gain", "init.std", "lr", "eps", "decay"
   // Options of branches: branch_options["attention"]["q"] == "rmsnorm".
   std::map<std::string, std::map<std::string, std::string>> branch_options;
+  WeightSpec weights = {};
+  HeadSpec head = {};
   std::string norm_gain;  // how norms store their gain: "w" or "1 + w"
 
   const Formula* formula(std::string_view key) const;
 };
+
+// Options that a branch ("attention", "cross", "ffn") knows, in a file and inside a call.
+const std::vector<std::string>& branch_option_names(std::string_view branch);
 
 // Throws Error naming file, key and, for an unknown key, the nearest known one; formulas fail with a caret.
 Scheme parse_scheme(std::string_view name, std::string_view toml_text);

@@ -7,10 +7,14 @@
 #include <string_view>
 
 #include "norma/graph/wire.h"
+#include "norma/norms/norm.h"
 #include "norma/schemes/evaluate.h"
 #include "norma/schemes/formula.h"
 
 namespace norma {
+
+// Options given inside a call, by name: `attn(x, q = "rmsnorm")`. Texts as they are, anything else as it prints.
+using BranchOptions = std::map<std::string, std::string>;
 
 // What the names of a formula stand for at one place of a stack.
 struct Surroundings {
@@ -19,7 +23,7 @@ struct Surroundings {
   // x, the other streams, learned values, schedules; assignments of the formula land here.
   std::map<std::string, Wire> wires;
   // Branches by name: f, attn, cross, ffn. Calling one twice uses the same weights.
-  std::map<std::string, std::function<Wire(Wire)>> branches;
+  std::map<std::string, std::function<Wire(Wire, const BranchOptions&)>> branches;
   // A norm of the given kind ("norm" for the one the model is configured with) at the site "norm<k>", k counting the
   // norms of the formula as they are written.
   std::function<Wire(std::string_view kind, std::string_view site, Wire x)> norm;
@@ -29,7 +33,10 @@ struct Surroundings {
 // FormulaError with a caret for names, functions and combinations that mean nothing.
 void trace(const Formula& formula, Surroundings& surroundings);
 
-// Names of norms that a formula may call: "norm" and "<kind>norm".
+// Names of norms that a formula may call: "norm", "<kind>norm" and "dyt".
 bool is_norm_name(std::string_view name);
+
+// The norm that such a name means where `norm` means `configured`. Throws Error for any other name.
+const NormInfo& norm_called(std::string_view name, NormKind configured);
 
 }  // namespace norma

@@ -86,6 +86,8 @@ class Cohort {
 
   void write_controls(bool first, bool last);
   void write_schedules();
+  void write_noise(Session& session, std::int64_t index);
+  void profile();
   void load_batch(Session& session, std::uint64_t index);
   void load_evaluation_batch(Session& session, std::int64_t index);
   void write_batch(Session& session, int member);

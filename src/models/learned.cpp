@@ -1,0 +1,70 @@
+#include "models/learned.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "norma/core/error.h"
+
+namespace norma {
+namespace {
+
+double number(const ExpressionPtr& expression, const Variables& numbers) {
+  return evaluate(*expression, numbers, print_expression(*expression));
+}
+
+Shape shape_of(const LearnedSpec& learned, const Variables& numbers, const std::string& scheme) {
+  if (learned.extent == LearnedSpec::Extent::one) return {1};
+  if (learned.extent == LearnedSpec::Extent::width) return {static_cast<std::int64_t>(numbers.at("d"))};
+  std::vector<std::int64_t> sizes;
+  for (const ExpressionPtr& size : learned.shape) {
+    const double value = number(size, numbers);
+    if (value < 1 || value > 1e9 || value != std::floor(value)) {
+      fail("scheme '{}': a size of learned.{} is {}; expected a whole number from 1 on", scheme, learned.name, value);
+    }
+    sizes.push_back(static_cast<std::int64_t>(value));
+  }
+  return Shape(sizes);
+}
+
+// Element by element: i and j are row and column, from 1; of a vector only i.
+Init listed(const LearnedSpec& learned, Variables numbers, const Shape& shape) {
+  std::vector<double> values;
+  const std::int64_t columns = shape.rank() == 1 ? 1 : shape.channels();
+  for (std::int64_t at = 0; at < shape.elements(); ++at) {
+    numbers["i"] = static_cast<double>(at / columns + 1);
+    numbers["j"] = static_cast<double>(at % columns + 1);
+    values.push_back(number(learned.init, numbers));
+  }
+  return Init::listed(std::move(values));
+}
+
+}  // namespace
+
+LearnedStart start_of(const LearnedSpec& learned, const Variables& numbers, const std::string& scheme) {
+  LearnedStart start{.shape = shape_of(learned, numbers, scheme),
+                     .spec = {.name = learned.name, .decay = learned.decay ? 1.0 : 0.0, .role = "learned"}};
+  if (learned.lr != nullptr) start.spec.lr = number(learned.lr, numbers);
+  const Expression& init = *learned.init;
+  const std::vector<std::string> names = names_in(init);
+  const bool by_element =
+      std::any_of(names.begin(), names.end(), [](const auto& name) { return name == "i" || name == "j"; });
+  const bool random = init.kind == Expression::Kind::call && init.name == "normal" && init.children.size() == 1;
+  if (learned.stored != nullptr) {
+    if (by_element || random)
+      fail("scheme '{}': learned.{} is stored at one number, so init must be one", scheme, learned.name);
+    const double value = number(learned.init, numbers), stored = number(learned.stored, numbers);
+    if (value == 0 || stored == 0)
+      fail("scheme '{}': learned.{} and what is stored must not be 0", scheme, learned.name);
+    start.spec.init = Init::constant(stored);
+    start.factor = value / stored;
+  } else if (random) {
+    start.spec.init = Init::normal(number(init.children[0], numbers));
+  } else if (by_element) {
+    start.spec.init = listed(learned, numbers, start.shape);
+  } else {
+    start.spec.init = Init::constant(number(learned.init, numbers));
+  }
+  return start;
+}
+
+}  // namespace norma

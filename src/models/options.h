@@ -1,0 +1,36 @@
+// Options of one branch: those of the scheme's file, replaced by those given inside the call.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "norma/models/branches.h"
+#include "norma/schemes/evaluate.h"
+#include "norma/schemes/scheme.h"
+#include "norma/schemes/trace.h"
+
+namespace norma {
+
+class BranchChoice {
+ public:
+  // Throws Error for an unknown option or word.
+  BranchChoice(const Scheme& scheme, std::string_view branch, const BranchOptions& given, const Variables& numbers);
+
+  std::string text(const std::string& option) const;  // "" when not given
+  std::optional<double> number(const std::string& option) const;
+  std::optional<StoredGain> gain(const std::string& option, const std::string& stored) const;
+
+  // `qk_norm` is the model's own wish, for schemes without one; `carried` the scores of the layer below.
+  AttentionExtras attention(const std::string& qk_norm, Wire& carried) const;
+
+ private:
+  void check(const std::string& option, std::initializer_list<std::string_view> expected) const;
+
+  const std::string& scheme_;
+  std::string branch_;
+  BranchOptions options_;
+  const Variables& numbers_;
+};
+
+}  // namespace norma

@@ -1,0 +1,188 @@
+#include "schemes/wire_functions.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "norma/core/error.h"
+#include "norma/graph/graph.h"
+#include "norma/norms/row.h"
+#include "norma/ops/activation.h"
+#include "norma/ops/elementwise.h"
+#include "norma/ops/matmul.h"
+#include "norma/ops/reduce.h"
+#include "norma/ops/softmax.h"
+#include "norma/ops/stop_gradient.h"
+#include "norma/ops/views.h"
+
+namespace norma {
+namespace {
+
+using Arguments = std::span<const Traced>;
+
+Wire wire(Arguments a, std::size_t i) { return std::get<Wire>(a[i]); }
+
+// A positive whole number that counts something.
+std::int64_t count(Arguments a, std::size_t i) {
+  const double value = std::get<double>(a[i]);
+  if (value < 1 || value > 4096 || value != std::floor(value)) fail("expected a whole number from 1 on, not {}", value);
+  return static_cast<std::int64_t>(value);
+}
+
+// The leading `keep` axes of a shape, then others.
+Shape with_tail(const Shape& shape, int keep, std::initializer_list<std::int64_t> tail) {
+  std::vector<std::int64_t> dims;
+  for (int axis = 0; axis < keep; ++axis) dims.push_back(shape[axis]);
+  dims.insert(dims.end(), tail);
+  return Shape(dims);
+}
+
+std::int64_t copies_of(Wire streams) {
+  if (streams.shape().rank() != 4)
+    fail("expected a stream of several copies [batch, time, copies, d], not {}", streams.shape().str());
+  return streams.shape()[2];
+}
+
+// [rows, copies, d]: what batched products take.
+Wire as_batch(Wire streams) {
+  const Shape& s = streams.shape();
+  return reshape(streams, {s[0] * s[1], s[2], s[3]});
+}
+
+// Weights or mixers, given once or for each token, as [rows, a, b].
+Wire per_token(Wire weights, std::int64_t rows, std::int64_t a, std::int64_t b) {
+  const std::int64_t elements = weights.shape().elements();
+  if (elements == a * b) return broadcast_to(reshape(weights, {1, a, b}), {rows, a, b});
+  if (elements == rows * a * b) return reshape(weights, {rows, a, b});
+  fail("expected {} numbers, once or for each of {} tokens, not {}", a * b, rows, weights.shape().str());
+}
+
+// sum_i w_i H_i
+Wire weigh(Arguments a) {
+  const Wire weights = wire(a, 0), streams = wire(a, 1);
+  const std::int64_t copies = copies_of(streams);
+  const Shape& s = streams.shape();
+  const Wire product = matmul(per_token(weights, s[0] * s[1], 1, copies), as_batch(streams));
+  return reshape(product, {s[0], s[1], s[3]});
+}
+
+// row i of the result is sum_j A_ij H_j
+Wire mix(Arguments a) {
+  const Wire mixer = wire(a, 0), streams = wire(a, 1);
+  const std::int64_t copies = copies_of(streams);
+  const Shape& s = streams.shape();
+  return reshape(matmul(per_token(mixer, s[0] * s[1], copies, copies), as_batch(streams)), s);
+}
+
+// row i of the result is b_i y
+Wire spread(Arguments a) {
+  const Wire weights = wire(a, 0), y = wire(a, 1);
+  if (y.shape().rank() != 3) fail("expected a stream [batch, time, d], not {}", y.shape().str());
+  const Shape& w = weights.shape();
+  return reshape(weights, with_tail(w, w.rank(), {1})) * reshape(y, {y.shape()[0], y.shape()[1], 1, y.shape()[2]});
+}
+
+Wire copies(Arguments a) {
+  const Wire x = wire(a, 0);
+  const Shape& s = x.shape();
+  if (s.rank() != 3) fail("expected a stream [batch, time, d], not {}", s.str());
+  return broadcast_to(reshape(x, {s[0], s[1], 1, s[2]}), {s[0], s[1], count(a, 1), s[2]});
+}
+
+Wire sum_copies(Arguments a) {
+  const Wire streams = wire(a, 0);
+  copies_of(streams);
+  const Shape& s = streams.shape();
+  return reshape(sum_to(streams, {s[0], s[1], 1, s[3]}), {s[0], s[1], s[3]});
+}
+
+Wire append(Arguments a) {
+  const Wire streams = wire(a, 0), y = wire(a, 1);
+  copies_of(streams);
+  const Wire parts[] = {streams, reshape(y, {y.shape()[0], y.shape()[1], 1, y.shape()[2]})};
+  return concat(parts, 2);
+}
+
+// [.., d] . [d] -> [..]
+Wire dot(Arguments a) {
+  const Wire x = wire(a, 0), w = wire(a, 1);
+  const Wire product = matmul_rows(x, reshape(w, {w.shape().elements(), 1}));
+  return reshape(product, with_tail(x.shape(), x.shape().rank() - 1, {}));
+}
+
+// The last two axes as one, and one axis of c*c numbers as a c by c matrix.
+Wire flat(Arguments a) {
+  const Wire x = wire(a, 0);
+  const Shape& s = x.shape();
+  if (s.rank() < 2) fail("expected at least two axes, not {}", s.str());
+  return reshape(x, with_tail(s, s.rank() - 2, {s[s.rank() - 2] * s[s.rank() - 1]}));
+}
+Wire matrix(Arguments a) {
+  const Wire x = wire(a, 0);
+  const Shape& s = x.shape();
+  const auto side = static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(s.channels()))));
+  if (side * side != s.channels()) fail("{} numbers are no square matrix", s.channels());
+  return reshape(x, with_tail(s, s.rank() - 1, {side, side}));
+}
+
+// exp(A), then columns and rows in turn divided by their sums: nearly doubly stochastic, rows exactly.
+Wire sinkhorn(Arguments a) {
+  Wire m = exp(wire(a, 0));
+  const Shape s = m.shape();
+  if (s.rank() < 2 || s[s.rank() - 1] != s[s.rank() - 2]) fail("expected square matrices, not {}", s.str());
+  for (std::int64_t i = 0; i < count(a, 1); ++i) {
+    m = m / sum_to(m, with_tail(s, s.rank() - 2, {1, s.channels()}));
+    m = m / sum_last(m);
+  }
+  return m;
+}
+
+Wire variance(Arguments a) {
+  const Wire x = wire(a, 0);
+  return mean_all(square(x - mean_all(x)));
+}
+
+constexpr double kShortest = 1e-12;  // vectors shorter than this keep their direction's length below one
+
+constexpr WireFunction kFunctions[] = {
+    {"tanh", "w", [](Arguments a) { return tanh(wire(a, 0)); }},
+    {"sigmoid", "w", [](Arguments a) { return sigmoid(wire(a, 0)); }},
+    {"silu", "w", [](Arguments a) { return activate(wire(a, 0), Activation::silu); }},
+    {"exp", "w", [](Arguments a) { return exp(wire(a, 0)); }},
+    {"ln", "w", [](Arguments a) { return log(wire(a, 0)); }},
+    {"sqrt", "w", [](Arguments a) { return sqrt(wire(a, 0)); }},
+    {"abs", "w", [](Arguments a) { return wire(a, 0) * (step(wire(a, 0)) * 2.0 - 1.0); }},
+    {"sg", "w", [](Arguments a) { return stop_gradient(wire(a, 0)); }},
+    {"unit", "w", [](Arguments a) { return scale_norm(wire(a, 0), {}, kShortest); }},
+    {"rms", "w", [](Arguments a) { return rms_norm(wire(a, 0), {}); }},
+    {"softmax", "w", [](Arguments a) { return softmax(wire(a, 0)); }},
+    {"mean", "w", [](Arguments a) { return mean_all(wire(a, 0)); }},
+    {"var", "w", variance},
+    {"copies", "wn", copies},
+    {"append", "ww", append},
+    {"sum", "w", sum_copies},
+    {"weigh", "ww", weigh},
+    {"mix", "ww", mix},
+    {"spread", "ww", spread},
+    {"dot", "ww", dot},
+    {"matmul", "ww", [](Arguments a) { return matmul_rows(wire(a, 0), wire(a, 1)); }},
+    {"transpose", "w", [](Arguments a) { return swap_axes(wire(a, 0), -2, -1); }},
+    {"flat", "w", flat},
+    {"matrix", "w", matrix},
+    {"sinkhorn", "wn", sinkhorn},
+};
+
+}  // namespace
+
+const WireFunction* find_wire_function(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kFunctions), std::end(kFunctions),
+                                   [&](const WireFunction& function) { return function.name == name; });
+  return found == std::end(kFunctions) ? nullptr : found;
+}
+
+std::vector<std::string> wire_functions() {
+  std::vector<std::string> names;
+  for (const WireFunction& function : kFunctions) names.emplace_back(function.name);
+  return names;
+}
+
+}  // namespace norma

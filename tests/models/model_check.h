@@ -1,0 +1,83 @@
+// What tests of models share: small configurations of every family, and inputs for them.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "check.h"
+#include "norma/models/model.h"
+#include "norma/schemes/catalogue.h"
+
+namespace norma::test {
+
+inline std::string name_of(Family family) {
+  return family == Family::decoder ? "decoder" : family == Family::encoder ? "encoder" : "encoder_decoder";
+}
+
+// Awkward sizes; two stacks of different depth.
+inline ModelConfig tiny(Family family, const std::string& scheme, DType dtype = DType::f32) {
+  ModelConfig config{.family = family, .layers = 3, .width = 24, .heads = 3, .vocabulary = 17, .batch = 4, .time = 9};
+  config.scheme = scheme;
+  config.dtype = dtype;
+  if (family == Family::encoder_decoder) {
+    config.layers = 2;
+    config.encoder_layers = 3;
+    config.source_time = 7;
+    config.source_vocabulary = 13;
+  }
+  return config;
+}
+
+// Random tokens, lengths that leave some padding, schedules in the middle, dropout and smoothing on.
+inline void fill_inputs(Session& session, const ModelConfig& config, int member = 0, std::uint64_t seed = 3) {
+  const auto ids = [&](const char* name, std::int64_t below) {
+    const RandomStream stream(seed, name);
+    const std::span<std::int32_t> tensor = session.tensor<std::int32_t>(name, member);
+    for (std::size_t i = 0; i < tensor.size(); ++i)
+      tensor[i] = static_cast<std::int32_t>(stream.below(i, static_cast<std::uint64_t>(below)));
+  };
+  const auto number = [&](const std::string& name, double value) {
+    if (session.plan().slot(name).type.dtype == DType::f32) {
+      session.tensor<float>(name, member)[0] = static_cast<float>(value);
+    } else {
+      session.tensor<double>(name, member)[0] = value;
+    }
+  };
+  const auto lengths = [&](const char* name, std::int64_t time) {
+    const std::span<std::int32_t> tensor = session.tensor<std::int32_t>(name, member);
+    for (std::size_t b = 0; b < tensor.size(); ++b)
+      tensor[b] = static_cast<std::int32_t>(std::max<std::int64_t>(1, time - 2 * static_cast<std::int64_t>(b)));
+  };
+  for (const std::string& name : session.plan().slot_names(Role::input)) {
+    if (name == "tokens") ids("tokens", config.vocabulary);
+    if (name == "targets") ids("targets", config.classes > 0 ? config.classes : config.vocabulary);
+    if (name == "source") ids("source", config.source_vocabulary == 0 ? config.vocabulary : config.source_vocabulary);
+    if (name == "lengths") lengths("lengths", config.time);
+    if (name == "source_lengths") lengths("source_lengths", config.source_time == 0 ? config.time : config.source_time);
+    if (name == "dropout") number(name, 0.25);
+    if (name == "smoothing") number(name, 0.1);
+    if (name == "dropout_key") session.write<std::int32_t>(name, std::array{7, 0, 3, 0}, member);
+    if (name.starts_with("schedule.")) number(name, 0.3);
+  }
+}
+
+inline std::vector<std::string> catalogue_names() {
+  std::vector<std::string> names;
+  for (const Scheme& scheme : catalogue()) names.push_back(scheme.name);
+  return names;
+}
+
+// The loss of a model with its initial weights, in f64.
+inline double initial_loss(const ModelConfig& config) {
+  Graph graph;
+  const Model model = build_model(graph, config);
+  graph.output("loss", model.loss);
+  Session session(compile(graph), {.threads = 1});
+  initialise(session, model.parameters, 1);
+  fill_inputs(session, config);
+  session.run();
+  return session.tensor<double>("loss")[0];
+}
+
+}  // namespace norma::test
