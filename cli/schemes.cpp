@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "norma/core/error.h"
 #include "norma/models/budget.h"
 #include "norma/schemes/catalogue.h"
+#include "norma/schemes/diagram.h"
 
 namespace norma::cli {
 namespace {
@@ -20,6 +22,8 @@ struct SchemesOptions {
   std::int64_t width = 512;
   std::int64_t heads = 8;
   std::string norm = "layer";
+  std::int64_t layer = 0;
+  std::string svg;
   bool json = false;
 };
 
@@ -48,8 +52,28 @@ void list_schemes(const SchemesOptions& options) {
     fmt::print("{:<{}}  {}\n{:<{}}  {}\n", scheme.name, width, scheme.title, "", width, headline(scheme));
 }
 
+std::string indented(const std::string& text) {
+  std::string result;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    if (end > begin) result += "  " + text.substr(begin, end - begin);
+    result += '\n';
+    begin = end + 1;
+  }
+  return result;
+}
+
+void write_svg(const std::string& path, const std::string& svg) {
+  std::ofstream file(path);
+  file << svg;
+  if (!file.flush()) fail("cannot write the diagram to '{}'", path);
+}
+
 void explain(const SchemesOptions& options) {
   const Scheme scheme = find_scheme(options.name);
+  const DiagramOptions drawing{
+      .layers = options.layers, .layer = options.layer, .width = options.width, .heads = options.heads};
+  if (!options.svg.empty()) write_svg(options.svg, diagram_svg(scheme, drawing));
   const StackConfig config{.layers = options.layers, .heads = options.heads, .norm = norm(options.norm).kind};
   std::optional<Budget> budget;
   std::string refusal;
@@ -85,6 +109,7 @@ void explain(const SchemesOptions& options) {
   for (const auto& [key, formula] : scheme.formulas) fmt::print("  {:<12} {}\n", key, print_formula(formula));
   for (const NamedExpression& stream : scheme.streams)
     fmt::print("  {:<12} starts as {}\n", "stream " + stream.name, print_expression(*stream.value));
+  fmt::print("\n{}", indented(diagram_text(scheme, drawing)));
   fmt::print("\nat {} layers, width {}\n", options.layers, options.width);
   for (const NamedExpression& constant : scheme.constants.common) {
     const std::string text = print_expression(*constant.value);
@@ -122,6 +147,8 @@ void add_schemes(CLI::App& app) {
   verb->add_option("--width", options->width, "Width of the stream")->check(CLI::Range(1, 1 << 20));
   verb->add_option("--heads", options->heads, "Attention heads")->check(CLI::Range(1, 1 << 16));
   verb->add_option("--norm", options->norm, "What `norm` means in a formula");
+  verb->add_option("--layer", options->layer, "Which layer to draw, where layers are wired differently");
+  verb->add_option("--svg", options->svg, "Write the diagram to this file");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->callback([options] { options->name.empty() ? list_schemes(*options) : explain(*options); });
 }

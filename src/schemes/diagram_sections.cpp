@@ -1,0 +1,105 @@
+#include "schemes/diagram_sections.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "norma/core/error.h"
+
+namespace norma {
+namespace {
+
+// The outcomes of the conditions of an expression, in the order in which they are met.
+void outcomes(const Expression& e, const Variables& numbers, const std::string& text, std::string& found) {
+  if (e.kind == Expression::Kind::conditional) {
+    const bool yes = evaluate(*e.children[0], numbers, text) != 0;
+    found += yes ? 'y' : 'n';
+    outcomes(yes ? *e.children[1] : *e.children[2], numbers, text, found);
+    return;
+  }
+  for (const ExpressionPtr& child : e.children) outcomes(*child, numbers, text, found);
+  for (const NamedArgument& argument : e.named) outcomes(*argument.value, numbers, text, found);
+}
+
+}  // namespace
+
+std::vector<DiagramSection> sections_of(const Scheme& scheme, const DiagramOptions& options) {
+  const bool cross = options.cross == DiagramOptions::Cross::present;
+  if (const Formula* layer = scheme.formula("layer")) {
+    const Formula* with_cross = scheme.formula("cross_layer");
+    return {{.formula = cross && with_cross != nullptr ? with_cross : layer, .title = "layer"}};
+  }
+  std::vector<DiagramSection> sections;
+  const auto add = [&](const char* key, const char* title) {
+    const Formula* own = scheme.formula(key);
+    const Formula* formula = own != nullptr ? own : scheme.formula("sublayer");
+    if (formula == nullptr) fail("scheme '{}' has no formula for {}", scheme.name, key);
+    sections.push_back({formula, title, key, static_cast<std::int64_t>(sections.size())});
+  };
+  add("attention", "attention sublayer");
+  if (cross) add("cross", "cross-attention sublayer");
+  add("ffn", "feed-forward sublayer");
+  return sections;
+}
+
+std::int64_t sublayers_of(const DiagramOptions& options) {
+  return options.cross == DiagramOptions::Cross::present ? 3 : 2;
+}
+
+Place place_of(const DiagramOptions& options, std::int64_t layer, std::int64_t offset) {
+  const std::int64_t per_layer = sublayers_of(options);
+  return {.layer = layer,
+          .sublayer = per_layer * (layer - 1) + 1 + offset,
+          .sublayers = per_layer * options.layers,
+          .layers = options.layers,
+          .decoder = options.layers,
+          .width = options.width,
+          .heads = options.heads,
+          .role = options.cross == DiagramOptions::Cross::present ? StackRole::decoder : StackRole::alone};
+}
+
+std::vector<Wiring> wirings(const Scheme& scheme, const DiagramOptions& options) {
+  if (options.layers < 1) fail("a stack needs at least one layer, but {} were asked for", options.layers);
+  const std::vector<DiagramSection> sections = sections_of(scheme, options);
+  const bool conditional = std::any_of(sections.begin(), sections.end(), [](const DiagramSection& section) {
+    return section.formula->text.find("if") != std::string::npos;
+  });
+  if (!conditional) return {{.layers = {{1, options.layers}}, .count = options.layers}};
+  std::map<std::string, Wiring> found;
+  for (std::int64_t layer = 1; layer <= options.layers; ++layer) {
+    std::string outcome;
+    for (const DiagramSection& section : sections) {
+      const Variables numbers = numbers_at(scheme, place_of(options, layer, section.offset));
+      for (const Statement& statement : section.formula->statements)
+        outcomes(*statement.value, numbers, section.formula->text, outcome);
+      outcome += ';';
+    }
+    Wiring& wiring = found[outcome];
+    ++wiring.count;
+    if (!wiring.layers.empty() && wiring.layers.back().second == layer - 1) {
+      wiring.layers.back().second = layer;
+    } else {
+      wiring.layers.emplace_back(layer, layer);
+    }
+  }
+  std::vector<Wiring> result;
+  for (auto& [outcome, wiring] : found) result.push_back(std::move(wiring));
+  std::stable_sort(result.begin(), result.end(), [](const Wiring& a, const Wiring& b) { return a.count > b.count; });
+  return result;
+}
+
+std::string print_layers(const Wiring& wiring) {
+  constexpr std::size_t kMost = 4;  // ranges that are spelled out
+  std::vector<std::string> ranges;
+  for (const auto& [first, last] : wiring.layers) {
+    if (ranges.size() == kMost) {
+      ranges.push_back("...");
+      break;
+    }
+    ranges.push_back(first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last));
+  }
+  return fmt::format("{} {}", wiring.count == 1 ? "layer" : "layers", fmt::join(ranges, ", "));
+}
+
+}  // namespace norma
