@@ -1,4 +1,4 @@
-// A file as read-only memory.
+// A file as read-only memory, or as text.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,10 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-// A small text file, such as a configuration; throws Error above 64 MiB.
-std::string read_text(const std::filesystem::path& path);
+constexpr std::size_t kMaxText = std::size_t{64} << 20;
+
+// A copy of the file: for one that another process may shorten meanwhile, which a mapping would not survive. Throws
+// Error above `max_bytes`.
+std::string read_text(const std::filesystem::path& path, std::size_t max_bytes = kMaxText);
 
 }  // namespace norma

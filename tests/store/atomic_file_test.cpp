@@ -1,9 +1,7 @@
 // Files are whole or untouched, and what went wrong is said with the path.
 #include "norma/store/atomic_file.h"
 
-#include <signal.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "store/store_check.h"
@@ -15,24 +13,6 @@ using test::error_of;
 using test::files_in;
 using test::read_file;
 using test::TemporaryDirectory;
-
-// Files of this process may not grow beyond `bytes` while one of these lives: writing fails with EFBIG.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : old_handler_(::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &old_limit_);
-    const rlimit limit{bytes, old_limit_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &old_limit_);
-    ::signal(SIGXFSZ, old_handler_);
-  }
-
- private:
-  rlimit old_limit_{};
-  void (*old_handler_)(int);
-};
 
 TEST(AtomicFile, ReplacesAFileOnlyAtCommit) {
   const TemporaryDirectory directory;
@@ -99,7 +79,7 @@ TEST(AtomicFile, AWriteThatFailsKeepsTheOldFile) {
   write_atomically(directory / "a.txt", "old");
   std::string message;
   {
-    const FileSizeLimit limit(1 << 16);
+    const test::FileSizeLimit limit(1 << 16);
     message = error_of([&] { write_atomically(directory / "a.txt", std::string(1 << 20, 'x')); });
   }
   EXPECT_NE(message.find("cannot write"), std::string::npos) << message;
