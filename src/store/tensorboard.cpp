@@ -9,7 +9,7 @@
 #include "norma/core/error.h"
 #include "store/append_file.h"
 #include "store/crc32c.h"
-#include "store/file_error.h"
+#include "store/directory.h"
 #include "store/protobuf.h"
 
 namespace norma {
@@ -63,16 +63,13 @@ ProtobufMessage begin_event(double wall_time, std::int64_t step) {
 fs::path next_file(const fs::path& directory) {
   auto time = static_cast<std::int64_t>(seconds_now());
   int count = 0;
-  std::error_code error;
-  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  for (const std::string& name : names_in(directory)) {
     if (!name.starts_with(kPrefix)) continue;
     std::int64_t other = 0;
     std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), other);
     time = std::max(time, std::min(other, std::int64_t{9'999'999'999}));
     ++count;
   }
-  if (error) fail_with_errno("list", directory, error.value());
   return directory / fmt::format("{}{:010}.norma.{:06}", kPrefix, time, count);
 }
 
