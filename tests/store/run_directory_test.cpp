@@ -1,7 +1,6 @@
 // A run keeps its directory to itself, is never overwritten, and can always be taken up again.
 #include "norma/store/run_directory.h"
 
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -227,18 +226,15 @@ TEST(RunDirectory, ACheckpointThatCannotBeWrittenKeepsThePreviousOne) {
 
 TEST(RunDirectory, AFullDiskKeepsThePreviousCheckpoint) {
   const TemporaryDirectory directory;
-  if (::mount("tmpfs", directory.path().c_str(), "tmpfs", 0, "size=1m") != 0)
-    GTEST_SKIP() << "a small file system cannot be mounted here";
-  {
-    RunDirectory run = RunDirectory::create(directory / "a", kConfig, "{}");
-    save(run, 1);
-    const std::string message = error_of([&] { save(run, 2, {.keep_last = 1}, 1'000'000); });
-    EXPECT_NE(message.find("No space left on device"), std::string::npos) << message;
-    expect_first_checkpoint_alone(run);
-    save(run, 3, {.keep_last = 1});
-    EXPECT_EQ(run.newest_checkpoint().newest->step, 3);
-  }
-  ASSERT_EQ(::umount(directory.path().c_str()), 0);
+  const test::SmallDisk disk(directory);
+  if (!disk.mounted()) GTEST_SKIP() << "a small file system cannot be mounted here";
+  RunDirectory run = RunDirectory::create(directory / "a", kConfig, "{}");
+  save(run, 1);
+  const std::string message = error_of([&] { save(run, 2, {.keep_last = 1}, 1'000'000); });
+  EXPECT_NE(message.find("No space left on device"), std::string::npos) << message;
+  expect_first_checkpoint_alone(run);
+  save(run, 3, {.keep_last = 1});
+  EXPECT_EQ(run.newest_checkpoint().newest->step, 3);
 }
 
 }  // namespace

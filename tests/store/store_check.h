@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -83,6 +84,24 @@ class FileSizeLimit {
  private:
   rlimit old_limit_{};
   void (*old_handler_)(int);
+};
+
+// A file system of one MiB over `directory`, where the tests may mount one.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const TemporaryDirectory& directory)
+      : path_(directory.path()), mounted_(::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=1m") == 0) {}
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  ~SmallDisk() {
+    if (mounted_) ::umount2(path_.c_str(), MNT_DETACH);
+  }
+
+  bool mounted() const { return mounted_; }
+
+ private:
+  fs::path path_;
+  bool mounted_;
 };
 
 struct ScriptResult {
