@@ -6,9 +6,10 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <string>
 #include <utility>
-#include <vector>
 
+#include "store/directory.h"
 #include "store/file_error.h"
 
 namespace norma {
@@ -21,15 +22,6 @@ constexpr std::string_view kTemporarySuffix = ".norma-tmp";
 fs::path temporary_name(const fs::path& file_name) {
   static std::atomic<unsigned> counter = 0;
   return fmt::format(".{}.{}-{}{}", file_name.string(), ::getpid(), counter++, kTemporarySuffix);
-}
-
-// Puts the rename itself on disk. Some file systems cannot sync a directory and say so; they are taken at their word.
-int sync_directory(const fs::path& directory) {
-  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return errno;
-  const int error = ::fsync(descriptor) == 0 ? 0 : errno;
-  ::close(descriptor);
-  return error == EINVAL || error == ENOTSUP ? 0 : error;
 }
 
 }  // namespace
@@ -121,16 +113,14 @@ bool is_stale_temporary(std::string_view file_name) {
 }
 
 int remove_stale_temporaries(const fs::path& directory) {
-  std::error_code error;
-  std::vector<fs::path> stale;
-  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
-    if (is_stale_temporary(entry->path().filename().string())) stale.push_back(entry->path());
-  }
-  if (error) fail_with_errno("list", directory, error.value());
-  for (const fs::path& path : stale) {
+  int removed = 0;
+  for (const std::string& name : names_in(directory)) {
+    if (!is_stale_temporary(name)) continue;
+    const fs::path path = directory / name;
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail_with_errno("remove the leftover", path, errno);
+    ++removed;
   }
-  return static_cast<int>(stale.size());
+  return removed;
 }
 
 }  // namespace norma

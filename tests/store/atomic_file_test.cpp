@@ -1,9 +1,6 @@
 // Files are whole or untouched, and what went wrong is said with the path.
 #include "norma/store/atomic_file.h"
 
-#include <signal.h>
-#include <sys/mount.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "store/store_check.h"
@@ -15,24 +12,6 @@ using test::error_of;
 using test::files_in;
 using test::read_file;
 using test::TemporaryDirectory;
-
-// Files of this process may not grow beyond `bytes` while one of these lives: writing fails with EFBIG.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : old_handler_(::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &old_limit_);
-    const rlimit limit{bytes, old_limit_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &old_limit_);
-    ::signal(SIGXFSZ, old_handler_);
-  }
-
- private:
-  rlimit old_limit_{};
-  void (*old_handler_)(int);
-};
 
 TEST(AtomicFile, ReplacesAFileOnlyAtCommit) {
   const TemporaryDirectory directory;
@@ -99,7 +78,7 @@ TEST(AtomicFile, AWriteThatFailsKeepsTheOldFile) {
   write_atomically(directory / "a.txt", "old");
   std::string message;
   {
-    const FileSizeLimit limit(1 << 16);
+    const test::FileSizeLimit limit(1 << 16);
     message = error_of([&] { write_atomically(directory / "a.txt", std::string(1 << 20, 'x')); });
   }
   EXPECT_NE(message.find("cannot write"), std::string::npos) << message;
@@ -110,15 +89,14 @@ TEST(AtomicFile, AWriteThatFailsKeepsTheOldFile) {
 
 TEST(AtomicFile, AFullDiskKeepsTheOldFile) {
   const TemporaryDirectory directory;
-  if (::mount("tmpfs", directory.path().c_str(), "tmpfs", 0, "size=1m") != 0)
-    GTEST_SKIP() << "a small file system cannot be mounted here";
+  const test::SmallDisk disk(directory);
+  if (!disk.mounted()) GTEST_SKIP() << "a small file system cannot be mounted here";
   write_atomically(directory / "a.txt", "old");
   const std::string message = error_of([&] { write_atomically(directory / "a.txt", std::string(3 << 20, 'x')); });
   EXPECT_NE(message.find("No space left on device"), std::string::npos) << message;
   EXPECT_EQ(read_file(directory / "a.txt"), "old");
   EXPECT_EQ(files_in(directory.path()), 1);
   write_atomically(directory / "a.txt", "there is room again");
-  ASSERT_EQ(::umount(directory.path().c_str()), 0);
 }
 
 TEST(AtomicFile, LeftoversAreKnownByTheirNamesAndRemoved) {

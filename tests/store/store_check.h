@@ -2,7 +2,10 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <cstdio>
@@ -64,6 +67,42 @@ inline void write_file(const fs::path& path, const std::string& content) {
 inline int files_in(const fs::path& directory) {
   return static_cast<int>(std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
 }
+
+// Files of this process may not grow beyond `bytes` while one of these lives: writing fails with EFBIG.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : old_handler_(::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &old_limit_);
+    const rlimit limit{bytes, old_limit_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &old_limit_);
+    ::signal(SIGXFSZ, old_handler_);
+  }
+
+ private:
+  rlimit old_limit_{};
+  void (*old_handler_)(int);
+};
+
+// A file system of one MiB over `directory`, where the tests may mount one.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const TemporaryDirectory& directory)
+      : path_(directory.path()), mounted_(::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=1m") == 0) {}
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  ~SmallDisk() {
+    if (mounted_) ::umount2(path_.c_str(), MNT_DETACH);
+  }
+
+  bool mounted() const { return mounted_; }
+
+ private:
+  fs::path path_;
+  bool mounted_;
+};
 
 struct ScriptResult {
   int exit_status = -1;

@@ -1,4 +1,4 @@
-// A file as read-only memory. The mapping lives as long as the object; the file must not shrink meanwhile.
+// A file as read-only memory, or as text. The mapping lives as long as the object; the file must not shrink meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -30,5 +30,8 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };
+
+// A text file of bounded size, such as a configuration. Throws Error when it is larger.
+std::string read_text(const std::filesystem::path& path, std::size_t max_bytes = std::size_t{64} << 20);
 
 }  // namespace norma

@@ -1,0 +1,68 @@
+#include "store/append_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "store/file_error.h"
+
+namespace norma {
+
+AppendFile::AppendFile(std::filesystem::path path, Mode mode, FlushPolicy policy, std::uint64_t keep_bytes)
+    : path_(std::move(path)), policy_(policy), size_(keep_bytes) {
+  const int exclusive = mode == Mode::create ? O_EXCL : 0;
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | exclusive, 0666);
+  if (descriptor_ < 0) fail_with_errno("create the log", path_, errno);
+  const auto end = static_cast<off_t>(size_);
+  if (::ftruncate(descriptor_, end) != 0 || ::lseek(descriptor_, end, SEEK_SET) != end || ::fsync(descriptor_) != 0) {
+    const int error = errno;
+    ::close(descriptor_);
+    fail_with_errno("shorten the log", path_, error);
+  }
+}
+
+AppendFile::~AppendFile() {
+  try {
+    flush();
+  } catch (const Error&) {  // nobody is left to hear it
+  }
+  ::close(descriptor_);
+}
+
+void AppendFile::append(std::string_view record) {
+  const auto now = std::chrono::steady_clock::now();
+  if (waiting_records_ == 0) oldest_ = now;
+  waiting_ += record;
+  ++waiting_records_;
+  if (waiting_records_ >= policy_.records || now - oldest_ >= policy_.age) flush();
+}
+
+void AppendFile::flush() {
+  std::size_t done = 0;
+  while (done < waiting_.size()) {
+    const ssize_t written = ::write(descriptor_, waiting_.data() + done, waiting_.size() - done);
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      const int error = errno;
+      // Whatever was written of these records goes: a later attempt would glue a whole one to half of one.
+      const auto end = static_cast<off_t>(size_);
+      if (::ftruncate(descriptor_, end) != 0 || ::lseek(descriptor_, end, SEEK_SET) != end)
+        fail("cannot append to '{}': {}; nor could the half record be taken back: {}", path_.string(),
+             std::system_category().message(error), std::system_category().message(errno));
+      fail_with_errno("append to", path_, error);
+    }
+    done += static_cast<std::size_t>(written);
+  }
+  size_ += waiting_.size();
+  waiting_.clear();
+  waiting_records_ = 0;
+}
+
+void AppendFile::sync() {
+  flush();
+  if (::fsync(descriptor_) != 0) fail_with_errno("bring to disk", path_, errno);
+}
+
+}  // namespace norma

@@ -1,0 +1,121 @@
+#include "norma/store/metrics.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "norma/core/error.h"
+#include "norma/core/names.h"
+#include "store/append_file.h"
+#include "store/mapped_file.h"
+#include "store/metrics_line.h"
+
+namespace norma {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kAnySize = std::numeric_limits<std::size_t>::max();
+
+// Calls visit(line, its number, its offset) for each line that has an end.
+template <typename Visit>
+void for_each_line(std::string_view text, Visit visit) {
+  std::size_t at = 0;
+  for (std::size_t number = 1;; ++number) {
+    const std::size_t end = text.find('\n', at);
+    if (end == std::string_view::npos) return;
+    visit(text.substr(at, end - at), number, at);
+    at = end + 1;
+  }
+}
+
+struct Kept {
+  std::uint64_t bytes = 0;
+  std::int64_t last_step = -1;
+};
+
+// The records up to `step` stand at the front of the log. What follows them goes, whole or damaged; but a record up to
+// `step` behind something that must go means that the log is not what we wrote.
+Kept records_up_to(std::int64_t step, std::string_view text, const fs::path& path) {
+  Kept kept;
+  std::optional<std::string> gap;  // why the first line that goes must go
+  for_each_line(text, [&](std::string_view line, std::size_t number, std::size_t offset) {
+    std::optional<MetricRecord> record;
+    try {
+      record = parse_metrics_line(line);
+    } catch (const Error& error) {
+      if (!gap) gap = fmt::format("line {} is damaged ({})", number, error.what());
+      return;
+    }
+    if (record->step > step) {
+      if (!gap) gap = fmt::format("line {} is of step {}", number, record->step);
+      return;
+    }
+    if (gap) fail("'{}': {}, but line {} is of step {}", path.string(), *gap, number, record->step);
+    if (record->step < kept.last_step)
+      fail("'{}', line {}: step {} follows step {}", path.string(), number, record->step, kept.last_step);
+    kept = {offset + line.size() + 1, record->step};
+  });
+  return kept;
+}
+
+}  // namespace
+
+const MetricValue* MetricRecord::find(std::string_view name) const {
+  const auto found = std::find_if(metrics.begin(), metrics.end(), [&](const Metric& m) { return m.name == name; });
+  return found == metrics.end() ? nullptr : &found->value;
+}
+
+double MetricRecord::number(std::string_view name) const {
+  const MetricValue* const value = find(name);
+  if (value == nullptr) {
+    std::vector<std::string> names;
+    for (const Metric& metric : metrics) names.push_back(metric.name);
+    fail("the record of step {} holds no '{}'{}", step, name, did_you_mean(name, names));
+  }
+  if (const double* const real = std::get_if<double>(value)) return *real;
+  if (const std::int64_t* const integer = std::get_if<std::int64_t>(value)) return static_cast<double>(*integer);
+  fail("'{}' in the record of step {} is not a number", name, step);
+}
+
+MetricsLog::MetricsLog(std::unique_ptr<AppendFile> file, std::int64_t last_step)
+    : file_(std::move(file)), last_step_(last_step) {}
+MetricsLog::MetricsLog(MetricsLog&&) noexcept = default;
+MetricsLog& MetricsLog::operator=(MetricsLog&&) noexcept = default;
+MetricsLog::~MetricsLog() = default;
+
+MetricsLog MetricsLog::create(const fs::path& path, FlushPolicy policy) {
+  return {std::make_unique<AppendFile>(path, AppendFile::Mode::create, policy), -1};
+}
+
+MetricsLog MetricsLog::resume(const fs::path& path, std::int64_t step, FlushPolicy policy) {
+  const Kept kept = fs::exists(path) ? records_up_to(step, read_text(path, kAnySize), path) : Kept{};
+  return {std::make_unique<AppendFile>(path, AppendFile::Mode::extend, policy, kept.bytes), kept.last_step};
+}
+
+void MetricsLog::append(std::int64_t step, std::span<const Metric> metrics) {
+  if (step < 0 || step < last_step_)
+    fail("'{}': a record of step {} cannot follow step {}", file_->path().string(), step, last_step_);
+  const std::string line = print_metrics_line(step, metrics);
+  last_step_ = step;
+  file_->append(line);
+}
+
+void MetricsLog::flush() { file_->flush(); }
+void MetricsLog::sync() { file_->sync(); }
+
+std::vector<MetricRecord> read_metrics(const fs::path& path) {
+  const std::string text = read_text(path, kAnySize);
+  std::vector<MetricRecord> records;
+  for_each_line(text, [&](std::string_view line, std::size_t number, std::size_t) {
+    try {
+      records.push_back(parse_metrics_line(line));
+    } catch (const Error& error) {
+      fail("'{}', line {}: {}", path.string(), number, error.what());
+    }
+  });
+  return records;
+}
+
+}  // namespace norma
