@@ -2,11 +2,11 @@
 
 #include <string>
 
-#include "data/corpus.h"
 #include "data/grammar.h"
 #include "data/hops.h"
 #include "data/recall.h"
 #include "data/transduction.h"
+#include "data/windows.h"
 #include "norma/core/error.h"
 #include "norma/core/names.h"
 
@@ -24,9 +24,13 @@ std::unique_ptr<Source> open_text(const DataConfig& config, const BatchShape& sh
   return std::make_unique<WindowSource>(open_text_corpus(config), config, shape);
 }
 
-const std::string kTaskNames[] = {"grammar", "hops", "copy", "sort", "recall", "text"};
-constexpr Open kOpen[] = {generate<Grammar>, generate<Hops>,   generate<Copy>,
-                          generate<Sort>,    generate<Recall>, open_text};
+std::unique_ptr<Source> open_tokens(const DataConfig& config, const BatchShape& shape) {
+  return std::make_unique<WindowSource>(open_token_corpus(config), config, shape);
+}
+
+const std::string kTaskNames[] = {"grammar", "hops", "copy", "sort", "recall", "text", "tokens"};
+constexpr Open kOpen[] = {generate<Grammar>, generate<Hops>, generate<Copy>, generate<Sort>,
+                          generate<Recall>,  open_text,      open_tokens};
 static_assert(std::size(kOpen) == std::size(kTaskNames));
 
 constexpr std::int64_t kMostCells = std::int64_t{1} << 31;  // tokens of one batch; keeps a slip from filling memory
