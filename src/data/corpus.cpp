@@ -1,6 +1,5 @@
 #include "data/corpus.h"
 
-#include "data/byte_tokenizer.h"
 #include "data/text_file.h"
 #include "norma/core/error.h"
 
@@ -11,15 +10,25 @@ TokenView bytes_of(const TextPart& part) {
   return {part.text.data(), static_cast<std::int64_t>(part.text.size()), TokenView::Width::byte, part.file};
 }
 
+TokenView encode_part(const Tokenizer& tokenizer, const TextPart& part) {
+  return TokenView::of(tokenizer.encode(part.text));
+}
+
 }  // namespace
 
 Corpus open_text_corpus(const DataConfig& config) {
   const TextParts parts = open_text_parts(config);
-  const std::string name = fmt::format("text '{}' as {}", config.path, config.tokenizer);
+  const TokenizerPointer tokenizer = open_tokenizer(config, parts.training.text);
+  Corpus corpus{
+      {}, {}, fmt::format("text '{}' as {}", config.path, tokenizer->describe()), tokenizer->vocabulary(), tokenizer};
   if (config.tokenizer == "bytes") {
-    return {bytes_of(parts.training), bytes_of(parts.validation), name, 256, std::make_shared<ByteTokenizer>()};
+    corpus.training = bytes_of(parts.training);
+    corpus.validation = bytes_of(parts.validation);
+  } else {
+    corpus.training = encode_part(*tokenizer, parts.training);
+    corpus.validation = encode_part(*tokenizer, parts.validation);
   }
-  fail("unknown tokenizer '{}'", config.tokenizer);
+  return corpus;
 }
 
 }  // namespace norma

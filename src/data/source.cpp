@@ -2,11 +2,14 @@
 
 #include <string>
 
-#include "data/corpus.h"
+#include "data/classification.h"
 #include "data/grammar.h"
 #include "data/hops.h"
+#include "data/masked.h"
 #include "data/recall.h"
 #include "data/transduction.h"
+#include "data/translation.h"
+#include "data/windows.h"
 #include "norma/core/error.h"
 #include "norma/core/names.h"
 
@@ -16,7 +19,7 @@ namespace {
 using Open = std::unique_ptr<Source> (*)(const DataConfig&, const BatchShape&);
 
 template <typename Task>
-std::unique_ptr<Source> generate(const DataConfig& config, const BatchShape& shape) {
+std::unique_ptr<Source> make(const DataConfig& config, const BatchShape& shape) {
   return std::make_unique<Task>(config, shape);
 }
 
@@ -24,10 +27,31 @@ std::unique_ptr<Source> open_text(const DataConfig& config, const BatchShape& sh
   return std::make_unique<WindowSource>(open_text_corpus(config), config, shape);
 }
 
-const std::string kTaskNames[] = {"grammar", "hops", "copy", "sort", "recall", "text"};
-constexpr Open kOpen[] = {generate<Grammar>, generate<Hops>,   generate<Copy>,
-                          generate<Sort>,    generate<Recall>, open_text};
-static_assert(std::size(kOpen) == std::size(kTaskNames));
+std::unique_ptr<Source> open_masked(const DataConfig& config, const BatchShape& shape) {
+  return std::make_unique<Masked>(open_text_corpus(config), config, shape);
+}
+
+std::unique_ptr<Source> open_tokens(const DataConfig& config, const BatchShape& shape) {
+  return std::make_unique<WindowSource>(open_token_corpus(config), config, shape);
+}
+
+struct Task {
+  const char* name;
+  Open open;
+};
+
+constexpr Task kTasks[] = {
+    {"grammar", make<Grammar>},
+    {"hops", make<Hops>},
+    {"copy", make<Copy>},
+    {"sort", make<Sort>},
+    {"recall", make<Recall>},
+    {"text", open_text},
+    {"tokens", open_tokens},
+    {"masked", open_masked},
+    {"translation", make<Translation>},
+    {"classification", make<Classification>},
+};
 
 constexpr std::int64_t kMostCells = std::int64_t{1} << 31;  // tokens of one batch; keeps a slip from filling memory
 
@@ -50,16 +74,18 @@ std::string Source::decode(std::span<const std::int32_t> tokens) const {
   return fmt::format("{}", fmt::join(tokens, " "));
 }
 
+std::string Source::reference(std::int64_t, std::int64_t) const { return ""; }
+
 std::unique_ptr<Source> open_source(const DataConfig& config, const BatchShape& shape) {
   check_shape(shape);
   if (config.evaluation_batches < 0) {
     fail("data.evaluation_batches is {}; expected a number of batches, or 0 for all", config.evaluation_batches);
   }
-  for (std::size_t i = 0; i < std::size(kTaskNames); ++i) {
-    if (config.task == kTaskNames[i]) return kOpen[i](config, shape);
+  for (const Task& task : kTasks) {
+    if (config.task == task.name) return task.open(config, shape);
   }
-  fail("unknown data.task '{}'{}; expected one of {}", config.task, did_you_mean(config.task, kTaskNames),
-       fmt::join(kTaskNames, ", "));
+  fail("unknown data.task '{}'{}; expected one of {}", config.task, did_you_mean(config.task, task_names()),
+       fmt::join(task_names(), ", "));
 }
 
 void check_vocabulary(const Source& source, std::int64_t model_vocabulary) {
@@ -68,6 +94,13 @@ void check_vocabulary(const Source& source, std::int64_t model_vocabulary) {
        source.describe());
 }
 
-std::span<const std::string> task_names() { return kTaskNames; }
+std::span<const std::string> task_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const Task& task : kTasks) all.emplace_back(task.name);
+    return all;
+  }();
+  return names;
+}
 
 }  // namespace norma

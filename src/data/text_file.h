@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "data/mapped_file.h"
+#include "norma/core/mapped_file.h"
 #include "norma/data/config.h"
 
 namespace norma {

@@ -1,12 +1,10 @@
 // Language modelling on a run of tokens: windows of `time` tokens and the tokens that follow them.
 #pragma once
 
-#include <memory>
 #include <string>
 
-#include "data/token_view.h"
+#include "data/corpus.h"
 #include "norma/data/source.h"
-#include "norma/data/tokenizer.h"
 
 namespace norma {
 
@@ -30,13 +28,6 @@ class Windows {
  private:
   TokenView tokens_;
   std::int64_t time_;
-};
-
-struct Corpus {
-  TokenView training, validation;
-  std::string name;
-  std::int64_t vocabulary;
-  std::shared_ptr<const Tokenizer> tokenizer;  // may be null
 };
 
 class WindowSource final : public Source {

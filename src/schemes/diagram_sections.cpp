@@ -47,7 +47,7 @@ std::int64_t sublayers_of(const DiagramOptions& options) {
   return options.cross == DiagramOptions::Cross::present ? 3 : 2;
 }
 
-Place place_of(const DiagramOptions& options, std::int64_t layer, std::int64_t offset) {
+StartPlace place_of(const DiagramOptions& options, std::int64_t layer, std::int64_t offset) {
   const std::int64_t per_layer = sublayers_of(options);
   return {.layer = layer,
           .sublayer = per_layer * (layer - 1) + 1 + offset,
@@ -70,7 +70,7 @@ std::vector<Wiring> wirings(const Scheme& scheme, const DiagramOptions& options)
   for (std::int64_t layer = 1; layer <= options.layers; ++layer) {
     std::string outcome;
     for (const DiagramSection& section : sections) {
-      const Variables numbers = numbers_at(scheme, place_of(options, layer, section.offset));
+      const Variables numbers = start_numbers(scheme, place_of(options, layer, section.offset));
       for (const Statement& statement : section.formula->statements)
         outcomes(*statement.value, numbers, section.formula->text, outcome);
       outcome += ';';

@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 #include "norma/schemes/place.h"
 
 #include <algorithm>
@@ -57,28 +56,10 @@ std::vector<NamedExpression> constants_of(const Scheme& scheme, StackKind stack)
   std::vector<NamedExpression> all = own_constants(scheme, stack);
   for (const NamedExpression& constant : scheme.constants.common) {
     if (find(all, constant.name) == nullptr) all.push_back(constant);
-=======
-#include "schemes/place.h"
-
-#include <algorithm>
-
-#include "norma/core/error.h"
-
-namespace norma {
-
-std::vector<NamedExpression> constants_of(const Scheme& scheme, StackRole role) {
-  if (role == StackRole::alone) return scheme.constants.common;
-  std::vector<NamedExpression> all = role == StackRole::encoder ? scheme.constants.encoder : scheme.constants.decoder;
-  for (const NamedExpression& common : scheme.constants.common) {
-    const bool replaced =
-        std::any_of(all.begin(), all.end(), [&](const NamedExpression& own) { return own.name == common.name; });
-    if (!replaced) all.push_back(common);
->>>>>>> h/theory
   }
   return all;
 }
 
-<<<<<<< HEAD
 Variables numbers_at(const Scheme& scheme, const Place& place, const Variables& given) {
   check_given(scheme, given);
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
@@ -111,32 +92,11 @@ Variables numbers_at(const Scheme& scheme, const Place& place, const Variables& 
     const auto replaced = given.find(ready->name);
     known[ready->name] =
         replaced != given.end() ? replaced->second : evaluate(*ready->value, here, print_expression(*ready->value));
-=======
-Variables numbers_at(const Scheme& scheme, const Place& place) {
-  Variables known = {{"l", static_cast<double>(place.layer)},     {"k", static_cast<double>(place.sublayer)},
-                     {"n", static_cast<double>(place.sublayers)}, {"N", static_cast<double>(place.layers)},
-                     {"M", static_cast<double>(place.decoder)},   {"d", static_cast<double>(place.width)},
-                     {"heads", static_cast<double>(place.heads)}, {"t", 0.0}};
-  std::vector<NamedExpression> waiting = constants_of(scheme, place.role);
-  const auto is_waiting = [&](const std::string& name) {
-    return std::any_of(waiting.begin(), waiting.end(),
-                       [&](const NamedExpression& constant) { return constant.name == name; });
-  };
-  while (!waiting.empty()) {
-    const auto ready = std::find_if(waiting.begin(), waiting.end(), [&](const NamedExpression& constant) {
-      const std::vector<std::string> names = names_in(*constant.value);
-      return std::none_of(names.begin(), names.end(), is_waiting);
-    });
-    if (ready == waiting.end())
-      fail("scheme '{}': the constants '{}' and others need one another", scheme.name, waiting.front().name);
-    known[ready->name] = evaluate(*ready->value, known, print_expression(*ready->value));
->>>>>>> h/theory
     waiting.erase(ready);
   }
   return known;
 }
 
-<<<<<<< HEAD
 std::vector<StepSchedule> schedules_of(const Scheme& scheme, StackKind stack, const Variables& given) {
   const std::vector<NamedExpression> constants = constants_of(scheme, stack);
   const std::set<std::string> names = step_names(constants, given);
@@ -165,6 +125,4 @@ std::vector<StepSchedule> schedules_of(const Scheme& scheme, StackKind stack, co
   return result;
 }
 
-=======
->>>>>>> h/theory
 }  // namespace norma

@@ -8,7 +8,7 @@
 #include "norma/core/error.h"
 #include "norma/core/names.h"
 #include "store/append_file.h"
-#include "store/mapped_file.h"
+#include "norma/core/mapped_file.h"
 #include "store/metrics_line.h"
 
 namespace norma {

@@ -13,7 +13,7 @@
 #include "norma/version.h"
 #include "store/directory.h"
 #include "store/file_error.h"
-#include "store/mapped_file.h"
+#include "norma/core/mapped_file.h"
 #include "store/run_lock.h"
 
 namespace norma {

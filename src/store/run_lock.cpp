@@ -8,7 +8,7 @@
 #include <string>
 
 #include "store/file_error.h"
-#include "store/mapped_file.h"
+#include "norma/core/mapped_file.h"
 
 namespace norma {
 namespace {

@@ -24,8 +24,9 @@ struct DataConfig {
   std::string sentencepiece_model = "unigram";  // or "bpe"; how to train one when tokenizer_path is empty
   std::int64_t vocabulary = 0;                  // largest vocabulary; 0: as large as the data and the tokenizer make it
 
-  // Classification and TSV files. Columns count from 0; -1 finds them by layout or by the header.
-  std::string layout = "auto";  // tsv, label-first ("label text"), cola, sst2, mrpc, rte, auto
+  // Classification, and translation from one file. Columns count from 0; -1 finds them by header or by layout.
+  std::string layout = "auto";  // tsv, label-first ("label text"), auto
+  std::string header = "auto";  // whether the first line names columns: yes, no, auto
   std::int64_t text_column = -1;
   std::int64_t second_text_column = -1;
   std::int64_t label_column = -1;

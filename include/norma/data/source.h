@@ -31,6 +31,11 @@ struct BatchShape {
   std::int64_t source_time = 0;  // only for encoder-decoders
 };
 
+// Tokens with a part to play; -1: the source has none such.
+struct SpecialTokens {
+  std::int32_t padding = -1, beginning = -1, end = -1, separator = -1, mask = -1;
+};
+
 class Source {
  public:
   virtual ~Source();
@@ -45,10 +50,13 @@ class Source {
   virtual std::int64_t vocabulary() const = 0;
   // Classes of a classification task, 0 for any other.
   virtual std::int64_t classes() const { return 0; }
+  virtual SpecialTokens special() const { return {}; }
   // The best loss any model can reach, in nats per counted target, where it is known.
   virtual std::optional<double> optimum() const = 0;
   virtual std::string describe() const = 0;
   virtual std::string decode(std::span<const std::int32_t> tokens) const;  // ids between spaces unless it knows better
+  // Translation: the right answer of a row of an evaluation batch, as it stands in the file.
+  virtual std::string reference(std::int64_t index, std::int64_t row) const;
 };
 
 // Throws Error for an unknown task (naming the nearest), a file that is missing, empty, too short or not what the task

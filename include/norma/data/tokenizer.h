@@ -1,4 +1,4 @@
-// Text to token ids and back.
+// Text to token ids and back: bytes, characters, words, GPT-2's byte-level BPE, SentencePiece.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,9 @@
 #include <string_view>
 #include <vector>
 
-namespace norma {
+#include "norma/data/config.h"
 
-// Tokens that frame sequences. -1: the tokenizer has none.
-struct SpecialTokens {
-  std::int32_t padding = -1, beginning = -1, end = -1, unknown = -1, mask = -1, separator = -1;
-};
+namespace norma {
 
 class Tokenizer {
  public:
@@ -22,10 +19,39 @@ class Tokenizer {
   virtual std::int64_t vocabulary() const = 0;
   // Appends the tokens of `text`.
   virtual void encode(std::string_view text, std::vector<std::int32_t>& tokens) const = 0;
-  // Unknown ids are written as the replacement character; never throws on any ids.
+  // The replacement character stands for ids that mean nothing; no ids are an error.
   virtual std::string decode(std::span<const std::int32_t> tokens) const = 0;
-  virtual SpecialTokens special() const { return {}; }
   virtual std::string describe() const = 0;
+
+  std::vector<std::int32_t> encode(std::string_view text) const;
 };
+
+using TokenizerPointer = std::shared_ptr<const Tokenizer>;
+
+TokenizerPointer byte_tokenizer();
+
+// The characters of `text`, by code point, behind <unk> = 0; the `limit` most frequent tokens when limit > 0. Throws
+// Error when the text is not UTF-8, naming the byte.
+TokenizerPointer character_tokenizer(std::string_view text, std::int64_t limit = 0);
+
+// Words between white space, most frequent first, behind <unk> = 0 and <eos> = 1, which stands for the end of a line.
+// "<unk>" in the text is <unk>. The `limit` most frequent tokens when limit > 0.
+TokenizerPointer word_tokenizer(std::string_view text, std::int64_t limit = 0);
+
+// GPT-2's tokenizer from a folder with vocab.json and merges.txt. Any bytes survive encode and decode. Special tokens
+// such as <|endoftext|> are not looked for in texts.
+TokenizerPointer gpt2_tokenizer(const std::string& folder);
+
+// A SentencePiece model, as bytes of its file; each end of line is one more token behind the model's own.
+TokenizerPointer sentencepiece_tokenizer(std::string_view model);
+
+// Trains a SentencePiece model ("unigram" or "bpe") of `vocabulary` tokens on the lines of `text`, to be written to a
+// file or given to sentencepiece_tokenizer (whose vocabulary has the end of line as well). The same text gives the same
+// model.
+std::string train_sentencepiece(std::string_view text, std::int64_t vocabulary, const std::string& model);
+
+// What `config` asks for, trained on `text` where the tokenizer learns. Throws Error for an unknown name, and when the
+// tokenizer has more tokens than config.vocabulary allows.
+TokenizerPointer open_tokenizer(const DataConfig& config, std::string_view text);
 
 }  // namespace norma

@@ -11,7 +11,7 @@ namespace norma {
 // Which of the constants of a scheme apply: those of a stack alone, or of one of the two stacks of an encoder-decoder.
 enum class StackRole { alone, encoder, decoder };
 
-struct Place {
+struct StartPlace {
   std::int64_t layer = 1;      // l, from 1
   std::int64_t sublayer = 1;   // k, from 1
   std::int64_t sublayers = 2;  // n
@@ -24,9 +24,9 @@ struct Place {
 
 // l, k, n, N, M, d, heads, and the scheme's constants; schedules have their value at step t = 0. Throws Error when
 // constants need one another or have no value.
-Variables numbers_at(const Scheme& scheme, const Place& place);
+Variables start_numbers(const Scheme& scheme, const StartPlace& place);
 
 // Constants that apply to a role: its own, and the common ones it does not replace.
-std::vector<NamedExpression> constants_of(const Scheme& scheme, StackRole role);
+std::vector<NamedExpression> start_constants(const Scheme& scheme, StackRole role);
 
 }  // namespace norma

@@ -1,2 +1,0 @@
-#pragma once
-#include "norma/core/mapped_file.h"

@@ -1,0 +1,155 @@
+#include "data/translation.h"
+
+#include <algorithm>
+
+#include "data/lines.h"
+#include "data/text_file.h"
+#include "norma/core/error.h"
+
+namespace norma {
+namespace {
+
+struct Pair {
+  std::string_view source, target;
+};
+
+using Files = std::vector<std::shared_ptr<const MappedFile>>;
+
+std::vector<Pair> pairs_of_two_files(const MappedFile& sources, const MappedFile& targets) {
+  const std::vector<std::string_view> x = split_lines(sources.text()), y = split_lines(targets.text());
+  if (x.size() != y.size()) {
+    fail("'{}' has {} lines and '{}' has {}; expected as many, line by line", sources.path(), x.size(), targets.path(),
+         y.size());
+  }
+  std::vector<Pair> pairs;
+  for (std::size_t i = 0; i < x.size(); ++i) pairs.push_back({trim(x[i]), trim(y[i])});
+  return pairs;
+}
+
+std::vector<Pair> pairs_of_table(const MappedFile& file, const DataConfig& config) {
+  const auto source = static_cast<std::size_t>(config.text_column < 0 ? 0 : config.text_column);
+  const auto target = static_cast<std::size_t>(config.second_text_column < 0 ? 1 : config.second_text_column);
+  std::vector<Pair> pairs;
+  std::int64_t number = 0;
+  for (const std::string_view line : split_lines(file.text())) {
+    ++number;
+    if (trim(line).empty()) continue;
+    const std::vector<std::string_view> columns = split_columns(line);
+    if (columns.size() <= std::max(source, target)) {
+      fail(
+          "'{}' line {} has {} columns; expected a pair in columns {} and {}, with a tab between (or a second file as "
+          "data.target_path)",
+          file.path(), number, columns.size(), source, target);
+    }
+    pairs.push_back({trim(columns[source]), trim(columns[target])});
+  }
+  return pairs;
+}
+
+std::vector<Pair> read_pairs(const std::string& path, const std::string& target_path, const DataConfig& config,
+                             Files& files) {
+  files.push_back(open_text_file(path, "sentences to translate"));
+  if (target_path.empty()) return pairs_of_table(*files.back(), config);
+  const auto sources = files.back();
+  files.push_back(open_text_file(target_path, "translations"));
+  return pairs_of_two_files(*sources, *files.back());
+}
+
+}  // namespace
+
+Translation::Translation(const DataConfig& config, const BatchShape& shape)
+    : RecordSource(shape, config.evaluation_batches), name_(config.path) {
+  if (shape.source_time < 1) fail("translation needs an encoder: its rows have {} source tokens", shape.source_time);
+  if (config.validation_path.empty()) check_validation_fraction(config.validation_fraction);
+  std::vector<Pair> training = read_pairs(config.path, config.target_path, config, files_), validation;
+  if (config.validation_path.empty()) {
+    const auto kept = std::stable_partition(training.begin(), training.end(), [&](const Pair& pair) {
+      return !held_out(pair.source, config.validation_fraction);
+    });
+    validation.assign(kept, training.end());
+    training.erase(kept, training.end());
+  } else {
+    validation = read_pairs(config.validation_path, config.validation_target_path, config, files_);
+  }
+  std::string text;
+  for (const Pair& pair : training) text.append(pair.source).append("\n").append(pair.target).append("\n");
+  tokenizer_ = open_tokenizer(config, text);
+  base_ = tokenizer_->vocabulary();
+
+  std::vector<std::int32_t> source, target;
+  const auto encode = [&](const std::vector<Pair>& pairs, Side& side) {
+    for (const Pair& pair : pairs) {
+      source.clear();
+      target.clear();
+      tokenizer_->encode(pair.source, source);
+      tokenizer_->encode(pair.target, target);
+      const bool fits = static_cast<std::int64_t>(source.size()) < shape.source_time &&
+                        static_cast<std::int64_t>(target.size()) < shape.time;
+      if (source.empty() || target.empty() || !fits) {
+        ++dropped_;
+        continue;
+      }
+      side.sources.add(source);
+      side.targets.add(target);
+      side.texts.push_back(pair.target);
+    }
+    if (side.sources.size() == 0) {
+      fail("'{}': none of {} pairs {} has 1 to {} source and 1 to {} target tokens", config.path, pairs.size(),
+           &side == &training_ ? "to train on" : "held out", shape.source_time - 1, shape.time - 1);
+    }
+  };
+  encode(training, training_);
+  encode(validation, validation_);
+  set_counts(training_.sources.size(), validation_.sources.size());
+}
+
+SpecialTokens Translation::special() const {
+  const auto base = static_cast<std::int32_t>(base_);
+  return {.padding = base, .beginning = base + 1, .end = base + 2};
+}
+
+void Translation::clear(Batch& batch) const {
+  const std::int64_t rows = shape().batch;
+  const std::int32_t padding = special().padding;
+  batch.tokens.assign(static_cast<std::size_t>(rows * shape().time), padding);
+  batch.targets.assign(static_cast<std::size_t>(rows * shape().time), kIgnored);
+  batch.source.assign(static_cast<std::size_t>(rows * shape().source_time), padding);
+  // A row without a pair still has one token, so that attention has something to look at.
+  batch.source_lengths.assign(static_cast<std::size_t>(rows), 1);
+  batch.lengths.assign(static_cast<std::size_t>(rows), 1);
+}
+
+void Translation::write(Part part, std::int64_t record, std::int64_t row, Batch& batch) const {
+  const Side& side = part == Part::training ? training_ : validation_;
+  const std::span<const std::int32_t> source = side.sources[record], target = side.targets[record];
+  const SpecialTokens special_tokens = special();
+  std::int32_t* const x = batch.source.data() + row * shape().source_time;
+  *std::copy(source.begin(), source.end(), x) = special_tokens.end;
+  std::int32_t* const y = batch.tokens.data() + row * shape().time;
+  y[0] = special_tokens.beginning;
+  std::copy(target.begin(), target.end(), y + 1);
+  std::int32_t* const z = batch.targets.data() + row * shape().time;
+  *std::copy(target.begin(), target.end(), z) = special_tokens.end;
+  batch.source_lengths[static_cast<std::size_t>(row)] = static_cast<std::int32_t>(source.size() + 1);
+  batch.lengths[static_cast<std::size_t>(row)] = static_cast<std::int32_t>(target.size() + 1);
+}
+
+std::string Translation::reference(std::int64_t index, std::int64_t row) const {
+  const std::int64_t record = evaluation_record(index, row);
+  return record < 0 ? "" : std::string(validation_.texts[static_cast<std::size_t>(record)]);
+}
+
+std::string Translation::describe() const {
+  return fmt::format("translation '{}' as {}: {} training and {} validation pairs, {} dropped by length", name_,
+                     tokenizer_->describe(), training_.sources.size(), validation_.sources.size(), dropped_);
+}
+
+std::string Translation::decode(std::span<const std::int32_t> tokens) const {
+  std::vector<std::int32_t> words;
+  for (const std::int32_t token : tokens) {
+    if (token < base_ && token >= 0) words.push_back(token);
+  }
+  return tokenizer_->decode(words);
+}
+
+}  // namespace norma

@@ -1,0 +1,43 @@
+// Translation: pairs of sentences for an encoder-decoder. The encoder reads "x <eos>", the decoder reads "<bos> y" and
+// is to say "y <eos>"; padding is not counted. Both languages share one vocabulary: the tokenizer's, then <pad>, <bos>,
+// <eos>.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "norma/core/mapped_file.h"
+#include "data/records.h"
+#include "data/sequences.h"
+#include "norma/data/tokenizer.h"
+
+namespace norma {
+
+class Translation final : public RecordSource {
+ public:
+  Translation(const DataConfig& config, const BatchShape& shape);
+
+  std::int64_t vocabulary() const override { return base_ + 3; }
+  SpecialTokens special() const override;
+  std::string describe() const override;
+  std::string decode(std::span<const std::int32_t> tokens) const override;
+  std::string reference(std::int64_t index, std::int64_t row) const override;
+
+ protected:
+  void clear(Batch& batch) const override;
+  void write(Part part, std::int64_t record, std::int64_t row, Batch& batch) const override;
+
+ private:
+  struct Side {
+    Sequences sources, targets;
+    std::vector<std::string_view> texts;  // of the targets, in files_
+  };
+
+  std::vector<std::shared_ptr<const MappedFile>> files_;
+  TokenizerPointer tokenizer_;
+  std::int64_t base_ = 0, dropped_ = 0;
+  Side training_, validation_;
+  std::string name_;
+};
+
+}  // namespace norma
