@@ -71,6 +71,7 @@ double MetricRecord::number(std::string_view name) const {
   const MetricValue* const value = find(name);
   if (value == nullptr) {
     std::vector<std::string> names;
+    names.reserve(metrics.size());
     for (const Metric& metric : metrics) names.push_back(metric.name);
     fail("the record of step {} holds no '{}'{}", step, name, did_you_mean(name, names));
   }
