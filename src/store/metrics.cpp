@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "norma/core/error.h"
+#include "norma/core/mapped_file.h"
 #include "norma/core/names.h"
 #include "store/append_file.h"
-#include "store/mapped_file.h"
 #include "store/metrics_line.h"
 
 namespace norma {

@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <string>
 
+#include "norma/core/mapped_file.h"
 #include "store/file_error.h"
-#include "store/mapped_file.h"
 
 namespace norma {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "norma/core/error.h"
+#include "norma/core/mapped_file.h"
 #include "norma/core/names.h"
-#include "store/mapped_file.h"
 #include "store/safetensors_header.h"
 #include "store/xxh64.h"
 
