@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "norma/core/error.h"
+#include "norma/core/mapped_file.h"
 #include "norma/core/names.h"
 #include "store/append_file.h"
-#include "norma/core/mapped_file.h"
 #include "store/metrics_line.h"
 
 namespace norma {
@@ -71,6 +71,7 @@ double MetricRecord::number(std::string_view name) const {
   const MetricValue* const value = find(name);
   if (value == nullptr) {
     std::vector<std::string> names;
+    names.reserve(metrics.size());
     for (const Metric& metric : metrics) names.push_back(metric.name);
     fail("the record of step {} holds no '{}'{}", step, name, did_you_mean(name, names));
   }

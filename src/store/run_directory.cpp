@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "norma/core/error.h"
+#include "norma/core/mapped_file.h"
 #include "norma/store/atomic_file.h"
 #include "norma/version.h"
 #include "store/directory.h"
 #include "store/file_error.h"
-#include "norma/core/mapped_file.h"
 #include "store/run_lock.h"
 
 namespace norma {

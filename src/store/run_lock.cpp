@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <string>
 
-#include "store/file_error.h"
 #include "norma/core/mapped_file.h"
+#include "store/file_error.h"
 
 namespace norma {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "norma/core/error.h"
-#include "norma/core/names.h"
 #include "norma/core/mapped_file.h"
+#include "norma/core/names.h"
 #include "store/safetensors_header.h"
 #include "store/xxh64.h"
 
@@ -65,6 +65,7 @@ const TensorInfo& SafetensorsFile::info(std::string_view name) const {
   const auto found = by_name_.find(name);
   if (found == by_name_.end()) {
     std::vector<std::string> names;
+    names.reserve(tensors_.size());
     for (const TensorInfo& tensor : tensors_) names.push_back(tensor.name);
     fail("'{}' holds no tensor '{}'{}", path_.string(), name, did_you_mean(name, names));
   }

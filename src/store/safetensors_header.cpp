@@ -83,17 +83,16 @@ class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
     if (place_ != Place::field || field_ == "dtype") fail("{} is an array", where());
     std::optional<std::vector<std::int64_t>>& list = field_ == "shape" ? shape_ : offsets_;
     if (list) fail("tensor '{}' has two fields '{}'", name_, field_);
-    list.emplace();
+    list_ = &list.emplace();
     place_ = Place::list;
     return true;
   }
 
   bool number_unsigned(std::uint64_t value) override {
     if (place_ != Place::list) fail("{} is a number", where());
-    std::vector<std::int64_t>& list = field_ == "shape" ? *shape_ : *offsets_;
     if (value > kMaxBytes) fail("tensor '{}': {} in '{}' is too large", name_, value, field_);
-    if (list.size() == kMaxRank) fail("tensor '{}': '{}' has more than {} entries", name_, field_, kMaxRank);
-    list.push_back(static_cast<std::int64_t>(value));
+    if (list_->size() == kMaxRank) fail("tensor '{}': '{}' has more than {} entries", name_, field_, kMaxRank);
+    list_->push_back(static_cast<std::int64_t>(value));
     return true;
   }
 
@@ -146,6 +145,7 @@ class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
   std::string name_, field_, metadata_key_;
   std::optional<ElementType> dtype_;
   std::optional<std::vector<std::int64_t>> shape_, offsets_;
+  std::vector<std::int64_t>* list_ = nullptr;  // the one of the two that is being read
 };
 
 void check_layout(std::vector<TensorInfo>& tensors, std::uint64_t data_bytes) {
