@@ -1,4 +1,5 @@
-// norma: one program, one verb per file. Exit codes: 0 done, 2 a mistake in what was given, 1 a mistake in norma.
+// norma: one program, one verb per file. Exit codes: 0 done, 2 a mistake in what was given, 130 stopped on request, 1 a
+// mistake in norma.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,12 +30,14 @@ int main(int argc, char** argv) {
   CLI::App app("norma: training engine and stability laboratory for residual networks");
   app.set_version_flag("--version", std::string("norma ") + NORMA_VERSION);
   app.require_subcommand(1);
+  int exit_code = 0;
   try {
     norma::cli::add_bench(app);
     norma::cli::add_schemes(app);
+    norma::cli::add_train(app, exit_code);
     check_verb(app, argc, argv);
     app.parse(argc, argv);
-    return 0;
+    return exit_code;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const norma::Error& error) {

@@ -30,6 +30,7 @@ TokenView with_header(const std::shared_ptr<const MappedFile>& file) {
 }
 
 TokenView open_token_file(const std::string& path) {
+  if (path.empty()) fail("no file was given for token ids; set data.path");
   const auto file = std::make_shared<const MappedFile>(path, "token ids");
   std::int32_t magic = 0;
   if (file->size() >= kHeaderBytes) std::memcpy(&magic, file->data(), sizeof magic);

@@ -130,9 +130,10 @@ EventWriter::EventWriter(EventWriter&&) noexcept = default;
 EventWriter& EventWriter::operator=(EventWriter&&) noexcept = default;
 EventWriter::~EventWriter() = default;
 
-void EventWriter::add_scalars(std::int64_t step, std::span<const Scalar> scalars, std::optional<double> wall_time) {
+void EventWriter::add_scalars(std::int64_t step, std::span<const EventScalar> scalars,
+                              std::optional<double> wall_time) {
   ProtobufMessage summary;
-  for (const Scalar& scalar : scalars) {
+  for (const EventScalar& scalar : scalars) {
     ProtobufMessage value;
     value.add_text(summary_field::kTag, scalar.tag);
     value.add_float(summary_field::kSimpleValue, scalar.value);

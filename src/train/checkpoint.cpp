@@ -90,31 +90,37 @@ std::string checkpoint_name(std::string_view tensor, int member, int members) {
   return members == 1 ? std::string(tensor) : fmt::format("member.{}.{}", member, tensor);
 }
 
-void Cohort::save(const std::filesystem::path& path) {
+std::vector<TensorData> Cohort::checkpoint_tensors() {
   std::vector<TensorData> tensors;
-  json state = {{"version", kVersion}, {"step", step_}, {"members", json::array()}};
   for (int member = 0; member < members(); ++member) {
-    const auto index = static_cast<std::size_t>(member);
     for (const std::string& name : persistent_) {
       const Type& type = plan_.plan->slot(name).type;
       tensors.push_back(
           {{checkpoint_name(name, member, members()), element_type_of(type.dtype), dimensions(type.shape)},
            session_.bytes(name, member)});
     }
-    const Snapshot& snapshot = snapshots_[index];
+    const Snapshot& snapshot = snapshots_[static_cast<std::size_t>(member)];
     if (!snapshot.bytes.empty())
       tensors.push_back({{snapshot_name(member), ElementType::u8, {static_cast<std::int64_t>(snapshot.bytes.size())}},
                          snapshot.bytes});
-    state["members"].push_back(member_json(states_[index], detectors_[index].state(), snapshot.step));
   }
-  write_safetensors(path, tensors, {{kStateKey, state.dump()}, {"norma.config", print_config(config_)}});
+  return tensors;
 }
 
-void Cohort::restore(const std::filesystem::path& path) {
-  const SafetensorsFile file(path);
+Metadata Cohort::checkpoint_metadata() const {
+  json state = {{"version", kVersion}, {"step", step_}, {"members", json::array()}};
+  for (std::size_t member = 0; member < states_.size(); ++member) {
+    const std::int64_t snapshot_step = snapshots_[member].step;
+    state["members"].push_back(member_json(states_[member], detectors_[member].state(), snapshot_step));
+  }
+  return {{kStateKey, state.dump()}, {"norma.config", print_config(config_)}};
+}
+
+void Cohort::restore(const SafetensorsFile& file) {
   file.verify_checksum();
+  const std::string path = file.path().string();
   const auto found = file.metadata().find(kStateKey);
-  if (found == file.metadata().end()) fail("'{}' holds weights but no state of training to resume from", path.string());
+  if (found == file.metadata().end()) fail("'{}' holds weights but no state of training to resume from", path);
   const json state = json::parse(found->second, nullptr, false);
   std::vector<MemberState> states;
   std::vector<Detector::State> detectors;
@@ -122,19 +128,17 @@ void Cohort::restore(const std::filesystem::path& path) {
   std::int64_t step = 0;
   try {
     if (state.at("version") != kVersion)
-      fail("'{}' has version {} of the training state; expected {}", path.string(), state.at("version").dump(),
-           kVersion);
+      fail("'{}' has version {} of the training state; expected {}", path, state.at("version").dump(), kVersion);
     step = state.at("step");
     if (state.at("members").size() != states_.size())
-      fail("'{}' holds {} members but the configuration has {}", path.string(), state.at("members").size(),
-           states_.size());
+      fail("'{}' holds {} members but the configuration has {}", path, state.at("members").size(), states_.size());
     for (const json& member : state.at("members")) {
       states.push_back(member_state(member));
       detectors.push_back(detector_state(member.at("detector")));
       snapshots[states.size() - 1].step = member.at("snapshot_step");
     }
   } catch (const json::exception& error) {
-    fail("'{}' has a damaged training state: {}", path.string(), error.what());
+    fail("'{}' has a damaged training state: {}", path, error.what());
   }
   // Everything is looked at before anything is changed.
   for (int member = 0; member < members(); ++member) {
@@ -142,7 +146,7 @@ void Cohort::restore(const std::filesystem::path& path) {
       const Type& type = plan_.plan->slot(name).type;
       const TensorInfo& info = file.info(checkpoint_name(name, member, members()));
       if (info.type != element_type_of(type.dtype) || info.shape != dimensions(type.shape))
-        fail("'{}': '{}' is {} but the model has {}", path.string(), info.name, info.str(), type.str());
+        fail("'{}': '{}' is {} but the model has {}", path, info.name, info.str(), type.str());
     }
     if (file.contains(snapshot_name(member))) {
       const std::span<const std::byte> bytes = file.bytes(snapshot_name(member));

@@ -40,7 +40,7 @@ TEST(RunDirectory, HoldsWhatARunIs) {
     EXPECT_FALSE(run.newest_checkpoint().newest.has_value());
     MetricsLog metrics = run.open_metrics(-1);
     metrics.append(0, std::vector<Metric>{{"loss", 1.5}});
-    run.open_events(-1).add_scalars(0, std::vector<Scalar>{{"loss", 1.5f}});
+    run.open_events(-1).add_scalars(0, std::vector<EventScalar>{{"loss", 1.5f}});
     save(run, 1234);
     EXPECT_NE(error_of([&] { static_cast<void>(run.result()); }), "");
     run.finish("{\"loss\":1.5}\n");

@@ -14,14 +14,14 @@ namespace {
 
 using test::TemporaryDirectory;
 
-std::vector<Scalar> loss(float value) { return {{"loss", value}}; }
+std::vector<EventScalar> loss(float value) { return {{"loss", value}}; }
 
 // A run that wrote up to step 4, was killed, and went on from step 2, twice within one second.
 void write_resumed_run(const test::fs::path& directory) {
   {
     EventWriter writer(directory);
     for (int step = 0; step <= 4; ++step) {
-      const std::vector<Scalar> scalars = {{"loss", 10.0f - static_cast<float>(step)}, {"lr", 0.5f}};
+      const std::vector<EventScalar> scalars = {{"loss", 10.0f - static_cast<float>(step)}, {"lr", 0.5f}};
       writer.add_scalars(step, scalars, 1000.25 + step);
     }
   }

@@ -137,9 +137,9 @@ TEST_P(Resume, GivesTheSameBitsAsAnUninterruptedRun) {
     first.train_step();
   }
   first.evaluate();
-  first.save(path);
+  write_safetensors(path, first.checkpoint_tensors(), first.checkpoint_metadata());
   Cohort second = make_cohort(config);
-  second.restore(path);
+  second.restore(SafetensorsFile(path));
   EXPECT_EQ(second.step(), 13);
   EXPECT_EQ(second.member(0).evaluation_loss, first.member(0).evaluation_loss);
   for (int i = 0; i < 10; ++i) {
@@ -163,14 +163,15 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Resume, RefusesAnotherModelAndChangesNothing) {
   const fs::path path = fs::path(testing::TempDir()) / "other.safetensors";
   Cohort narrow = make_cohort(small_run());
-  narrow.save(path);
+  write_safetensors(path, narrow.checkpoint_tensors(), narrow.checkpoint_metadata());
   Cohort wide = make_cohort(small_run("model.width = 32"));
   const std::vector<float> before = weights(wide);
-  EXPECT_NE(test::error_of([&] { wide.restore(path); }).find("but the model has"), std::string::npos);
+  EXPECT_NE(test::error_of([&] { wide.restore(SafetensorsFile(path)); }).find("but the model has"), std::string::npos);
   EXPECT_EQ(weights(wide), before);
   Cohort two = make_cohort(small_run("members.seed = [1, 2]"));
-  EXPECT_NE(test::error_of([&] { two.restore(path); }).find("holds 1 members but the configuration has 2"),
-            std::string::npos);
+  EXPECT_NE(
+      test::error_of([&] { two.restore(SafetensorsFile(path)); }).find("holds 1 members but the configuration has 2"),
+      std::string::npos);
   fs::remove(path);
 }
 

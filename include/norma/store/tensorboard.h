@@ -16,7 +16,7 @@ namespace norma {
 
 class AppendFile;
 
-struct Scalar {
+struct EventScalar {
   std::string tag;
   float value = 0;  // NaN and infinities are written as they are
 };
@@ -43,7 +43,7 @@ class EventWriter {
   ~EventWriter();
 
   // `wall_time` in seconds since 1970; now, when it is left out.
-  void add_scalars(std::int64_t step, std::span<const Scalar> scalars, std::optional<double> wall_time = {});
+  void add_scalars(std::int64_t step, std::span<const EventScalar> scalars, std::optional<double> wall_time = {});
   void add_histogram(std::int64_t step, std::string_view tag, const Histogram& histogram,
                      std::optional<double> wall_time = {});
 

@@ -73,10 +73,12 @@ class Cohort {
 
   std::vector<ProbeValue> probes(int member);
 
-  // Everything that exact resumption needs.
-  void save(const std::filesystem::path& path);
+  // Everything that exact resumption needs, to be written as one safetensors file. The tensors are views of the
+  // session.
+  std::vector<TensorData> checkpoint_tensors();
+  Metadata checkpoint_metadata() const;
   // Throws Error when the file is damaged or belongs to another model; nothing is changed then.
-  void restore(const std::filesystem::path& path);
+  void restore(const SafetensorsFile& file);
 
  private:
   struct Snapshot {

@@ -1,0 +1,172 @@
+// norma train: one run from a configuration; resumes where it was, stops cleanly, ends with a verdict.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+
+#include "cli/overrides.h"
+#include "cli/text.h"
+#include "cli/verbs.h"
+#include "norma/core/error.h"
+#include "norma/store/run_directory.h"
+#include "norma/train/trainer.h"
+
+namespace norma::cli {
+namespace {
+
+std::atomic<bool> stop_requested{false};
+
+// The first signal asks for a checkpoint; the second has its usual effect.
+void request_stop(int signal) {
+  stop_requested = true;
+  std::signal(signal, SIG_DFL);
+}
+
+struct TrainOptions {
+  std::string config;
+  std::string out;
+  bool print_config = false;
+  bool json = false;
+  bool quiet = false;
+};
+
+class Progress final : public RunObserver {
+ public:
+  Progress(bool quiet, std::int64_t every) : quiet_(quiet), live_(isatty(STDERR_FILENO) != 0), every_(every) {}
+
+  void started(const Cohort& cohort, const Source& source) override {
+    first_step_ = cohort.step();
+    if (quiet_) return;
+    const RunConfig& c = cohort.config();
+    fmt::print(stderr, "{} | {} layers, width {}, {} parameters{} | {}\n", c.model.scheme, c.model.layers,
+               c.model.width, with_units(static_cast<double>(cohort.parameters())),
+               cohort.members() > 1 ? fmt::format(", {} members", cohort.members()) : "", source.describe());
+    if (first_step_ > 0) fmt::print(stderr, "resumed at step {}\n", first_step_);
+  }
+
+  void warned(const std::string& what) override { say(fmt::format("warning: {}", what)); }
+
+  void stepped(const Cohort& cohort, double seconds) override {
+    const bool last = cohort.step() == cohort.config().train.steps;
+    if (quiet_ || (!live_ && cohort.step() % every_ != 0 && !last)) return;
+    if (live_ && !last && seconds - shown_ < 0.1) return;
+    shown_ = seconds;
+    const std::string line = status(cohort, seconds);
+    if (live_) {
+      fmt::print(stderr, "\r\033[K{}", line);
+      open_line_ = true;
+      std::fflush(stderr);
+    } else {
+      fmt::print(stderr, "{}\n", line);
+    }
+  }
+
+  void happened(const MemberEvent& event) override {
+    say(fmt::format("step {}{}: {} ({})", event.step, event.member > 0 ? fmt::format(", member {}", event.member) : "",
+                    event.what, event.why));
+  }
+
+  void evaluated(const Cohort& cohort) override {
+    std::string losses;
+    for (int member = 0; member < std::min(cohort.members(), 8); ++member) {
+      const MemberState& state = cohort.member(member);
+      if (state.evaluation_loss && !state.diverged) losses += fmt::format(" {:.4f}", *state.evaluation_loss);
+    }
+    if (!losses.empty()) say(fmt::format("step {}: held-out loss{}", cohort.step(), losses));
+  }
+
+  void close() {
+    if (open_line_) fmt::print(stderr, "\n");
+    open_line_ = false;
+  }
+
+ private:
+  std::string status(const Cohort& cohort, double seconds) const {
+    const std::int64_t done = cohort.step() - first_step_;
+    const double per_step = seconds / static_cast<double>(std::max<std::int64_t>(1, done));
+    const double left = per_step * static_cast<double>(cohort.config().train.steps - cohort.step());
+    const double members = cohort.active_members();
+    std::string loss;
+    if (cohort.members() == 1) {
+      const MemberState& state = cohort.member(0);
+      loss = fmt::format("loss {:.4f}  grad {:.3g}  lr {:.2e}", state.loss, state.gradient_norm, state.lr);
+    } else {
+      double best = std::numeric_limits<double>::infinity();
+      for (int member = 0; member < cohort.members(); ++member) {
+        if (!cohort.member(member).diverged) best = std::min(best, cohort.member(member).loss);
+      }
+      loss = fmt::format("best loss {:.4f}  {} of {} members", best, cohort.active_members(), cohort.members());
+    }
+    return fmt::format("{:>6}/{}  {}  {} tok/s  {:.1f} GFLOP/s  {}  {} left", cohort.step(),
+                       cohort.config().train.steps, loss,
+                       with_units(static_cast<double>(cohort.tokens_per_step()) * members / per_step),
+                       cohort.flops_per_step() * members / per_step * 1e-9,
+                       bytes_text(static_cast<double>(cohort.memory_bytes())), duration_text(left));
+  }
+
+  void say(const std::string& line) {
+    if (quiet_) return;
+    close();
+    fmt::print(stderr, "{}\n", line);
+  }
+
+  bool quiet_, live_;
+  std::int64_t every_;
+  std::int64_t first_step_ = 0;
+  double shown_ = -1;
+  bool open_line_ = false;
+};
+
+std::string default_directory(const TrainOptions& options) {
+  const std::string stem = options.config.empty() ? "default" : std::filesystem::path(options.config).stem().string();
+  return "runs/" + stem;
+}
+
+int run_train(const TrainOptions& options, const std::vector<std::string>& extras, std::vector<std::string> command) {
+  RunConfig config = options.config.empty() ? RunConfig() : read_config(options.config);
+  apply_overrides(config, extras);
+  if (options.print_config) {
+    fmt::print("{}", print_config(config, true));
+    return 0;
+  }
+  const std::string directory = options.out.empty() ? default_directory(options) : options.out;
+  std::signal(SIGINT, request_stop);
+  std::signal(SIGTERM, request_stop);
+  Progress progress(options.quiet || options.json, std::max<std::int64_t>(1, config.train.steps / 20));
+  const RunEnd end = run_training({.config = config, .directory = directory, .command_line = std::move(command)},
+                                  progress, stop_requested);
+  progress.close();
+  if (end == RunEnd::interrupted) {
+    fmt::print(stderr, "stopped; the same command goes on from here\n");
+    return 130;
+  }
+  const std::string result = RunView(directory).result();
+  if (options.json) {
+    fmt::print("{}", result);
+  } else {
+    fmt::print("{}", outcome_table(result));
+    fmt::print("written to {}\n", directory);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<TrainOptions>();
+  CLI::App* verb = app.add_subcommand("train", "Train one model, or several side by side, from a configuration");
+  verb->add_option("config", options->config, "TOML file; without it the embedded default run");
+  verb->add_option("--out", options->out, "Run directory; an unfinished run of the same configuration is resumed");
+  verb->add_flag("--print-config", options->print_config, "Print the resolved configuration with what each key means");
+  verb->add_flag("--json", options->json, "Print the result as JSON");
+  verb->add_flag("--quiet", options->quiet, "No progress");
+  verb->footer("Any key of the configuration: --train.lr=3e-4 --model.scheme='norm(x + f(x))'");
+  verb->allow_extras();
+  verb->callback([options, verb, &exit_code] { exit_code = run_train(*options, verb->remaining(), command_line()); });
+}
+
+}  // namespace norma::cli

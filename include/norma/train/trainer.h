@@ -1,0 +1,50 @@
+// One run in one directory, from its start or its last checkpoint to its end.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "norma/train/cohort.h"
+
+namespace norma {
+
+// What a run tells whoever watches it. All calls come from the thread that runs it.
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  virtual void started(const Cohort& /*cohort*/, const Source& /*source*/) {}
+  virtual void warned(const std::string& /*what*/) {}
+  // After every step; `seconds` of training in this process.
+  virtual void stepped(const Cohort& /*cohort*/, double /*seconds*/) {}
+  virtual void happened(const MemberEvent& /*event*/) {}
+  virtual void evaluated(const Cohort& /*cohort*/) {}
+  virtual void saved(std::int64_t /*step*/) {}
+};
+
+struct RunRequest {
+  RunConfig config;
+  std::filesystem::path directory;
+  std::vector<std::string> command_line = {};  // for the record
+};
+
+enum class RunEnd { finished, interrupted };
+
+// Trains until the last step, until every member has diverged, or until `stop` becomes true (then a checkpoint is
+// written first). A directory that holds the same run is resumed from its newest whole checkpoint; one that holds
+// another run, or a finished one, is refused. Throws Error; whatever was on disk before stays readable.
+RunEnd run_training(const RunRequest& request, RunObserver& observer, const std::atomic<bool>& stop);
+
+// The result of every member as JSON (result.json).
+std::string describe_result(const Cohort& cohort, const Source& source, double seconds, std::int64_t steps_timed);
+
+// "stable", "diverged at step 17: not finite", "did not learn".
+std::string describe_outcome(const MemberState& state, double unigram_entropy);
+
+// Entropy of single targets in the first batches, in nats: what a model that has learned only frequencies loses.
+double unigram_entropy(const Source& source, std::uint64_t seed);
+
+}  // namespace norma

@@ -1,0 +1,153 @@
+#include "norma/train/trainer.h"
+
+#include <chrono>
+#include <cmath>
+#include <map>
+
+#include "norma/store/environment.h"
+#include "norma/store/run_directory.h"
+#include "train/records.h"
+
+namespace norma {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Keys that may change from one process to the next without changing a bit of the result.
+bool may_differ(const std::string& key) { return key == "train.threads"; }
+
+// Refuses a directory that holds a run of another configuration.
+void check_same_run(const RunView& run, const RunConfig& wanted) {
+  const RunConfig stored = parse_config(run.config(), run.config_path().string());
+  const std::vector<ConfigKey> before = config_keys(stored), now = config_keys(wanted);
+  std::map<std::string, std::string> values;
+  for (const ConfigKey& key : before) values[key.name] = key.value;
+  for (const ConfigKey& key : now) {
+    const auto found = values.find(key.name);
+    const std::string old = found == values.end() ? "nothing" : found->second;
+    if (found != values.end()) values.erase(found);
+    if (old == key.value || may_differ(key.name)) continue;
+    fail("'{}' holds another run: its {} is {}, this one's is {}; choose another directory, or repeat the first run",
+         run.path().string(), key.name, old, key.value);
+  }
+  if (!values.empty())
+    fail("'{}' holds another run: its {} is {}, this one has none", run.path().string(), values.begin()->first,
+         values.begin()->second);
+}
+
+class Run {
+ public:
+  Run(const RunRequest& request, RunObserver& observer, const std::atomic<bool>& stop)
+      : observer_(observer),
+        stop_(stop),
+        source_(open_source(
+            request.config.data,
+            {request.config.model.batch, request.config.model.time,
+             request.config.model.source_time > 0 ? request.config.model.source_time : request.config.model.time})),
+        cohort_(request.config, source_),
+        directory_(open_directory(request)),
+        metrics_(directory_.open_metrics(restored_step_)),
+        records_(cohort_) {
+    if (cohort_.config().train.tensorboard) events_.emplace(directory_.open_events(restored_step_));
+  }
+
+  RunEnd run() {
+    observer_.started(cohort_, *source_);
+    const TrainConfig& train = cohort_.config().train;
+    while (cohort_.step() < train.steps && cohort_.active_members() > 0) {
+      if (stop_) {
+        save();
+        return RunEnd::interrupted;
+      }
+      const auto before = Clock::now();
+      const std::vector<MemberEvent> events = cohort_.train_step();
+      seconds_ += std::chrono::duration<double>(Clock::now() - before).count();
+      ++steps_;
+      const bool last = cohort_.step() == train.steps || cohort_.active_members() == 0;
+      log(events, last);
+      observer_.stepped(cohort_, seconds_);
+      if (due(train.evaluate_every) || last) evaluate();
+      if (due(train.checkpoint_every) && !last) save();
+    }
+    save();
+    directory_.finish(describe_result(cohort_, *source_, seconds_, steps_));
+    return RunEnd::finished;
+  }
+
+ private:
+  RunDirectory open_directory(const RunRequest& request) {
+    const RunView view(request.directory);
+    if (!view.exists())
+      return RunDirectory::create(request.directory, print_config(cohort_.config()),
+                                  describe_environment(request.command_line));
+    check_same_run(view, cohort_.config());
+    RunDirectory directory = RunDirectory::resume(request.directory);
+    const CheckpointSearch search = directory.newest_checkpoint();
+    for (const std::string& warning : search.warnings) observer_.warned(warning);
+    if (search.newest) {
+      cohort_.restore(search.newest->file);
+      restored_step_ = cohort_.step();
+    }
+    return directory;
+  }
+
+  bool due(std::int64_t every) const { return every > 0 && cohort_.step() % every == 0; }
+
+  void write(int member, std::vector<Metric> metrics) {
+    if (events_) events_->add_scalars(cohort_.step(), records_.scalars(member, metrics));
+    metrics_.append(cohort_.step(), metrics);
+  }
+
+  void log(const std::vector<MemberEvent>& events, bool last) {
+    if (due(cohort_.config().train.log_every) || last) {
+      for (int member = 0; member < cohort_.members(); ++member) {
+        if (!cohort_.member(member).diverged || cohort_.member(member).diverged_at_step == cohort_.step())
+          write(member, records_.step(cohort_, member, seconds_ / static_cast<double>(steps_)));
+      }
+    }
+    for (const MemberEvent& event : events) {
+      metrics_.append(cohort_.step(), records_.event(event));
+      observer_.happened(event);
+    }
+  }
+
+  void evaluate() {
+    cohort_.evaluate();
+    for (int member = 0; member < cohort_.members(); ++member) {
+      if (const auto record = records_.evaluation(cohort_, member); !record.empty()) write(member, record);
+    }
+    observer_.evaluated(cohort_);
+  }
+
+  void save() {
+    metrics_.sync();
+    if (events_) events_->flush();
+    directory_.save_checkpoint(cohort_.step(), cohort_.checkpoint_tensors(), cohort_.checkpoint_metadata(),
+                               {.keep_last = static_cast<int>(cohort_.config().train.keep_checkpoints)});
+    observer_.saved(cohort_.step());
+  }
+
+  RunObserver& observer_;
+  const std::atomic<bool>& stop_;
+  std::shared_ptr<const Source> source_;
+  Cohort cohort_;
+  std::int64_t restored_step_ = -1;  // before the directory, which sets it
+  RunDirectory directory_;
+  MetricsLog metrics_;
+  RunRecords records_;
+  std::optional<EventWriter> events_;
+  double seconds_ = 0;      // of training in this process
+  std::int64_t steps_ = 0;  // in this process
+};
+
+}  // namespace
+
+RunEnd run_training(const RunRequest& request, RunObserver& observer, const std::atomic<bool>& stop) {
+  const RunView view(request.directory);
+  if (view.exists() && view.is_done())
+    fail("'{}' holds a finished run; its result is in '{}'. Choose another directory for a new one",
+         request.directory.string(), view.result_path().string());
+  return Run(request, observer, stop).run();
+}
+
+}  // namespace norma
