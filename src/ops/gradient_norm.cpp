@@ -52,7 +52,8 @@ HWY_EXPORT(add_f64);
 namespace {
 
 constexpr std::size_t kHandful = 12;
-constexpr std::int64_t kBlock = 16384;  // elements summed in one go
+constexpr std::int64_t kBlock = 16384;    // elements summed in one go, or more where there would be too many blocks
+constexpr std::int64_t kMostBlocks = 64;  // of one gradient
 
 struct Block {
   int input;
@@ -81,8 +82,9 @@ CpuKernel SquaredSums::cpu(std::span<const Type> in, std::span<const Type>) cons
   std::vector<Block> blocks;
   for (int input = 0; input < gradients; ++input) {
     const std::int64_t total = in[static_cast<std::size_t>(input)].shape.elements();
-    for (std::int64_t begin = 0; begin < total; begin += kBlock)
-      blocks.push_back({input, begin, std::min(kBlock, total - begin)});
+    const std::int64_t size = std::max(kBlock, (total + kMostBlocks - 1) / kMostBlocks);
+    for (std::int64_t begin = 0; begin < total; begin += size)
+      blocks.push_back({input, begin, std::min(size, total - begin)});
   }
   const auto count = static_cast<std::int64_t>(blocks.size());
   const auto make = [&]<typename T>(auto* run) -> CpuKernel {

@@ -1,0 +1,198 @@
+// norma train as a process: results, resumption after signals and kills, refusals, mistakes.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "cli/process.h"
+#include "norma/store/metrics.h"
+#include "norma/store/run_directory.h"
+
+namespace norma {
+namespace {
+
+using test::Folder;
+using test::Outcome;
+using test::Process;
+namespace fs = std::filesystem;
+
+constexpr int kSteps = 400;
+
+std::vector<std::string> small_run(const std::string& out, std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments = {"train",
+                                        "--out",
+                                        out,
+                                        "--quiet",
+                                        "--model.layers=2",
+                                        "--model.width=16",
+                                        "--model.heads=2",
+                                        "--model.batch=4",
+                                        "--model.time=12",
+                                        "--train.steps=" + std::to_string(kSteps),
+                                        "--train.dropout=0.1",
+                                        "--train.checkpoint_every=7",
+                                        "--train.evaluate_every=50",
+                                        "--members.lr=[1e-3, 3e-3, 1e5]",
+                                        "--train.clip=0",
+                                        "--train.threads=1"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+// Everything in metrics.jsonl except how fast it went.
+std::string metrics_without_speed(const std::string& run) {
+  std::string text;
+  for (const MetricRecord& record : read_metrics(RunView(run).metrics_path())) {
+    text += std::to_string(record.step);
+    for (const Metric& metric : record.metrics) {
+      if (metric.name == "tokens_per_second") continue;
+      text += " " + metric.name + "=";
+      if (const double* number = std::get_if<double>(&metric.value)) text += fmt::format("{}", *number);
+      if (const auto* word = std::get_if<std::string>(&metric.value)) text += *word;
+      if (const auto* whole = std::get_if<std::int64_t>(&metric.value)) text += std::to_string(*whole);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string last_checkpoint(const std::string& run) {
+  return test::read_file(RunView(run).checkpoint_path(RunView(run).checkpoint_steps().back()));
+}
+
+TEST(TrainProcess, KilledAtRandomMomentsItEndsWithTheSameBits) {
+  const Folder folder("kill");
+  const std::string whole = folder / "whole", broken = folder / "broken";
+  const Outcome straight = test::run(folder, small_run(whole));
+  ASSERT_EQ(straight.code, 0) << straight.err;
+  std::mt19937 random(std::random_device{}());
+  int kills = 0, resumptions = 0;
+  for (bool done = false; !done;) {
+    Process process(folder, small_run(broken));
+    // Mostly long enough to get past a few checkpoints, sometimes so short that nothing has happened yet.
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::uniform_int_distribution<int>(1, 120)(random)));
+    process.send(kills % 4 == 3 ? SIGTERM : SIGKILL);
+    const Outcome outcome = process.wait();
+    ASSERT_TRUE(outcome.signal == SIGKILL || outcome.signal == SIGTERM || outcome.code == 130 || outcome.code == 0)
+        << outcome.code << " " << outcome.err;
+    done = outcome.code == 0;
+    if (!done) ++kills;
+    if (RunView(broken).exists() && !RunView(broken).checkpoint_steps().empty()) ++resumptions;
+    ASSERT_LT(kills, 2000) << "no progress";
+  }
+  EXPECT_GT(kills, 3);
+  EXPECT_GT(resumptions, 2);
+  EXPECT_EQ(last_checkpoint(whole), last_checkpoint(broken)) << "after " << kills << " kills";
+  EXPECT_EQ(metrics_without_speed(whole), metrics_without_speed(broken)) << "after " << kills << " kills";
+  const auto whole_result = nlohmann::json::parse(RunView(whole).result());
+  const auto broken_result = nlohmann::json::parse(RunView(broken).result());
+  for (int member = 0; member < 3; ++member)
+    EXPECT_EQ(whole_result["members"][member]["final_loss"], broken_result["members"][member]["final_loss"]);
+}
+
+TEST(TrainProcess, DivergenceIsAResult) {
+  const Folder folder("diverge");
+  const Outcome outcome = test::run(folder, small_run(folder / "run", {"--json"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto result = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(result["members"].size(), 3u);
+  EXPECT_FALSE(result["members"][0]["diverged"]);
+  EXPECT_TRUE(result["members"][2]["diverged"]);
+  EXPECT_TRUE(result["members"][2]["diverged_at_step"].is_number_integer());
+  EXPECT_NE(result["members"][2]["verdict"].get<std::string>().find("diverged at step"), std::string::npos);
+  EXPECT_GT(result["members"][0]["tokens_per_second"].get<double>(), 0);
+}
+
+TEST(TrainProcess, ARerunResumesOrRefusesAndNeverOverwrites) {
+  const Folder folder("rerun");
+  const std::string out = folder / "run";
+  ASSERT_EQ(test::run(folder, small_run(out, {"--train.steps=20"})).code, 0);
+  const std::string config = RunView(out).config(), result = RunView(out).result();
+  const Outcome again = test::run(folder, small_run(out, {"--train.steps=20"}));
+  EXPECT_EQ(again.code, 2);
+  EXPECT_NE(again.err.find("holds a finished run"), std::string::npos) << again.err;
+  fs::remove(fs::path(out) / "DONE");
+  fs::remove(RunView(out).result_path());
+  const Outcome other = test::run(folder, small_run(out, {"--train.steps=30"}));
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("its train.steps is 20, this one's is 30"), std::string::npos) << other.err;
+  EXPECT_EQ(RunView(out).config(), config);
+}
+
+TEST(TrainProcess, TheStoredConfigurationIsAcceptedBackUnchanged) {
+  const Folder folder("config");
+  ASSERT_EQ(test::run(folder, small_run(folder / "first", {"--train.steps=20"})).code, 0);
+  const std::string stored = folder / "first/config.toml";
+  ASSERT_EQ(test::run(folder, {"train", stored, "--out", folder / "second", "--quiet"}).code, 0);
+  EXPECT_EQ(test::read_file(stored), test::read_file(folder / "second/config.toml"));
+  EXPECT_EQ(last_checkpoint(folder / "first"), last_checkpoint(folder / "second"));
+}
+
+TEST(TrainProcess, ADamagedCheckpointIsPassedOverForTheOneBefore) {
+  const Folder folder("damage");
+  const std::string out = folder / "run";
+  Process process(folder, small_run(out));
+  while (!RunView(out).exists() || RunView(out).checkpoint_steps().size() < 2)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  process.send(SIGKILL);
+  process.wait();
+  const std::vector<std::int64_t> steps = RunView(out).checkpoint_steps();
+  ASSERT_GE(steps.size(), 2u);
+  fs::resize_file(RunView(out).checkpoint_path(steps.back()), 1000);
+  std::vector<std::string> arguments = small_run(out);
+  std::erase(arguments, "--quiet");
+  const Outcome outcome = test::run(folder, arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("warning"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("resumed at step " + std::to_string(steps[steps.size() - 2])), std::string::npos)
+      << outcome.err;
+}
+
+struct Mistake {
+  std::vector<std::string> arguments;
+  std::string message;
+};
+
+TEST(TrainProcess, MistakesExitWithTwoAndOneClearMessage) {
+  const Folder folder("mistakes");
+  const std::string empty = folder.write("empty.txt", ""), config = folder.write("bad.toml", "[train]\nlrr = 1\n");
+  const std::string binary = folder.write("binary.txt", std::string("ab\0cd", 5) + std::string(5000, 'x'));
+  const std::string occupied = folder.write("file", "not a folder");
+  const std::vector<Mistake> mistakes = {
+      {{"train", "nowhere.toml"}, "there is no file 'nowhere.toml'"},
+      {{"train", config}, "did you mean 'train.lr'?"},
+      {{"train", "--train.lr=fast"}, "'fast' was given; expected a number"},
+      {{"train", "--train.rl=1"}, "there is no key 'train.rl'"},
+      {{"train", "--model.scheme=norm(x + g(x))"}, "there is no function 'g'"},
+      {{"train", "--model.scheme=norm(x + "}, "^"},
+      {{"train", "--model.heads=7"}, "not divisible by 7 heads"},
+      {{"train", "--model.layers=0"}, "expected a whole number from 1"},
+      {{"train", "--data.task=text"}, "data.path"},
+      {{"train", "--data.task=text", "--data.path=" + empty}, "is empty"},
+      {{"train", "--data.task=text", "--data.path=" + binary}, "NUL"},
+      {{"train", "--data.task=text", "--data.path=" + (folder / "missing")}, "No such file"},
+      {{"train", "--model.vocabulary=3"}, "3"},
+      {{"train", "--model.width=100000", "--model.layers=1000"}, "the plan needs"},
+      {{"train", "--out", occupied}, "file"},
+      {{"train", "--out", "/proc/norma"}, "/proc/norma"},
+      {{"train", "--surplus"}, "'--surplus' is not an option"},
+      {{"tarin"}, "did you mean 'train'?"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    std::vector<std::string> arguments = mistake.arguments;
+    if (arguments[0] == "train" && std::find(arguments.begin(), arguments.end(), "--out") == arguments.end()) {
+      arguments.push_back("--out");
+      arguments.push_back(folder / "never");
+    }
+    const Outcome outcome = test::run(folder, arguments);
+    EXPECT_EQ(outcome.code, 2) << fmt::format("{}: {}", fmt::join(arguments, " "), outcome.err);
+    EXPECT_NE(outcome.err.find(mistake.message), std::string::npos)
+        << fmt::format("{}\n  said: {}\n  expected: {}", fmt::join(arguments, " "), outcome.err, mistake.message);
+    EXPECT_FALSE(fs::exists(folder / "never"))
+        << "nothing is written for " << fmt::format("{}", fmt::join(arguments, " "));
+  }
+}
+
+}  // namespace
+}  // namespace norma
