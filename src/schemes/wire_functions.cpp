@@ -13,6 +13,7 @@
 #include "norma/ops/softmax.h"
 #include "norma/ops/stop_gradient.h"
 #include "norma/ops/views.h"
+#include "norma/schemes/trace.h"
 
 namespace norma {
 namespace {
@@ -141,8 +142,6 @@ Wire variance(Arguments a) {
   return mean_all(square(x - mean_all(x)));
 }
 
-constexpr double kShortest = 1e-12;  // vectors shorter than this keep their direction's length below one
-
 constexpr WireFunction kFunctions[] = {
     {"tanh", "w", [](Arguments a) { return tanh(wire(a, 0)); }},
     {"sigmoid", "w", [](Arguments a) { return sigmoid(wire(a, 0)); }},
@@ -152,7 +151,7 @@ constexpr WireFunction kFunctions[] = {
     {"sqrt", "w", [](Arguments a) { return sqrt(wire(a, 0)); }},
     {"abs", "w", [](Arguments a) { return wire(a, 0) * (step(wire(a, 0)) * 2.0 - 1.0); }},
     {"sg", "w", [](Arguments a) { return stop_gradient(wire(a, 0)); }},
-    {"unit", "w", [](Arguments a) { return scale_norm(wire(a, 0), {}, kShortest); }},
+    {"unit", "w", [](Arguments a) { return scale_norm(wire(a, 0), {}, kShortestUnit); }},
     {"rms", "w", [](Arguments a) { return rms_norm(wire(a, 0), {}); }},
     {"softmax", "w", [](Arguments a) { return softmax(wire(a, 0)); }},
     {"mean", "w", [](Arguments a) { return mean_all(wire(a, 0)); }},
