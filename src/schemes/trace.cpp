@@ -204,7 +204,11 @@ bool is_norm_name(std::string_view name) {
 }
 
 const NormInfo& norm_called(std::string_view name, NormKind configured) {
-  if (!is_norm_name(name)) fail("'{}' is not a norm; expected norm, layernorm, rmsnorm, dyt, ...", name);
+  if (!is_norm_name(name)) {
+    std::vector<std::string> known = {"norm", "dyt"};
+    for (const NormInfo& info : norms()) known.push_back(std::string(info.name) + "norm");
+    fail("'{}' is not a norm; expected norm, layernorm, rmsnorm, dyt, ...{}", name, did_you_mean(name, known));
+  }
   if (name == "norm") return norm(configured);
   return norm(name == "dyt" ? name : name.substr(0, name.size() - 4));
 }

@@ -62,6 +62,7 @@ std::map<std::string, Extra> expected() {
       {"siamese", every(3 * ln, 3 * ln)},
       {"gpas", every(ln + 1, ln)},
       {"attnres", every(ln + d, ln + d)},
+      {"attnres_block", every(ln + d, ln + d)},
       {"pre_to_post", every(2 * ln, ln)},
       {"post_pre_post", every(2 * ln, ln)},
   };

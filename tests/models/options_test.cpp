@@ -55,6 +55,8 @@ TEST(Options, MistakesAreNamed) {
   EXPECT_EQ(error("layer = \"x + attn(x) + ffn(x, q = \\\"norm\\\")\""), "scheme 'mine': ffn has no option 'q'");
   EXPECT_EQ(error("sublayer = \"x + f(x, q = \\\"rms\\\")\""),
             "'rms' is not a norm; expected norm, layernorm, rmsnorm, dyt, ...");
+  EXPECT_EQ(error("sublayer = \"x + f(x, q = \\\"rmsnrm\\\")\""),
+            "'rmsnrm' is not a norm; expected norm, layernorm, rmsnorm, dyt, ... (did you mean 'rmsnorm'?)");
   EXPECT_EQ(error("sublayer = \"x + f(x, width = \\\"half\\\")\""),
             "scheme 'mine': branch.attention.width is 'half'; expected head or full");
   EXPECT_EQ(error("sublayer = \"x + norm(x, eps = 1)\""),

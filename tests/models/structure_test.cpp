@@ -196,6 +196,36 @@ TEST(AttentionResiduals, StartAsTheMeanOfAllThatCameBefore) {
   }
 }
 
+TEST(AttentionResiduals, BlocksOfOneSublayerAreTheFullForm) {
+  ModelConfig blocks = wide_embedding(Family::decoder, "attnres_block");  // six sublayers in at most eight blocks
+  EXPECT_EQ(hidden_of(blocks), hidden_of(wide_embedding(Family::decoder, "attnres")));
+  blocks.constants = {{"blocks", 2}};
+  EXPECT_LT(largest_difference(hidden_of(blocks), hidden_of(wide_embedding(Family::decoder, "attnres"))), 1e-3)
+      << "while all weights are equal, a norm's eps alone tells sums of blocks from sums of everything";
+}
+
+// Four of six sublayers in one block, with w = 0: the mean of the embedding, the whole block and what follows it.
+TEST(AttentionResiduals, BlocksAreSums) {
+  ModelConfig config = wide_embedding(Family::decoder, "attnres_block");
+  config.constants = {{"s", 4}};
+  Graph graph;
+  const Model model = build_model(graph, config);
+  graph.output("embedding", model.sites[0].stream_in);
+  for (std::size_t i = 0; i < 6; ++i) graph.output("f" + std::to_string(i), model.sites[i].branch);
+  graph.output("x2", model.sites[2].stream_out);
+  graph.output("x5", model.sites[5].stream_out);
+  Session session(compile(graph));
+  initialise(session, model.parameters, 1);
+  fill_inputs(session, config);
+  session.run();
+  const auto at = [&](const std::string& name, std::size_t i) { return session.tensor<double>(name)[i]; };
+  for (std::size_t i = 0; i < session.tensor<double>("embedding").size(); ++i) {
+    const double e = at("embedding", i), early = at("f0", i) + at("f1", i);
+    ASSERT_NEAR(at("x2", i), (e + early) / 2, 1e-12);
+    ASSERT_NEAR(at("x5", i), (e + early + at("f2", i) + at("f3", i) + at("f4", i)) / 3, 1e-12);
+  }
+}
+
 TEST(AttentionResiduals, WeighByRmsNormedValues) {
   constexpr std::size_t d = 3;
   Graph graph;
