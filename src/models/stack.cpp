@@ -41,10 +41,9 @@ class StackBuilder {
     check();
     numbers_ = numbers(1, 1);
     rules_ = rules_of(scheme_, numbers_);
-    wires_["x"] = x;
-    start_streams(x);
     schedules_.add(wires_, Reach::stack, numbers_);
     make_learned(LearnedSpec::Per::stack, wires_);
+    start_streams(x);
   }
 
   Stack run() {
@@ -80,7 +79,10 @@ class StackBuilder {
   }
 
   void start_streams(Wire x) {
-    for (const NamedExpression& stream : scheme_.streams) wires_[stream.name] = traced(stream.value, {{"x0", x}}, {});
+    NamedWires before = wires_;
+    before["x0"] = x;
+    wires_["x"] = x;
+    for (const NamedExpression& stream : scheme_.streams) wires_[stream.name] = traced(stream.value, before, {});
   }
 
   void build_layer(std::int64_t layer) {

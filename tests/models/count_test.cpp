@@ -50,7 +50,7 @@ std::map<std::string, Extra> expected() {
       {"hybridnorm", {.attention = qkv_norms, .cross = qkv_norms, .feed_forward = ln, .final = ln}},
       {"hybridnorm_star",
        {.attention = qkv_norms, .cross = qkv_norms, .feed_forward = ln, .final = ln, .first_layer = ln}},
-      {"dyt", every(2 * d + 1, 2 * d + 1)},
+      {"dyt", every(2 * d + 1, 2 * d + 1 + 1)},
       {"qk", {.attention = ln + 2 * 2 * head, .cross = ln + 2 * 2 * head, .feed_forward = ln, .final = ln}},
       {"depth_mup", every(ln, ln)},
       {"completep", every(ln, ln)},

@@ -81,9 +81,9 @@ TEST(Norms, ByNameInAFormula) {
   EXPECT_TRUE(names.contains("layers.0.attn.norm2.gain")) << "numbered as written: dyt is the first";
   EXPECT_TRUE(names.contains("layers.0.attn.norm1.alpha"));
   EXPECT_FALSE(names.contains("layers.0.attn.norm2.bias"));
-  ModelConfig config = tiny(Family::decoder, "pre", DType::f64);
+  ModelConfig config = tiny(Family::decoder, "x + f(norm(x))", DType::f64);
   config.norm = NormKind::dyt;
-  EXPECT_EQ(test::initial_loss(config), loss_of("dyt")) << "`norm` and `dyt` are then the same";
+  EXPECT_EQ(test::initial_loss(config), loss_of("x + f(dyt(x))")) << "`norm` and `dyt` are then the same";
 }
 
 TEST(Branches, CalledTwiceWithOneInputAreOneWire) {
