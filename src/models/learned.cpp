@@ -8,6 +8,9 @@
 namespace norma {
 namespace {
 
+// Bounds on hostile input.
+constexpr double kMostElements = 1e9, kMostListed = 1e6;
+
 double number(const ExpressionPtr& expression, const Variables& numbers) {
   return evaluate(*expression, numbers, print_expression(*expression));
 }
@@ -23,6 +26,10 @@ Shape shape_of(const LearnedSpec& learned, const Variables& numbers, const std::
     }
     sizes.push_back(static_cast<std::int64_t>(value));
   }
+  const double elements = static_cast<double>(sizes[0]) * static_cast<double>(sizes.size() > 1 ? sizes[1] : 1);
+  if (elements > kMostElements)
+    fail("scheme '{}': learned.{} would have {} elements; at most {} are made", scheme, learned.name, elements,
+         kMostElements);
   return Shape(sizes);
 }
 
@@ -60,6 +67,9 @@ LearnedStart start_of(const LearnedSpec& learned, const Variables& numbers, cons
   } else if (random) {
     start.spec.init = Init::normal(number(init.children[0], numbers));
   } else if (by_element) {
+    if (static_cast<double>(start.shape.elements()) > kMostListed)
+      fail("scheme '{}': learned.{} has {} elements, too many to start each by itself", scheme, learned.name,
+           start.shape.elements());
     start.spec.init = listed(learned, numbers, start.shape);
   } else {
     start.spec.init = Init::constant(number(learned.init, numbers));

@@ -6,10 +6,11 @@
 #include <tuple>
 
 #include "models/learned.h"
+#include "models/norm_sites.h"
 #include "models/options.h"
+#include "models/schedule_inputs.h"
 #include "norma/core/error.h"
 #include "norma/models/branches.h"
-#include "norma/norms/row.h"
 #include "norma/ops/dropout.h"
 #include "norma/ops/elementwise.h"
 #include "norma/schemes/trace.h"
@@ -34,13 +35,15 @@ class StackBuilder {
         graph_(parameters.graph()),
         scheme_(scheme),
         config_(config),
-        width_(x.shape().channels()) {
+        width_(x.shape().channels()),
+        norms_(parameters, scheme, config.norm),
+        schedules_(graph_, parameters.dtype(), schedules_of(scheme, config.kind, config.constants)) {
     check();
-    rules_ = rules_of(scheme_, numbers(1, 1));
-    wires_["x"] = x;
+    numbers_ = numbers(1, 1);
+    rules_ = rules_of(scheme_, numbers_);
+    schedules_.add(wires_, Reach::stack, numbers_);
+    make_learned(LearnedSpec::Per::stack, wires_);
     start_streams(x);
-    schedules_in(wires_, 1, 1, Reach::stack);
-    make_learned(LearnedSpec::Per::stack, numbers(1, 1), wires_);
   }
 
   Stack run() {
@@ -50,11 +53,11 @@ class StackBuilder {
       build_layer(layer);
     }
     if (const Formula* final = scheme_.formula("final")) build_final(*final);
-    return {wires_.at("x"), std::move(sites_), std::move(schedules_)};
+    return {wires_.at("x"), std::move(sites_), schedules_.take()};
   }
 
  private:
-  enum class Reach { stack, layer, sublayer };  // of a schedule: what its value depends on
+  using Reach = ScheduleInputs::Reach;
 
   Variables numbers(std::int64_t l, std::int64_t k) const { return stack_numbers(scheme_, config_, width_, l, k); }
   std::int64_t sublayers() const { return config_.kind == StackKind::decoder ? 3 : 2; }
@@ -76,34 +79,10 @@ class StackBuilder {
   }
 
   void start_streams(Wire x) {
-    for (const NamedExpression& stream : scheme_.streams) {
-      Formula start{.text = print_expression(*stream.value),
-                    .statements = {{.target = stream.name, .value = stream.value}}};
-      Surroundings around{.numbers = numbers(1, 1), .wires = {{"x0", x}}, .branches = {}, .norm = nullptr};
-      trace(start, around);
-      wires_[stream.name] = around.wires.at(stream.name);
-    }
-  }
-
-  // Adds the schedules whose value depends on just this much of the place. The two stacks of an encoder-decoder share
-  // one where nothing tells them apart.
-  void schedules_in(NamedWires& wires, std::int64_t l, std::int64_t k, Reach reach) {
-    for (const StepSchedule& schedule : schedules_of(scheme_, config_.kind, config_.constants)) {
-      const std::set<std::string>& names = schedule.names;
-      const Reach own = names.contains("k") ? Reach::sublayer : names.contains("l") ? Reach::layer : Reach::stack;
-      if (own != reach) continue;
-      const bool shared = reach == Reach::stack && !names.contains("n") && !names.contains("N") && !names.contains("M");
-      const std::string here = graph_.full_name("");
-      const std::string input = "schedule." + (shared ? "" : here) + schedule.name;
-      Wire wire = graph_.find(input);
-      if (!wire) {
-        const auto root = graph_.scope_at("");
-        wire = graph_.input(input, {{1}, parameters_.dtype()});
-        schedules_.push_back(
-            {.input = input, .name = schedule.name, .chain = schedule.chain, .numbers = numbers(l, k)});
-      }
-      wires[schedule.name] = wire;
-    }
+    NamedWires before = wires_;
+    before["x0"] = x;
+    wires_["x"] = x;
+    for (const NamedExpression& stream : scheme_.streams) wires_[stream.name] = traced(stream.value, before, {});
   }
 
   void build_layer(std::int64_t layer) {
@@ -112,10 +91,10 @@ class StackBuilder {
     numbers_ = numbers(layer, first);
     rules_ = rules_of(scheme_, numbers_);
     NamedWires in_layer = wires_;
-    schedules_in(in_layer, layer, first, Reach::layer);
-    make_learned(LearnedSpec::Per::layer, numbers_, in_layer);
+    schedules_.add(in_layer, Reach::layer, numbers_);
+    make_learned(LearnedSpec::Per::layer, in_layer);
     if (scheme_.formula("layer") != nullptr) {
-      build_whole(layer, first, in_layer);
+      build_whole(in_layer);
       return;
     }
     std::int64_t k = first;
@@ -124,9 +103,9 @@ class StackBuilder {
     build_sublayer(kFeedForward, layer, k, in_layer);
   }
 
-  void build_whole(std::int64_t layer, std::int64_t first, NamedWires& in_layer) {
-    schedules_in(in_layer, layer, first, Reach::sublayer);
-    make_learned(LearnedSpec::Per::sublayer, numbers_, in_layer);
+  void build_whole(NamedWires& in_layer) {
+    schedules_.add(in_layer, Reach::sublayer, numbers_);
+    make_learned(LearnedSpec::Per::sublayer, in_layer);
     std::map<std::string, Branch> branches;
     for (const Kind& kind : {kAttention, kCross, kFeedForward}) {
       if (kind.key == kCross.key && !config_.memory) continue;
@@ -136,7 +115,7 @@ class StackBuilder {
       };
     }
     const std::size_t first_site = sites_.size();
-    trace_formula(*scheme_.formula(config_.memory ? "cross_layer" : "layer"), numbers_, in_layer, std::move(branches));
+    trace_formula(*scheme_.formula(config_.memory ? "cross_layer" : "layer"), in_layer, std::move(branches));
     close_sites(first_site);
   }
 
@@ -146,13 +125,13 @@ class StackBuilder {
     const Formula* formula = own != nullptr ? own : scheme_.formula("sublayer");
     numbers_ = numbers(layer, k);
     NamedWires here = in_layer;
-    schedules_in(here, layer, k, Reach::sublayer);
-    make_learned(LearnedSpec::Per::sublayer, numbers_, here);
+    schedules_.add(here, Reach::sublayer, numbers_);
+    make_learned(LearnedSpec::Per::sublayer, here);
     const std::map<std::string, Branch> branches = {
         {"f", [this, kind](Wire in, const BranchOptions& given) { return call(kind, in, given); }}};
     const std::size_t first_site = sites_.size();
     if (config_.profile) profile(here, branches);
-    trace_formula(*formula, numbers_, here, branches);
+    trace_formula(*formula, here, branches);
     close_sites(first_site);
     for (const auto& [stream, wire] : wires_) in_layer[stream] = wire;
   }
@@ -168,9 +147,9 @@ class StackBuilder {
       for (const std::string& name : names_in(*statement.value)) used.insert(name);
     }
     for (const LearnedSpec& spec : scheme_.learned) {
-      if (spec.per != LearnedSpec::Per::stack && used.contains(spec.name)) here[spec.name] = learn(spec, numbers_);
+      if (spec.per != LearnedSpec::Per::stack && used.contains(spec.name)) here[spec.name] = learn(spec);
     }
-    trace_formula(final, numbers_, here, {});
+    trace_formula(final, here, {});
   }
 
   void close_sites(std::size_t first) {
@@ -228,50 +207,44 @@ class StackBuilder {
                                 .style = style()});
   }
 
-  // Streams outlive the formula that changed them; names assigned inside it do not.
-  void trace_formula(const Formula& formula, const Variables& at, const NamedWires& wires,
-                     std::map<std::string, Branch> branches) {
-    Surroundings around{.numbers = at, .wires = wires, .branches = std::move(branches), .norm = norm_maker()};
+  // The wires after a formula.
+  NamedWires traced(const Formula& formula, NamedWires wires, std::map<std::string, Branch> branches) {
+    Surroundings around{
+        .numbers = numbers_, .wires = std::move(wires), .branches = std::move(branches), .norm = norm_maker()};
     try {
       trace(formula, around);
     } catch (const FormulaError& error) {
       fail("scheme '{}': {}", scheme_.name, error.what());
     }
-    wires_["x"] = around.wires.at("x");
-    for (const NamedExpression& stream : scheme_.streams) wires_[stream.name] = around.wires.at(stream.name);
+    return std::move(around.wires);
+  }
+
+  Wire traced(const ExpressionPtr& expression, NamedWires wires, const std::map<std::string, Branch>& branches) {
+    const Formula formula{.text = print_expression(*expression), .statements = {{.target = "", .value = expression}}};
+    return traced(formula, std::move(wires), branches).at("x");
+  }
+
+  // Streams outlive the formula that changed them; names assigned inside it do not.
+  void trace_formula(const Formula& formula, const NamedWires& wires, std::map<std::string, Branch> branches) {
+    const NamedWires after = traced(formula, wires, std::move(branches));
+    wires_["x"] = after.at("x");
+    for (const NamedExpression& stream : scheme_.streams) wires_[stream.name] = after.at(stream.name);
   }
 
   NormMaker norm_maker() {
     return [this](std::string_view kind, std::string_view site, Wire in) {
-      if (kind == "unit") return scale_norm(in, {}, 1e-12);
-      const auto scope = graph_.scope(site);
-      const NormInfo& info = norm_called(kind, config_.norm);
-      return apply_norm(info, in, make_norm(info, in.shape().channels()));
+      return norms_.apply(kind, site, in, in_final_ ? "final" : "norm", rules_.optimiser);
     };
   }
 
-  NormWires make_norm(const NormInfo& info, std::int64_t width) {
-    NormWires wires;
-    for (const NormTensor& tensor : info.parameters) {
-      // "1 + w": what is stored, decayed and initialised is the distance from one.
-      const bool from_one = scheme_.norm_gain == "1 + w" && tensor.name == "gain";
-      const double start = tensor.initial_value(width) - (from_one ? 1 : 0);
-      ParameterSpec spec{.name = std::string(tensor.name), .init = Init::constant(start), .role = "norm"};
-      rules_.optimiser.apply(in_final_ ? "final" : "norm", spec);
-      const Wire stored = parameters_.share(tensor.shape(width), spec);
-      wires.at(tensor.name) = from_one ? stored + 1.0 : stored;
-    }
-    return wires;
-  }
-
-  void make_learned(LearnedSpec::Per per, const Variables& at, NamedWires& wires) {
+  void make_learned(LearnedSpec::Per per, NamedWires& wires) {
     for (const LearnedSpec& spec : scheme_.learned) {
-      if (spec.per == per) wires[spec.name] = learn(spec, at);
+      if (spec.per == per) wires[spec.name] = learn(spec);
     }
   }
 
-  Wire learn(const LearnedSpec& spec, const Variables& at) {
-    LearnedStart start = start_of(spec, at, scheme_.name);
+  Wire learn(const LearnedSpec& spec) {
+    LearnedStart start = start_of(spec, numbers_, scheme_.name);
     rules_.optimiser.apply("learned", start.spec);
     const Wire wire = parameters_.make(start.shape, std::move(start.spec));
     return start.factor == 1 ? wire : wire * start.factor;
@@ -290,11 +263,7 @@ class StackBuilder {
         graph_.output("profile." + name, measured * 1.0);
       }
       here[spec.name] = measured;
-      const Formula next{.text = print_expression(*spec.profile),
-                         .statements = {{.target = "next profile", .value = spec.profile}}};
-      Surroundings around{.numbers = numbers_, .wires = here, .branches = branches, .norm = norm_maker()};
-      trace(next, around);
-      measured = around.wires.at("next profile");
+      measured = traced(spec.profile, here, branches);
     }
   }
 
@@ -303,6 +272,8 @@ class StackBuilder {
   const Scheme& scheme_;
   const StackConfig& config_;
   std::int64_t width_;
+  NormSites norms_;
+  ScheduleInputs schedules_;
   SchemeRules rules_;  // at the layer that is being built
   Variables numbers_;  // at the place that is being built
   bool in_final_ = false;
@@ -311,7 +282,6 @@ class StackBuilder {
   Wire scores_, cross_scores_;  // of the layer below, where the scheme carries them
   std::map<std::tuple<std::string, int, BranchOptions>, Wire> calls_;  // of branches, in this layer
   std::vector<SublayerSite> sites_;
-  std::vector<Schedule> schedules_;
 };
 
 }  // namespace

@@ -114,7 +114,7 @@ class Walker {
     section_ = &section;
     const bool closing = section.title == "after the last layer";
     numbers_ = start_numbers(scheme_, closing ? place_of(options_, options_.layers, sublayers_of(options_) - 1)
-                                           : place_of(options_, layer_, section.offset));
+                                              : place_of(options_, layer_, section.offset));
     wires_ = streams_;
     for (const Statement& statement : section.formula->statements) {
       const std::string target = statement.target.empty() ? "x" : statement.target;
@@ -272,6 +272,15 @@ class Walker {
 };
 
 // What the names of the drawn formulas stand for.
+// A number where an initial value is one; the expression where it differs by element or is drawn at random.
+std::string start_text(const Expression& init, const Variables& numbers) {
+  const std::vector<std::string> names = names_in(init);
+  const bool by_element =
+      std::any_of(names.begin(), names.end(), [](const auto& name) { return name == "i" || name == "j"; });
+  if (by_element || (init.kind == Expression::Kind::call && init.name == "normal")) return print_expression(init);
+  return fmt::format("{:.4g}", evaluate(init, numbers, print_expression(init)));
+}
+
 std::vector<std::string> legend(const Scheme& scheme, const DiagramOptions& options, std::int64_t layer) {
   std::vector<std::string> used;
   for (const auto& [key, formula] : scheme.formulas) {
@@ -293,9 +302,9 @@ std::vector<std::string> legend(const Scheme& scheme, const DiagramOptions& opti
   }
   for (const LearnedSpec& spec : scheme.learned) {
     if (!is_used(spec.name)) continue;
-    notes.push_back(fmt::format("{}: learned{}, starts at {:.4g}", spec.name,
-                                spec.extent == LearnedSpec::Extent::width ? " vector" : "",
-                                evaluate(*spec.init, numbers, print_expression(*spec.init))));
+    constexpr const char* kShapes[] = {"", " vector", " tensor"};
+    notes.push_back(fmt::format("{}: learned{}, starts at {}", spec.name, kShapes[static_cast<int>(spec.extent)],
+                                start_text(*spec.init, numbers)));
   }
   return notes;
 }

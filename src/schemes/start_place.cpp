@@ -18,10 +18,15 @@ std::vector<NamedExpression> start_constants(const Scheme& scheme, StackRole rol
 }
 
 Variables start_numbers(const Scheme& scheme, const StartPlace& place) {
-  Variables known = {{"l", static_cast<double>(place.layer)},     {"k", static_cast<double>(place.sublayer)},
-                     {"n", static_cast<double>(place.sublayers)}, {"N", static_cast<double>(place.layers)},
-                     {"M", static_cast<double>(place.decoder)},   {"d", static_cast<double>(place.width)},
-                     {"heads", static_cast<double>(place.heads)}, {"t", 0.0}};
+  Variables known = {{"l", static_cast<double>(place.layer)},
+                     {"k", static_cast<double>(place.sublayer)},
+                     {"n", static_cast<double>(place.sublayers)},
+                     {"N", static_cast<double>(place.layers)},
+                     {"M", static_cast<double>(place.decoder)},
+                     {"d", static_cast<double>(place.width)},
+                     {"heads", static_cast<double>(place.heads)},
+                     {"t", 0.0},
+                     {"T", 1.0}};
   std::vector<NamedExpression> waiting = start_constants(scheme, place.role);
   const auto is_waiting = [&](const std::string& name) {
     return std::any_of(waiting.begin(), waiting.end(),

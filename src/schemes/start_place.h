@@ -22,8 +22,8 @@ struct StartPlace {
   StackRole role = StackRole::alone;
 };
 
-// l, k, n, N, M, d, heads, and the scheme's constants; schedules have their value at step t = 0. Throws Error when
-// constants need one another or have no value.
+// l, k, n, N, M, d, heads, and the scheme's constants; schedules have their value at step t = 0 (of T = 1). Throws
+// Error when constants need one another or have no value.
 Variables start_numbers(const Scheme& scheme, const StartPlace& place);
 
 // Constants that apply to a role: its own, and the common ones it does not replace.

@@ -101,18 +101,27 @@ class Tracer {
     const Traced left = trace(*e.children[0]), right = trace(*e.children[1]);
     const double *a = std::get_if<double>(&left), *b = std::get_if<double>(&right);
     if (a != nullptr && b != nullptr) return evaluate(e, s_.numbers, formula_.text);
-    if (e.name == "+")
-      return a != nullptr ? *a + std::get<Wire>(right)
-                          : (b != nullptr ? std::get<Wire>(left) + *b : std::get<Wire>(left) + std::get<Wire>(right));
-    if (e.name == "-")
-      return a != nullptr ? *a - std::get<Wire>(right)
-                          : (b != nullptr ? std::get<Wire>(left) - *b : std::get<Wire>(left) - std::get<Wire>(right));
-    if (e.name == "*")
-      return a != nullptr ? *a * std::get<Wire>(right)
-                          : (b != nullptr ? std::get<Wire>(left) * *b : std::get<Wire>(left) * std::get<Wire>(right));
-    if (b != nullptr && *b == 0) error(*e.children[1], "this is zero");
-    return a != nullptr ? reciprocal(std::get<Wire>(right)) * *a
-                        : (b != nullptr ? std::get<Wire>(left) / *b : std::get<Wire>(left) / std::get<Wire>(right));
+    if (e.name == "/" && b != nullptr && *b == 0) error(*e.children[1], "this is zero");
+    try {
+      if (a != nullptr) return combine(e.name, *a, std::get<Wire>(right));
+      return b != nullptr ? combine(e.name, std::get<Wire>(left), *b)
+                          : combine(e.name, std::get<Wire>(left), std::get<Wire>(right));
+    } catch (const Error& problem) {
+      error(e, problem.what());
+    }
+  }
+
+  static Wire combine(const std::string& name, Wire left, Wire right) {
+    return name == "+" ? left + right : name == "-" ? left - right : name == "*" ? left * right : left / right;
+  }
+  static Wire combine(const std::string& name, Wire left, double right) {
+    return name == "+" ? left + right : name == "-" ? left - right : name == "*" ? left * right : left / right;
+  }
+  static Wire combine(const std::string& name, double left, Wire right) {
+    return name == "+"   ? left + right
+           : name == "-" ? left - right
+           : name == "*" ? left * right
+                         : reciprocal(right) * left;
   }
 
   Traced call(const Expression& e) const {
@@ -195,7 +204,11 @@ bool is_norm_name(std::string_view name) {
 }
 
 const NormInfo& norm_called(std::string_view name, NormKind configured) {
-  if (!is_norm_name(name)) fail("'{}' is not a norm; expected norm, layernorm, rmsnorm, dyt, ...", name);
+  if (!is_norm_name(name)) {
+    std::vector<std::string> known = {"norm", "dyt"};
+    for (const NormInfo& info : norms()) known.push_back(std::string(info.name) + "norm");
+    fail("'{}' is not a norm; expected norm, layernorm, rmsnorm, dyt, ...{}", name, did_you_mean(name, known));
+  }
   if (name == "norm") return norm(configured);
   return norm(name == "dyt" ? name : name.substr(0, name.size() - 4));
 }

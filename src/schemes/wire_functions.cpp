@@ -13,6 +13,7 @@
 #include "norma/ops/softmax.h"
 #include "norma/ops/stop_gradient.h"
 #include "norma/ops/views.h"
+#include "norma/schemes/trace.h"
 
 namespace norma {
 namespace {
@@ -56,13 +57,16 @@ Wire per_token(Wire weights, std::int64_t rows, std::int64_t a, std::int64_t b) 
   fail("expected {} numbers, once or for each of {} tokens, not {}", a * b, rows, weights.shape().str());
 }
 
-// sum_i w_i H_i
+// sum_i w_i H_i. A product and a sum rather than a matrix product for each token, which would be too small for one.
 Wire weigh(Arguments a) {
   const Wire weights = wire(a, 0), streams = wire(a, 1);
-  const std::int64_t copies = copies_of(streams);
+  const std::int64_t copies = copies_of(streams), elements = weights.shape().elements();
   const Shape& s = streams.shape();
-  const Wire product = matmul(per_token(weights, s[0] * s[1], 1, copies), as_batch(streams));
-  return reshape(product, {s[0], s[1], s[3]});
+  const std::int64_t rows = s[0] * s[1];
+  if (elements != copies && elements != rows * copies)
+    fail("expected {} numbers, once or for each of {} tokens, not {}", copies, rows, weights.shape().str());
+  const Wire factors = reshape(weights, elements == copies ? Shape{copies, 1} : Shape{rows, copies, 1});
+  return reshape(sum_to(as_batch(streams) * factors, {rows, 1, s[3]}), {s[0], s[1], s[3]});
 }
 
 // row i of the result is sum_j A_ij H_j
@@ -124,24 +128,25 @@ Wire matrix(Arguments a) {
   return reshape(x, with_tail(s, s.rank() - 1, {side, side}));
 }
 
-// exp(A), then columns and rows in turn divided by their sums: nearly doubly stochastic, rows exactly.
+// exp(A), then columns and rows in turn divided by their sums: nearly doubly stochastic, rows exactly. Tokens are the
+// last axis meanwhile, since kernels walk that one.
 Wire sinkhorn(Arguments a) {
-  Wire m = exp(wire(a, 0));
-  const Shape s = m.shape();
-  if (s.rank() < 2 || s[s.rank() - 1] != s[s.rank() - 2]) fail("expected square matrices, not {}", s.str());
+  const Wire raw = wire(a, 0);
+  const Shape& s = raw.shape();
+  const std::int64_t side = s.channels(), rows = s.elements() / (side * side);
+  if (s.rank() < 2 || s[s.rank() - 2] != side) fail("expected square matrices, not {}", s.str());
+  Wire m = exp(permute(reshape(raw, {rows, side, side}), {1, 2, 0}));
   for (std::int64_t i = 0; i < count(a, 1); ++i) {
-    m = m / sum_to(m, with_tail(s, s.rank() - 2, {1, s.channels()}));
-    m = m / sum_last(m);
+    m = m / sum_to(m, {1, side, rows});
+    m = m / sum_to(m, {side, 1, rows});
   }
-  return m;
+  return reshape(permute(m, {2, 0, 1}), s);
 }
 
 Wire variance(Arguments a) {
   const Wire x = wire(a, 0);
   return mean_all(square(x - mean_all(x)));
 }
-
-constexpr double kShortest = 1e-12;  // vectors shorter than this keep their direction's length below one
 
 constexpr WireFunction kFunctions[] = {
     {"tanh", "w", [](Arguments a) { return tanh(wire(a, 0)); }},
@@ -152,7 +157,7 @@ constexpr WireFunction kFunctions[] = {
     {"sqrt", "w", [](Arguments a) { return sqrt(wire(a, 0)); }},
     {"abs", "w", [](Arguments a) { return wire(a, 0) * (step(wire(a, 0)) * 2.0 - 1.0); }},
     {"sg", "w", [](Arguments a) { return stop_gradient(wire(a, 0)); }},
-    {"unit", "w", [](Arguments a) { return scale_norm(wire(a, 0), {}, kShortest); }},
+    {"unit", "w", [](Arguments a) { return scale_norm(wire(a, 0), {}, kShortestUnit); }},
     {"rms", "w", [](Arguments a) { return rms_norm(wire(a, 0), {}); }},
     {"softmax", "w", [](Arguments a) { return softmax(wire(a, 0)); }},
     {"mean", "w", [](Arguments a) { return mean_all(wire(a, 0)); }},

@@ -50,7 +50,7 @@ std::map<std::string, Extra> expected() {
       {"hybridnorm", {.attention = qkv_norms, .cross = qkv_norms, .feed_forward = ln, .final = ln}},
       {"hybridnorm_star",
        {.attention = qkv_norms, .cross = qkv_norms, .feed_forward = ln, .final = ln, .first_layer = ln}},
-      {"dyt", every(2 * d + 1, 2 * d + 1)},
+      {"dyt", every(2 * d + 1, 2 * d + 1 + 1)},
       {"qk", {.attention = ln + 2 * 2 * head, .cross = ln + 2 * 2 * head, .feed_forward = ln, .final = ln}},
       {"depth_mup", every(ln, ln)},
       {"completep", every(ln, ln)},
@@ -62,6 +62,7 @@ std::map<std::string, Extra> expected() {
       {"siamese", every(3 * ln, 3 * ln)},
       {"gpas", every(ln + 1, ln)},
       {"attnres", every(ln + d, ln + d)},
+      {"attnres_block", every(ln + d, ln + d)},
       {"pre_to_post", every(2 * ln, ln)},
       {"post_pre_post", every(2 * ln, ln)},
   };

@@ -162,20 +162,26 @@ void check_op(const json& test) {
 }
 
 template <typename T>
-void check_decoder(const json& test) {
+void check_model(const json& test, Family family) {
   const json& a = test.at("attributes");
+  const auto size = [&](const char* name) { return a.contains(name) ? a.at(name).get<std::int64_t>() : 0; };
   Graph g;
-  const Model decoder = build_model(g, {.layers = a.at("layers"),
-                                        .width = a.at("width"),
-                                        .heads = a.at("heads"),
-                                        .vocabulary = a.at("vocabulary"),
-                                        .batch = a.at("batch"),
-                                        .time = a.at("time"),
-                                        .scheme = a.at("placement").get<std::string>(),
-                                        .dtype = dtype_of<T>()});
+  const Model model = build_model(g, {.family = family,
+                                      .layers = a.at("layers"),
+                                      .encoder_layers = size("encoder_layers"),
+                                      .width = a.at("width"),
+                                      .heads = a.at("heads"),
+                                      .hidden = size("hidden"),
+                                      .vocabulary = a.at("vocabulary"),
+                                      .source_vocabulary = size("source_vocabulary"),
+                                      .batch = a.at("batch"),
+                                      .time = a.at("time"),
+                                      .source_time = size("source_time"),
+                                      .scheme = a.at("placement").get<std::string>(),
+                                      .dtype = dtype_of<T>()});
   const Wires parameters = g.parameters();
-  const Wires gradients = differentiate(decoder.loss, parameters);
-  g.output("y", decoder.loss);
+  const Wires gradients = differentiate(model.loss, parameters);
+  g.output("y", model.loss);
   for (std::size_t i = 0; i < parameters.size(); ++i) g.output("d/" + parameters[i].name(), gradients[i]);
   EXPECT_EQ(test.at("expected").size(), 1 + parameters.size()) << "every parameter has an expected gradient";
   Session session(compile(g, {.rewrites = all_fusions()}));
@@ -232,7 +238,8 @@ void check_running_statistics(const json& test) {
 template <typename T>
 void check(const json& test) {
   const std::string op = test.at("op");
-  if (op == "decoder") return check_decoder<T>(test);
+  if (op == "decoder") return check_model<T>(test, Family::decoder);
+  if (op == "encoder_decoder") return check_model<T>(test, Family::encoder_decoder);
   if (op == "optimiser") return check_optimiser<T>(test);
   if (op == "batch_running") return check_running_statistics<T>(test);
   check_op<T>(test);

@@ -201,6 +201,71 @@ def decoder(writer, dtype, placement):
                    batch=batch, time=steps)
 
 
+def encoder_decoder(writer, dtype, placement):
+    """torch.nn.TransformerEncoder and -Decoder under our names, with padding in the source."""
+    t = DTYPES[dtype]
+    d, heads, hidden, vocabulary, sources, batch, steps, source_steps, depths = 24, 3, 40, 31, 19, 3, 11, 7, {"encoder": 3, "decoder": 2}
+    p = {"embedding.token": torch.randn(vocabulary, d, dtype=t), "embedding.source": torch.randn(sources, d, dtype=t),
+         "embedding.position": torch.randn(steps, d, dtype=t), "embedding.source_position": torch.randn(source_steps, d, dtype=t),
+         "head.weight": torch.randn(d, vocabulary, dtype=t) / math.sqrt(d)}
+    dense = {"attn.qkv": (d, 3 * d), "attn.out": (d, d), "cross.q": (d, d), "cross.kv": (d, 2 * d), "cross.out": (d, d),
+             "ffn.in": (d, hidden), "ffn.out": (hidden, d)}
+    branches = {"encoder": ("attn", "ffn"), "decoder": ("attn", "cross", "ffn")}
+    for stack, depth in depths.items():
+        sites = [f"{stack}.final.norm1"] * (placement == "pre")
+        for layer in range(depth):
+            at = f"{stack}.layers.{layer}"
+            for name, (n_in, n_out) in dense.items():
+                if name.split(".")[0] in branches[stack]:
+                    p[f"{at}.{name}.weight"] = torch.randn(n_in, n_out, dtype=t) / math.sqrt(n_in)
+                    p[f"{at}.{name}.bias"] = 0.1 * torch.randn(n_out, dtype=t)
+            sites += [f"{at}.{branch}.norm1" for branch in branches[stack]]
+        for site in sites:
+            p[f"{site}.gain"], p[f"{site}.bias"] = 1 + 0.3 * torch.randn(d, dtype=t), 0.3 * torch.randn(d, dtype=t)
+    tensors = {"tokens": torch.randint(vocabulary, (batch, steps)), "targets": torch.randint(vocabulary, (batch, steps)),
+               "source": torch.randint(sources, (batch, source_steps)), "source_lengths": torch.tensor([7, 4, 1])}
+    tensors["targets"][1, 5:] = -100
+    settings = dict(dim_feedforward=hidden, dropout=0.0, activation=F.gelu, batch_first=True, norm_first=placement == "pre", dtype=t)
+    final = lambda: torch.nn.LayerNorm(d, dtype=t) if placement == "pre" else None
+    encoder = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(d, heads, **settings), depths["encoder"], final())
+    decoder = torch.nn.TransformerDecoder(torch.nn.TransformerDecoderLayer(d, heads, **settings), depths["decoder"], final())
+
+    def theirs(stack, p):
+        """Our parameters under the names and layouts of torch.nn."""
+        out = {}
+        for layer in range(depths[stack]):
+            at, to = f"{stack}.layers.{layer}", f"layers.{layer}"
+            move = {"attn.qkv": "self_attn.in_proj_{}", "attn.out": "self_attn.out_proj.{}", "cross.out": "multihead_attn.out_proj.{}",
+                    "ffn.in": "linear1.{}", "ffn.out": "linear2.{}"}
+            for name, target in move.items():
+                if f"{at}.{name}.weight" in p:
+                    out[f"{to}.{target.format('weight')}"] = p[f"{at}.{name}.weight"].t()
+                    out[f"{to}.{target.format('bias')}"] = p[f"{at}.{name}.bias"]
+            if stack == "decoder":
+                for kind, axis in (("weight", 1), ("bias", 0)):
+                    packed = torch.cat([p[f"{at}.cross.q.{kind}"], p[f"{at}.cross.kv.{kind}"]], axis)
+                    out[f"{to}.multihead_attn.in_proj_{kind}"] = packed.t() if kind == "weight" else packed
+            for i, branch in enumerate(branches[stack], 1):
+                out[f"{to}.norm{i}.weight"], out[f"{to}.norm{i}.bias"] = p[f"{at}.{branch}.norm1.gain"], p[f"{at}.{branch}.norm1.bias"]
+        if placement == "pre":
+            out["norm.weight"], out["norm.bias"] = p[f"{stack}.final.norm1.gain"], p[f"{stack}.final.norm1.bias"]
+        return out
+
+    def forward(tokens, targets, source, source_lengths, **p):
+        call = torch.nn.utils.stateless.functional_call
+        padding = torch.arange(source_steps)[None, :] >= source_lengths[:, None]
+        memory = call(encoder, theirs("encoder", p), (p["embedding.source"][source] + p["embedding.source_position"],),
+                      {"src_key_padding_mask": padding})
+        later = torch.ones(steps, steps, dtype=torch.bool).triu(1)
+        x = call(decoder, theirs("decoder", p), (p["embedding.token"][tokens] + p["embedding.position"], memory),
+                 {"tgt_mask": later, "memory_key_padding_mask": padding})
+        return F.cross_entropy((x @ p["head.weight"]).flatten(0, 1), targets.flatten()).reshape(1)
+
+    differentiable(writer, f"encoder-decoder {placement}", "encoder_decoder", dtype, {**tensors, **p}, forward, batch * steps * 4 * d,
+                   placement=placement, layers=depths["decoder"], encoder_layers=depths["encoder"], width=d, heads=heads, hidden=hidden,
+                   vocabulary=vocabulary, source_vocabulary=sources, batch=batch, time=steps, source_time=source_steps)
+
+
 def optimisers(writer, dtype):
     t = DTYPES[dtype]
     steps = 9  # RAdam rectifies from the sixth on
@@ -238,6 +303,7 @@ def main():
         linears(writer, dtype)
         for placement in ("pre", "post"):
             decoder(writer, dtype, placement)
+            encoder_decoder(writer, dtype, placement)
         optimisers(writer, dtype)
     writer.finish()
     print(f"{len(writer.cases)} cases from PyTorch {torch.__version__}")

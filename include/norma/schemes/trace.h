@@ -33,6 +33,9 @@ struct Surroundings {
 // FormulaError with a caret for names, functions and combinations that mean nothing.
 void trace(const Formula& formula, Surroundings& surroundings);
 
+// unit(x) divides by the length of x, or by this where x is shorter.
+constexpr double kShortestUnit = 1e-12;
+
 // Names of norms that a formula may call: "norm", "<kind>norm" and "dyt".
 bool is_norm_name(std::string_view name);
 

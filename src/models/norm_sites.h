@@ -1,0 +1,28 @@
+// Norms of one stack, made where a formula or a branch calls them.
+#pragma once
+
+#include <string_view>
+
+#include "norma/models/parameters.h"
+#include "norma/models/rules.h"
+#include "norma/norms/norm.h"
+#include "norma/schemes/scheme.h"
+
+namespace norma {
+
+class NormSites {
+ public:
+  NormSites(Parameters& parameters, const Scheme& scheme, NormKind configured)
+      : parameters_(parameters), scheme_(scheme), configured_(configured) {}
+
+  // A norm of that name ("norm", "rmsnorm", "unit", ...) over the last axis of x, its parameters under the open scope.
+  // `role` is whose rules they follow.
+  Wire apply(std::string_view name, std::string_view site, Wire x, std::string_view role, const OptimiserRules& rules);
+
+ private:
+  Parameters& parameters_;
+  const Scheme& scheme_;
+  NormKind configured_;
+};
+
+}  // namespace norma
