@@ -9,7 +9,7 @@ constexpr std::int64_t kUsualEvaluationBatches = 8;
 
 }  // namespace
 
-GeneratedSource::GeneratedSource(std::string name, const BatchShape& shape, std::int64_t evaluation_batches)
+GeneratedSource::GeneratedSource(const std::string& name, const BatchShape& shape, std::int64_t evaluation_batches)
     : training_stream_(hash_name("data." + name)),
       evaluation_stream_(hash_name("data." + name + ".evaluation")),
       shape_(shape),

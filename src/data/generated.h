@@ -16,7 +16,7 @@ class GeneratedSource : public Source {
   void fill_evaluation(std::int64_t index, Batch& batch) const final;
 
  protected:
-  GeneratedSource(std::string name, const BatchShape& shape, std::int64_t evaluation_batches);
+  GeneratedSource(const std::string& name, const BatchShape& shape, std::int64_t evaluation_batches);
 
   // Writes `time` tokens and targets.
   virtual void write_row(Draws& draws, std::int32_t* tokens, std::int32_t* targets) const = 0;

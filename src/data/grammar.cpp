@@ -1,158 +1,91 @@
 #include "data/grammar.h"
 
-#include <array>
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
 
 #include "norma/core/error.h"
 
 namespace norma {
 namespace {
 
-using namespace grammar;
-
-// Writes sentences until the row is full.
-class SentenceWriter {
- public:
-  SentenceWriter(Draws& draws, std::int64_t depth, std::int32_t* tokens, std::int32_t* targets, std::int64_t time)
-      : draws_(draws), depth_(depth), tokens_(tokens), targets_(targets), time_(time) {}
-
-  void run() {
-    put(kStop);
-    while (!full()) {
-      clause();
-      put(kDigit + expression());
-      put(kStop);
-    }
-  }
-
- private:
-  bool full() const { return written_ > time_; }
-  // The row is one stream of time + 1 tokens: all but the last are inputs, all but the first are targets.
-  void put(std::int32_t token) {
-    if (full()) return;
-    if (written_ > 0) targets_[written_ - 1] = token;
-    if (written_ < time_) tokens_[written_] = token;
-    ++written_;
-  }
-  bool chance(double p) { return draws_.unit() < p; }
-
-  int rank() {
-    double u = draws_.unit();
-    for (int r = 0; r + 1 < kWords; ++r) {
-      if (u < kRankChance[r]) return r;
-      u -= kRankChance[r];
-    }
-    return kWords - 1;
-  }
-
-  void clause() {
-    std::array<int, Grammar::kDeepest> nouns{};
-    int level = 0;
-    for (;; ++level) {
-      while (!full() && chance(kAdjectiveChance)) put(kAdjective + rank());
-      const int cls = static_cast<int>(draws_.below(kClasses));
-      nouns[level] = cls * kWords + rank();
-      put(kNoun + nouns[level]);
-      if (level + 1 == depth_ || !chance(kThatChance)) break;
-      put(kThat);
-    }
-    for (; level >= 0; --level) {
-      const int cls = nouns[level] / kWords, word = nouns[level] % kWords;
-      put(kVerb + cls * kWords + (word + rank()) % kWords);
-    }
-  }
-
-  // Returns the value. The stack is explicit so that a full row stops at once.
-  int expression() {
-    struct Open {
-      int op, operands, value;
-    };
-    std::array<Open, Grammar::kDeepest> stack{};
-    int level = -1;
-    const auto open = [&] {
-      stack[++level] = {static_cast<int>(draws_.below(kOperators)), 0, 0};
-      put(kOperator + stack[level].op);
-    };
-    const auto take = [&](int value) {
-      Open& top = stack[level];
-      if (top.operands++ == 0) {
-        top.value = value;
-      } else if (top.op == 0) {
-        top.value = std::max(top.value, value);
-      } else if (top.op == 1) {
-        top.value = std::min(top.value, value);
-      } else {
-        top.value = (top.value + value) % kDigits;
-      }
-    };
-    open();
-    while (!full()) {
-      const int operands = stack[level].operands;
-      if (operands == kMostOperands || (operands >= kFewestOperands && chance(kCloseChance))) {
-        put(kClose);
-        const int value = stack[level].value;
-        if (level == 0) return value;
-        --level;
-        take(value);
-      } else if (level + 1 < depth_ && chance(kNestChance)) {
-        open();
-      } else {
-        const int digit = static_cast<int>(draws_.below(kDigits));
-        put(kDigit + digit);
-        take(digit);
-      }
-    }
-    return 0;
-  }
-
-  Draws& draws_;
-  std::int64_t depth_;
-  std::int32_t *tokens_, *targets_;
-  std::int64_t time_, written_ = 0;
-};
-
-std::string word_of(std::int32_t token) {
-  static constexpr const char* kAdjectiveWords[] = {"old", "red", "big", "shy"};
-  static constexpr const char* kOperatorWords[] = {"max(", "min(", "sum("};
-  // The first letter is the class: "ka ... kor" agree.
-  static constexpr char kClassLetters[] = "klmt", kVowels[] = "aeio";
-  if (token == kStop) return ".";
-  if (token < 0 || token >= kVocabulary) return fmt::format("<{}>", token);
-  if (token < kNoun) return kAdjectiveWords[token - kAdjective];
-  if (token == kThat) return "that";
-  if (token < kThat) {
-    const bool noun = token < kVerb;
-    const int i = token - (noun ? kNoun : kVerb);
-    return fmt::format("{}{}{}", kClassLetters[i / kWords], kVowels[i % kWords], noun ? "" : "r");
-  }
-  if (token < kClose) return kOperatorWords[token - kOperator];
-  if (token == kClose) return ")";
-  return std::to_string(token - kDigit);
+std::vector<std::int32_t> shuffled(Draws& draws, std::int64_t size) {
+  std::vector<std::int32_t> order(static_cast<std::size_t>(size));
+  std::iota(order.begin(), order.end(), 0);
+  for (std::size_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[draws.below(static_cast<std::uint32_t>(i))]);
+  return order;
 }
 
 }  // namespace
 
 Grammar::Grammar(const DataConfig& config, const BatchShape& shape)
     : GeneratedSource("grammar", shape, config.evaluation_batches),
-      depth_(parameter("depth", config.depth, 4, 1, kDeepest)),
-      optimum_(mean_entropy(depth_, shape.time)) {}
+      symbols_(parameter("symbols", config.symbols, 16, 2, kMostSymbols)),
+      choices_(parameter("choices", config.choices, std::min<std::int64_t>(3, symbols_), 1, symbols_)),
+      depth_(parameter("depth", config.depth, 5, 1, kDeepest)) {
+  // Pairs (i, order[i + shift]) for `choices` different shifts: each symbol is left and right equally often, and no
+  // pair comes twice. They are dealt to the symbols like cards.
+  for (std::int64_t level = 0; level < depth_; ++level) {
+    // Counted from the leaves, so that a deeper grammar contains the shallower one.
+    Draws draws(0, hash_name("data.grammar.rules"), static_cast<std::uint64_t>(depth_ - level), 0);
+    const std::vector<std::int32_t> order = shuffled(draws, symbols_), shifts = shuffled(draws, symbols_);
+    const std::vector<std::int32_t> deal = shuffled(draws, symbols_ * choices_);
+    std::vector<Pair>& rules = rules_.emplace_back(deal.size());
+    for (std::size_t card = 0; card < deal.size(); ++card) {
+      const auto left = static_cast<std::int32_t>(card % static_cast<std::size_t>(symbols_));
+      const std::int32_t shift = shifts[card / static_cast<std::size_t>(symbols_)];
+      rules[static_cast<std::size_t>(deal[card])] = {left, order[static_cast<std::size_t>((left + shift) % symbols_)]};
+    }
+  }
+}
+
+void Grammar::derive(Draws& draws, std::int64_t levels, std::int32_t* out) const {
+  out[0] = static_cast<std::int32_t>(draws.below(static_cast<std::uint32_t>(symbols_)));
+  for (std::int64_t level = depth_ - levels, size = 1; level < depth_; ++level, size *= 2) {
+    const std::vector<Pair>& rules = rules_[static_cast<std::size_t>(level)];
+    for (std::int64_t i = size - 1; i >= 0; --i) {  // from the end, in place
+      const Pair& pair =
+          rules[static_cast<std::size_t>(out[i] * choices_ + draws.below(static_cast<std::uint32_t>(choices_)))];
+      out[2 * i] = pair.left;
+      out[2 * i + 1] = pair.right;
+    }
+  }
+}
 
 void Grammar::write_row(Draws& draws, std::int32_t* tokens, std::int32_t* targets) const {
-  SentenceWriter(draws, depth_, tokens, targets, shape().time).run();
+  const std::int64_t time = shape().time;
+  for (std::int64_t at = 0; at < time;) {
+    const std::int64_t fitting = std::bit_width(static_cast<std::uint64_t>(time - at)) - 1;
+    const std::int64_t levels = std::min(depth_, fitting);
+    derive(draws, levels, targets + at);
+    at += std::int64_t{1} << levels;
+  }
+  tokens[0] = static_cast<std::int32_t>(symbols_);
+  std::copy_n(targets, time - 1, tokens + 1);
+}
+
+double Grammar::plateau(std::int64_t levels) const {
+  const double size = std::ldexp(1.0, static_cast<int>(levels));
+  return (std::log(symbols_) + (size - 1) * std::log(choices_)) / size;
+}
+
+std::optional<double> Grammar::optimum() const {
+  const std::int64_t time = shape().time, whole = std::int64_t{1} << depth_;
+  double nats = static_cast<double>(time / whole) * static_cast<double>(whole) * plateau(depth_);
+  for (std::int64_t levels = 0; levels < depth_; ++levels) {  // the rest, by its binary digits
+    const std::int64_t size = std::int64_t{1} << levels;
+    if ((time % whole) & size) nats += static_cast<double>(size) * plateau(levels);
+  }
+  return nats / static_cast<double>(time);
 }
 
 std::string Grammar::describe() const {
-  return fmt::format(
-      "grammar: {} tokens, nested at most {} deep; {:.4f} nats a token over this window, {:.4f} in the long run",
-      kVocabulary, depth_, optimum_, entropy_rate(depth_));
-}
-
-std::string Grammar::decode(std::span<const std::int32_t> tokens) const {
-  std::string text;
-  for (const std::int32_t token : tokens) {
-    if (!text.empty()) text += ' ';
-    text += word_of(token);
-  }
-  return text;
+  std::string plateaus;
+  for (std::int64_t levels = 0; levels <= depth_; ++levels) plateaus += fmt::format(" {:.3f}", plateau(levels));
+  return fmt::format("grammar: {} levels of {} symbols with {} rules each; nats a token by levels understood:{}",
+                     depth_, symbols_, choices_, plateaus);
 }
 
 }  // namespace norma

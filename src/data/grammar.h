@@ -1,59 +1,49 @@
-// The default task: sentences of a small probabilistic language whose entropy is known exactly.
+// The default task: strings of a random context-free grammar in levels, with a known entropy.
 //
-//   sentence = clause expression value "."
-//   clause_k = adjective* noun ["that" clause_{k+1}] verb        the verb agrees with its noun: noun noun verb verb
-//   expression_k = operator operand operand [operand [operand]] ")"     operand = digit | expression_{k+1}
-//   value = the digit that the expression evaluates to (max, min, or sum modulo 6)
+// A symbol of one level is rewritten as a pair of symbols of the next, by one of `choices` rules with equal chance;
+// after `depth` levels stand 2^depth tokens. No pair belongs to two symbols, and every symbol is as often the left and
+// the right half of a pair as any other. So every string has one derivation, each derivation is as likely as any, and
+// every symbol is uniform: a string of 2^k tokens has ln(symbols) + (2^k - 1) ln(choices) nats. This is the random
+// hierarchy model (Cagnetta et al. 2024) with balanced rules.
 //
-// Every prefix determines the state of the generator, so the conditional entropy of a token is the entropy of one
-// choice; agreement, closing order and values cost nothing to a model that computes them. Each row starts with a new
-// sentence, so the window hides nothing.
+// A row is a start mark, then whole strings; what is left of the row is filled by strings of fewer levels, so that the
+// sum above holds for every row length. The rules are the same for every seed.
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <vector>
 
 #include "data/generated.h"
 
 namespace norma {
 
-namespace grammar {
-
-inline constexpr int kClasses = 4, kWords = 4, kAdjectives = 4, kOperators = 3, kDigits = 6;
-inline constexpr int kFewestOperands = 2, kMostOperands = 4;
-inline constexpr std::int32_t kStop = 0, kAdjective = 1, kNoun = kAdjective + kAdjectives,
-                              kVerb = kNoun + kClasses * kWords, kThat = kVerb + kClasses * kWords,
-                              kOperator = kThat + 1, kClose = kOperator + kOperators, kDigit = kClose + 1,
-                              kVocabulary = kDigit + kDigits;
-inline constexpr double kAdjectiveChance = 0.25, kThatChance = 0.4, kNestChance = 0.3, kCloseChance = 0.5;
-// Words of a class by rank: 1, 1/2, 1/3, 1/4, normalised. A verb's rank is counted from its noun's place, so the
-// choice of verb depends on the noun, not only on its class.
-inline constexpr double kRankChance[kWords] = {12.0 / 25, 6.0 / 25, 4.0 / 25, 3.0 / 25};
-
-// Mean entropy in nats of the first `time` tokens after a full stop, nesting at most `depth` deep.
-double mean_entropy(std::int64_t depth, std::int64_t time);
-// Its limit: the entropy of one sentence over its expected length.
-double entropy_rate(std::int64_t depth);
-
-}  // namespace grammar
-
 class Grammar final : public GeneratedSource {
  public:
-  static constexpr std::int64_t kDeepest = 6;
+  static constexpr std::int64_t kMostSymbols = 64, kDeepest = 10;
 
   Grammar(const DataConfig& config, const BatchShape& shape);
 
-  std::int64_t vocabulary() const override { return grammar::kVocabulary; }
-  std::optional<double> optimum() const override { return optimum_; }
+  std::int64_t vocabulary() const override { return symbols_ + 1; }
+  std::optional<double> optimum() const override;
   std::string describe() const override;
-  std::string decode(std::span<const std::int32_t> tokens) const override;
+
+  // Nats per token for a model that understands the lowest `levels` levels: the plateaus of learning, from
+  // ln(symbols) at 0 down to the long-run optimum at depth.
+  double plateau(std::int64_t levels) const;
 
  protected:
   void write_row(Draws& draws, std::int32_t* tokens, std::int32_t* targets) const override;
 
  private:
-  std::int64_t depth_;
-  double optimum_;
+  struct Pair {
+    std::int32_t left, right;
+  };
+
+  // Writes a string of 2^levels tokens.
+  void derive(Draws& draws, std::int64_t levels, std::int32_t* out) const;
+
+  std::int64_t symbols_, choices_, depth_;
+  std::vector<std::vector<Pair>> rules_;  // [level from the top][symbol * choices + choice]
 };
 
 }  // namespace norma

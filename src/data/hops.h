@@ -1,7 +1,9 @@
-// Pointer chasing: a row lists a cyclic permutation p as pairs "x p(x)" in random order, then asks "?j x" for
-// j = 1..hops and is to answer p^j(x), a different x each time. Only answers are counted; each follows from the row, so
-// the optimum is 0. A model that follows fewer than j pointers cannot do better than ln(symbols - 1) on a j-hop query:
-// the permutation is one cycle, so that no walk returns early. Tokens: symbols, then one query mark for each j.
+// Pointer chasing: a row lists a cyclic permutation p as tokens "x>p(x)", one for each pair, in random order, then asks
+// "?j x" for j = 1..hops and is to answer p^j(x), a different x each time. Only answers are counted; each follows from
+// the row, so the optimum is 0. A model that follows fewer than j pointers cannot do better than ln(symbols - 1) on a
+// j-hop query, unless an earlier answer helps: the permutation is one cycle, so that no walk returns early. A pair is
+// one token because written as two, with each symbol both a key and a value, small models did not begin to learn the
+// task in 8,000 steps. Tokens: pairs x * symbols + y, then symbols, then a query mark for each j.
 #pragma once
 
 #include "data/generated.h"
@@ -10,11 +12,11 @@ namespace norma {
 
 class Hops final : public GeneratedSource {
  public:
-  static constexpr std::int64_t kMostSymbols = 4096, kUsualSymbols = 16, kUsualHops = 4;
+  static constexpr std::int64_t kMostSymbols = 256, kUsualSymbols = 8, kUsualHops = 4;
 
   Hops(const DataConfig& config, const BatchShape& shape);
 
-  std::int64_t vocabulary() const override { return symbols_ + hops_; }
+  std::int64_t vocabulary() const override { return symbols_ * symbols_ + symbols_ + hops_; }
   std::optional<double> optimum() const override { return 0.0; }
   std::string describe() const override;
   std::string decode(std::span<const std::int32_t> tokens) const override;

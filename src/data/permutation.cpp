@@ -23,7 +23,7 @@ Permutation::Permutation(std::uint64_t size, std::uint64_t seed, std::uint64_t e
   half_bits_ = std::max(1, (bits + 1) / 2);
   half_mask_ = (std::uint64_t{1} << half_bits_) - 1;
   const RandomStream stream(seed, "data.permutation", epoch);
-  for (int round = 0; round < kRounds; ++round) {
+  for (std::size_t round = 0; round < keys_.size(); ++round) {
     keys_[round] = (std::uint64_t{stream.bits(2 * round)} << 32) | stream.bits(2 * round + 1);
   }
 }

@@ -7,6 +7,7 @@
 #include "data/hops.h"
 #include "data/masked.h"
 #include "data/recall.h"
+#include "data/sentences.h"
 #include "data/transduction.h"
 #include "data/translation.h"
 #include "data/windows.h"
@@ -42,6 +43,7 @@ struct Task {
 
 constexpr Task kTasks[] = {
     {"grammar", make<Grammar>},
+    {"sentences", make<Sentences>},
     {"hops", make<Hops>},
     {"copy", make<Copy>},
     {"sort", make<Sort>},

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int32_t kMagicOfGpt2 = 20240520, kMagicOfLlama3 = 20240801;
 constexpr std::int32_t kVersionOfHalves = 1, kVersionOfWords = 7;
-constexpr std::size_t kHeaderBytes = 256 * 4;
+constexpr std::size_t kHeaderBytes = std::size_t{256} * 4;
 
 TokenView with_header(const std::shared_ptr<const MappedFile>& file) {
   std::int32_t header[3];

@@ -13,7 +13,7 @@ namespace {
 constexpr BatchShape kShape{3, 33, 0};
 
 // Every task that needs no file.
-std::vector<std::string> generated_tasks() { return {"grammar", "hops", "copy", "sort", "recall"}; }
+std::vector<std::string> generated_tasks() { return {"grammar", "sentences", "hops", "copy", "sort", "recall"}; }
 
 bool equal(const Batch& a, const Batch& b) {
   return a.tokens == b.tokens && a.targets == b.targets && a.source == b.source &&
@@ -87,11 +87,11 @@ TEST(Source, RefusesImpossibleShapes) {
 
 TEST(Source, VocabularyMustFitTheModel) {
   const auto source = open_source({}, kShape);
-  EXPECT_NO_THROW(check_vocabulary(*source, 48));
+  EXPECT_NO_THROW(check_vocabulary(*source, 17));
   EXPECT_NO_THROW(check_vocabulary(*source, 64));
-  const std::string message = error_of([&] { check_vocabulary(*source, 47); });
-  EXPECT_NE(message.find("48"), std::string::npos);
-  EXPECT_NE(message.find("47"), std::string::npos);
+  const std::string message = error_of([&] { check_vocabulary(*source, 16); });
+  EXPECT_NE(message.find("17 tokens"), std::string::npos);
+  EXPECT_NE(message.find("is 16"), std::string::npos);
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
-// The exact entropy of the grammar, from its choices alone. The state of the generator is a small Markov chain once
+// The exact entropy of the sentences, from its choices alone. The state of the generator is a small Markov chain once
 // words and values are left out: which words were chosen never changes what is chosen next, only its name.
 #include <cmath>
 #include <map>
 #include <vector>
 
-#include "data/grammar.h"
+#include "data/sentences.h"
 
-namespace norma::grammar {
+namespace norma::sentences {
 namespace {
 
 double plogp(double p) { return p > 0 ? -p * std::log(p) : 0.0; }
@@ -146,4 +146,4 @@ double entropy_rate(std::int64_t depth) {
   return (nats + inner_nats) / (tokens + inner_tokens + 2);
 }
 
-}  // namespace norma::grammar
+}  // namespace norma::sentences
