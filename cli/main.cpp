@@ -33,6 +33,8 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   try {
     norma::cli::add_bench(app);
+    norma::cli::add_check(app);
+    norma::cli::add_plan(app);
     norma::cli::add_schemes(app);
     norma::cli::add_train(app, exit_code);
     check_verb(app, argc, argv);

@@ -11,33 +11,6 @@
 namespace norma {
 namespace {
 
-// What only the data knows.
-RunConfig resolve(RunConfig config, const Source& source) {
-  ModelConfig& model = config.model;
-  if (model.vocabulary == 0) model.vocabulary = source.vocabulary();
-  check_vocabulary(source, model.vocabulary);
-  if (source.classes() > 0) {
-    if (model.classes == 0) model.classes = source.classes();
-    if (model.classes < source.classes())
-      fail("the data has {} classes but model.classes is {}", source.classes(), model.classes);
-    if (model.family != Family::encoder) fail("classification needs model.family = \"encoder\"");
-  }
-  const std::vector<TrainConfig> members = member_configs(config);
-  model.dropout = std::any_of(members.begin(), members.end(), [](const TrainConfig& one) { return one.dropout > 0; });
-  model.smoothing = config.train.smoothing > 0;
-  config.train.schedule.steps = config.train.steps;
-  return config;
-}
-
-StepOptions step_options(const RunConfig& config, const std::vector<TrainConfig>& members) {
-  return {.optimiser = config.train.optimiser,
-          .clip = std::any_of(members.begin(), members.end(), [](const TrainConfig& one) { return one.clip > 0; }),
-          .decay_vectors = config.train.decay_vectors,
-          .accumulate = config.train.accumulate,
-          .probes = config.train.probes,
-          .recompute_every = static_cast<int>(config.train.recompute_every)};
-}
-
 std::array<std::int32_t, 4> key_words(std::int64_t seed, std::int64_t step) {
   const auto low = [](std::int64_t x) { return static_cast<std::int32_t>(static_cast<std::uint32_t>(x)); };
   const auto high = [](std::int64_t x) {
@@ -55,11 +28,38 @@ std::vector<std::string> persistent_names(const Plan& plan) {
 
 }  // namespace
 
+RunConfig resolve_config(RunConfig config, const Source& source) {
+  ModelConfig& model = config.model;
+  if (model.vocabulary == 0) model.vocabulary = source.vocabulary();
+  check_vocabulary(source, model.vocabulary);
+  if (source.classes() > 0) {
+    if (model.classes == 0) model.classes = source.classes();
+    if (model.classes < source.classes())
+      fail("the data has {} classes but model.classes is {}", source.classes(), model.classes);
+    if (model.family != Family::encoder) fail("classification needs model.family = \"encoder\"");
+  }
+  const std::vector<TrainConfig> members = member_configs(config);
+  model.dropout = std::any_of(members.begin(), members.end(), [](const TrainConfig& one) { return one.dropout > 0; });
+  model.smoothing = config.train.smoothing > 0;
+  config.train.schedule.steps = config.train.steps;
+  return config;
+}
+
+StepOptions step_options(const RunConfig& config) {
+  const std::vector<TrainConfig> members = member_configs(config);
+  return {.optimiser = config.train.optimiser,
+          .clip = std::any_of(members.begin(), members.end(), [](const TrainConfig& one) { return one.clip > 0; }),
+          .decay_vectors = config.train.decay_vectors,
+          .accumulate = config.train.accumulate,
+          .probes = config.train.probes,
+          .recompute_every = static_cast<int>(config.train.recompute_every)};
+}
+
 Cohort::Cohort(const RunConfig& config, std::shared_ptr<const Source> source)
-    : config_(resolve(config, *source)),
+    : config_(resolve_config(config, *source)),
       settings_(member_configs(config_)),
       source_(std::move(source)),
-      plan_(build_training_step(config_.model, step_options(config_, settings_))),
+      plan_(build_training_step(config_.model, step_options(config_))),
       session_(plan_.plan,
                {.members = static_cast<int>(settings_.size()), .threads = static_cast<int>(config_.train.threads)}),
       states_(settings_.size()),

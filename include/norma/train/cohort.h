@@ -47,6 +47,11 @@ struct ProbeValue {
   double value;
 };
 
+// Completed by what only the data knows: vocabulary, classes.
+RunConfig resolve_config(RunConfig config, const Source& source);
+// How the training step of a resolved configuration is built.
+StepOptions step_options(const RunConfig& config);
+
 class Cohort {
  public:
   // Resolves vocabulary and classes of the model from the data.

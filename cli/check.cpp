@@ -1,0 +1,53 @@
+// norma check: logits, loss and every gradient for given weights and tokens, as safetensors.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/overrides.h"
+#include "cli/verbs.h"
+#include "norma/train/check.h"
+
+namespace norma::cli {
+namespace {
+
+struct CheckOptions {
+  std::string config, weights, tokens;
+  std::string out = "check.safetensors";
+  bool json = false;
+};
+
+void run_check(const CheckOptions& options, const std::vector<std::string>& extras) {
+  CheckRequest request{.config = options.config.empty() ? RunConfig() : read_config(options.config),
+                       .weights = {},
+                       .tokens = {},
+                       .out = options.out};
+  apply_overrides(request.config, extras);
+  if (!options.weights.empty()) request.weights = options.weights;
+  if (!options.tokens.empty()) request.tokens = options.tokens;
+  const CheckResult result = check_model(request);
+  if (options.json) {
+    const nlohmann::json all = {
+        {"loss", result.loss}, {"parameters", result.parameters}, {"tensors", result.tensors}, {"file", options.out}};
+    fmt::print("{}\n", all.dump(2));
+  } else {
+    fmt::print("loss {:.8g}\n{} tensors of a model with {} parameters written to {}\n", result.loss,
+               result.tensors.size(), result.parameters, options.out);
+  }
+}
+
+}  // namespace
+
+void add_check(CLI::App& app) {
+  const auto options = std::make_shared<CheckOptions>();
+  CLI::App* verb = app.add_subcommand("check", "Write logits, loss and every gradient, to compare with other code");
+  verb->add_option("config", options->config, "TOML file with the model; keys may follow as --model.layers=2");
+  verb->add_option("--weights", options->weights, "safetensors by parameter name; without it the initial weights");
+  verb->add_option("--tokens", options->tokens, "safetensors with tokens and targets; without it the first batch");
+  verb->add_option("--out", options->out, "File to write")->capture_default_str();
+  verb->add_flag("--json", options->json, "Print what was written as JSON");
+  verb->allow_extras();
+  verb->callback([options, verb] { run_check(*options, verb->remaining()); });
+}
+
+}  // namespace norma::cli
