@@ -92,7 +92,8 @@ class ModelBuilder {
 
   // A table or head, which start as the model says unless the scheme does.
   ParameterSpec outer(const char* name, const char* role, const SchemeRules& rules, Unit unit) const {
-    const double deviation = rules.init.deviation_of(role).value_or(config_.embedding_std);
+    const double otherwise = std::string_view(role) == "head" ? config_.head_std : config_.embedding_std;
+    const double deviation = rules.init.deviation_of(role).value_or(otherwise);
     ParameterSpec spec{.name = name,
                        .init = Init::normal(deviation * rules.init.gain_of(role)),
                        .role = role,

@@ -116,7 +116,10 @@ class Check {
         continue;
       }
       const auto found = ids_.find(name);
-      if (found == ids_.end()) fail("'{}' has no '{}', which this model reads", tokens_->path().string(), name);
+      if (found == ids_.end())
+        fail("{} has no '{}', which this model reads",
+             tokens_ ? "'" + tokens_->path().string() + "'" : "data.task = \"" + request_.config.data.task + "\"",
+             name);
       const Type& type = session.plan().slot(name).type;
       if (static_cast<std::int64_t>(found->second.size()) != type.shape.elements())
         fail("'{}' has {} ids; expected {}", name, found->second.size(), type.shape.str());

@@ -38,6 +38,14 @@ RunConfig resolve_config(RunConfig config, const Source& source) {
       fail("the data has {} classes but model.classes is {}", source.classes(), model.classes);
     if (model.family != Family::encoder) fail("classification needs model.family = \"encoder\"");
   }
+  Batch batch;
+  source.fill(0, 1, batch);
+  if (model.family == Family::encoder_decoder && batch.source.empty())
+    fail(
+        "model.family = \"encoder_decoder\" needs data with two sides, such as data.task = \"translation\"; {} has one",
+        config.data.task);
+  if (model.family != Family::encoder_decoder && !batch.source.empty())
+    fail("data.task = \"{}\" has two sides; it needs model.family = \"encoder_decoder\"", config.data.task);
   const std::vector<TrainConfig> members = member_configs(config);
   model.dropout = std::any_of(members.begin(), members.end(), [](const TrainConfig& one) { return one.dropout > 0; });
   model.smoothing = config.train.smoothing > 0;

@@ -212,7 +212,8 @@ void model_fields(Fields& f, ModelConfig& m) {
   f.flag("model.tied", m.tied, "the head is the token table");
   f.flag("model.biases", m.biases, "of linear layers");
   f.word("model.weights", m.weights, kWeights, "initial distribution", "xavier_normal or xavier_uniform");
-  f.number("model.embedding_std", m.embedding_std, 0, 1e6, "of token and position tables and of the head");
+  f.number("model.embedding_std", m.embedding_std, 0, 1e6, "of token and position tables");
+  f.number("model.head_std", m.head_std, 0, 1e6, "of the head, unless it is tied");
   f.flag("model.scale_embedding", m.scale_embedding, "tokens times sqrt(width)");
   f.word("model.dtype", m.dtype, kDTypes, "dtype", "f32 or f64");
   f.table("model.constants", m.constants, "instead of the scheme's own constant of this name");

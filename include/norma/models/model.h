@@ -42,7 +42,8 @@ struct ModelConfig {
   bool dropout = false;                          // whether dropout nodes exist; the rate is an input
   bool smoothing = false;                        // whether label smoothing is an input
   WeightInit weights = WeightInit::xavier_normal;
-  double embedding_std = 0.02;   // of token and position tables and the head
+  double embedding_std = 0.02;   // of token and position tables
+  double head_std = 0.02;        // of the head, unless it is tied
   bool scale_embedding = false;  // tokens times sqrt(width)
   DType dtype = DType::f32;
 };
