@@ -2,9 +2,9 @@
 #include <cstring>
 
 #include "data/corpus.h"
-#include "norma/core/mapped_file.h"
 #include "data/text_file.h"
 #include "norma/core/error.h"
+#include "norma/core/mapped_file.h"
 
 namespace norma {
 namespace {

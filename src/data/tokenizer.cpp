@@ -1,7 +1,7 @@
 #include "norma/data/tokenizer.h"
 
-#include "norma/core/mapped_file.h"
 #include "norma/core/error.h"
+#include "norma/core/mapped_file.h"
 #include "norma/core/names.h"
 
 namespace norma {

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string_view>
 
-#include "norma/core/mapped_file.h"
 #include "data/records.h"
 #include "data/sequences.h"
+#include "norma/core/mapped_file.h"
 #include "norma/data/tokenizer.h"
 
 namespace norma {

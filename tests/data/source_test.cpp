@@ -59,18 +59,6 @@ TEST(Source, TokensStayInTheVocabulary) {
   }
 }
 
-TEST(Source, DoesNotAllocateOnceTheBatchHasItsSize) {
-  for (const std::string& task : generated_tasks()) {
-    const auto source = open_source({.task = task}, kShape);
-    Batch batch;
-    source->fill(0, 1, batch);
-    const std::int32_t *tokens = batch.tokens.data(), *targets = batch.targets.data();
-    for (std::uint64_t i = 1; i < 5; ++i) source->fill(i, 1, batch);
-    EXPECT_EQ(batch.tokens.data(), tokens);
-    EXPECT_EQ(batch.targets.data(), targets);
-  }
-}
-
 TEST(Source, NamesTheNearestTask) {
   EXPECT_NE(error_of([] { open_source({.task = "gramar"}, kShape); }).find("did you mean 'grammar'?"),
             std::string::npos);

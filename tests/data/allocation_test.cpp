@@ -1,0 +1,66 @@
+// Filling a batch that has its size touches no allocator. This file counts the test program's allocations, except under
+// a sanitizer, which brings an allocator of its own.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "files.h"
+#include "norma/data/source.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define NORMA_COUNTS_ALLOCATIONS 0
+#else
+#define NORMA_COUNTS_ALLOCATIONS 1
+#endif
+
+namespace {
+
+std::atomic<long> allocations{0};
+
+}  // namespace
+
+#if NORMA_COUNTS_ALLOCATIONS
+namespace {
+
+void* counted(std::size_t size) {
+  ++allocations;
+  if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return counted(size); }
+void* operator new[](std::size_t size) { return counted(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+#endif
+
+namespace norma {
+namespace {
+
+TEST(Allocation, NoTaskAllocatesInItsSteps) {
+  if (!NORMA_COUNTS_ALLOCATIONS) GTEST_SKIP() << "a sanitizer allocates";
+  const TemporaryFolder folder;
+  std::string lines;
+  for (int i = 0; i < 200; ++i) lines += fmt::format("{}\tword{} text\n", i % 3, i);
+  const std::string path = folder.write("t", lines);
+  for (const std::string& task : task_names()) {
+    const auto source = open_source({.task = task, .path = path, .validation_path = path}, {5, 33, 33});
+    Batch batch;
+    const long first = allocations.load();
+    source->fill(0, 0, batch);
+    const long before = allocations.load();
+    EXPECT_GT(before, first) << "the counter counts";
+    for (std::uint64_t index = 1; index < 50; ++index) source->fill(index, index, batch);
+    source->fill_evaluation(0, batch);
+    EXPECT_EQ(allocations.load(), before) << task;
+  }
+}
+
+}  // namespace
+}  // namespace norma
