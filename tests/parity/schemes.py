@@ -321,7 +321,8 @@ def schemes(writer, dtype, torch_dtype):
         p = {name: value.requires_grad_() for name, value in made.p.items()}
         loss = run(scheme, Net(torch_dtype, p), **ids)
         gradients = torch.autograd.grad(loss, list(p.values()), allow_unused=True)
-        # Attention over one value does not depend on the scores: its gradient is 0, which nothing can be compared with.
+        # Some gradients are 0 by construction and cannot be compared: of weights over a single value, of a bias that all keys
+        # share, of a mixer between equal copies or before their sum.
         expected = {f"d/{name}": g for name, g in zip(p, gradients) if g is not None and g.abs().max() > 1e-12}
         fixed = {"schedule.s": torch.tensor([0.3], dtype=torch_dtype)} if scheme in ("pre_to_post", "post_pre_post") else {}
         writer.add(f"scheme {scheme}", "scheme", dtype, {**ids, **p, **fixed}, {"y": loss, **expected}, BATCH * TIME * 4 * D,
