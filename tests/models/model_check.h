@@ -80,4 +80,30 @@ inline double initial_loss(const ModelConfig& config) {
   return session.tensor<double>("loss")[0];
 }
 
+// The hidden state of a model with its initial weights.
+inline std::vector<double> hidden_of(const ModelConfig& config, std::uint64_t seed = 1) {
+  Graph graph;
+  const Model model = build_model(graph, config);
+  graph.output("hidden", model.hidden);
+  Session session(compile(graph));
+  initialise(session, model.parameters, seed);
+  fill_inputs(session, config);
+  session.run();
+  return {session.tensor<double>("hidden").begin(), session.tensor<double>("hidden").end()};
+}
+
+inline double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
+}
+
+// Embeddings of unit size, so that a norm's eps counts for little.
+inline ModelConfig wide_embedding(Family family, const std::string& scheme) {
+  ModelConfig config = tiny(family, scheme, DType::f64);
+  config.embedding_std = 1;
+  return config;
+}
+
 }  // namespace norma::test

@@ -85,6 +85,18 @@ TEST(Model, DropoutIsInsideEachBranchAndOnEmbeddings) {
   EXPECT_EQ(sites.size(), static_cast<std::size_t>(count)) << "each has a random stream of its own";
 }
 
+TEST(Model, SitesOfAFormulaForAWholeLayer) {
+  Graph graph;
+  const Model model = build_model(graph, tiny(Family::decoder, "parallel"));
+  ASSERT_EQ(model.sites.size(), 6u);
+  EXPECT_EQ(model.sites[2].name, "layers.1.attn");
+  EXPECT_EQ(model.sites[3].name, "layers.1.ffn");
+  EXPECT_EQ(model.sites[2].stream_in, model.sites[3].stream_in);
+  EXPECT_EQ(model.sites[2].stream_out, model.sites[3].stream_out);
+  EXPECT_EQ(model.sites[2].stream_in, model.sites[1].stream_out);
+  EXPECT_NE(model.sites[2].branch, model.sites[3].branch);
+}
+
 TEST(Model, BadConfigurationsAreNamed) {
   const auto error = [](auto change) {
     ModelConfig config = tiny(Family::decoder, "pre");

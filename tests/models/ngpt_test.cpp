@@ -1,4 +1,5 @@
-// One layer of nGPT, logits included, against the equations of Loshchilov et al. 2024 written as loops.
+// nGPT: everything on the unit sphere, and one layer with its logits against the equations of Loshchilov et al. 2024
+// written as loops.
 #include <cmath>
 #include <functional>
 
@@ -132,6 +133,105 @@ TEST(Ngpt, LogitsAreThoseOfTheEquations) {
   for (std::size_t t = 0; t < T; ++t) {
     for (std::size_t j = 0; j < V; ++j)
       EXPECT_NEAR(session.tensor<double>("logits")[t * V + j], expected[t][j], 1e-12) << t << ", " << j;
+  }
+}
+
+// A sublayer of Hyper-Connections by hand: h = Am^T H, H <- B^T T(h) + Ar^T H, with T(h) = tanh(h).
+// Four of six sublayers in one block, with w = 0: the mean of the embedding, the whole block and what follows it.
+ModelConfig ngpt() {
+  ModelConfig config = test::tiny(Family::decoder, "ngpt", DType::f64);
+  config.gated = true;
+  config.activation = Activation::silu;
+  config.positions = Positions::rope;
+  config.heads = 2;
+  return config;
+}
+
+TEST(Ngpt, EveryStreamIsOfUnitLength) {
+  const ModelConfig config = ngpt();
+  Graph graph;
+  const Model model = build_model(graph, config);
+  for (std::size_t i = 0; i < model.sites.size(); ++i) {
+    graph.output("in" + std::to_string(i), model.sites[i].stream_in);
+    graph.output("out" + std::to_string(i), model.sites[i].stream_out);
+  }
+  Session session(compile(graph));
+  initialise(session, model.parameters, 1);
+  test::fill_inputs(session, config);
+  session.run();
+  for (const std::string name : {"in0", "out0", "out1", "out5"}) {
+    const std::span<double> x = session.tensor<double>(name);
+    for (std::size_t row = 0; row < x.size() / 24; ++row) {
+      double squares = 0;
+      for (const double v : x.subspan(row * 24, 24)) squares += v * v;
+      ASSERT_NEAR(squares, 1, 1e-12) << name << " row " << row;
+    }
+  }
+}
+
+TEST(Ngpt, WeightsStartOnTheSphereAlongTheEmbedding) {
+  const ModelConfig config = ngpt();
+  Graph graph;
+  const Model model = build_model(graph, config);
+  graph.output("loss", model.loss);
+  Session session(compile(graph));
+  initialise(session, model.parameters, 1);
+  const auto length = [&](const char* name, std::size_t first, std::size_t stride, std::size_t count) {
+    const std::span<double> w = session.tensor<double>(name);
+    double squares = 0;
+    for (std::size_t i = 0; i < count; ++i) squares += w[first + i * stride] * w[first + i * stride];
+    return std::sqrt(squares);
+  };
+  const std::size_t d = 24;
+  EXPECT_NEAR(length("embedding.token", 2 * d, 1, d), 1, 1e-12) << "a row";
+  EXPECT_NEAR(length("head.weight", 5, 17, d), 1, 1e-12) << "a column";
+  EXPECT_NEAR(length("layers.0.attn.qkv.weight", 40, 3 * d, d), 1, 1e-12) << "a column";
+  EXPECT_NEAR(length("layers.0.attn.out.weight", 3 * d, 1, d), 1, 1e-12) << "a row";
+  EXPECT_NEAR(length("layers.0.ffn.in.weight", 100, 8 * d, d), 1, 1e-12) << "a column";
+  EXPECT_NEAR(length("layers.0.ffn.out.weight", 90 * d, 1, d), 1, 1e-12) << "a row";
+  int constrained = 0;
+  for (const ParameterSpec& spec : model.parameters) {
+    EXPECT_FALSE(spec.name.ends_with(".bias")) << "nGPT has no biases";
+    EXPECT_NE(spec.role, "norm") << "and no norms";
+    EXPECT_EQ(spec.decay, 0) << "and no weight decay: " << spec.name;
+    constrained += spec.unit != Unit::none ? 1 : 0;
+  }
+  EXPECT_EQ(constrained, 2 + 3 * 4);
+  EXPECT_NEAR(session.tensor<double>("layers.0.attn.a")[0], 1 / std::sqrt(24.0), 1e-12) << "stored";
+  EXPECT_NEAR(session.tensor<double>("layers.0.attn.qk_gain")[0], 1 / std::sqrt(24.0), 1e-12);
+  EXPECT_EQ(session.tensor<double>("layers.0.ffn.gain")[0], 1);
+  EXPECT_EQ(session.tensor<double>("layers.0.ffn.gain").size(), 2u * 96);
+  EXPECT_NEAR(session.tensor<double>("head.gain")[0], 1 / std::sqrt(24.0), 1e-12);
+}
+
+// The whole sublayer of the paper by hand: h <- u(h + |alpha| (u(F(h)) - h)).
+TEST(Ngpt, SublayerMovesByAlphaTowardsTheBranch) {
+  const ModelConfig config = ngpt();
+  Graph graph;
+  const Model model = build_model(graph, config);
+  const SublayerSite& site = model.sites[3];
+  graph.output("in", site.stream_in);
+  graph.output("branch", site.branch);
+  graph.output("out", site.stream_out);
+  Session session(compile(graph));
+  initialise(session, model.parameters, 1);
+  test::fill_inputs(session, config);
+  test::randomise<double>(session, "layers.1.ffn.a");
+  session.run();
+  const std::span<double> a = session.tensor<double>("layers.1.ffn.a");
+  const double factor = 0.05 * std::sqrt(24.0);
+  for (std::size_t row = 0; row < 36; ++row) {
+    const auto in = session.tensor<double>("in").subspan(row * 24, 24),
+               branch = session.tensor<double>("branch").subspan(row * 24, 24),
+               out = session.tensor<double>("out").subspan(row * 24, 24);
+    double length = 0, moved_length = 0;
+    for (const double v : branch) length += v * v;
+    std::vector<double> moved(24);
+    for (std::size_t i = 0; i < 24; ++i) {
+      moved[i] = in[i] + std::abs(a[i] * factor) * (branch[i] / std::sqrt(length) - in[i]);
+      moved_length += moved[i] * moved[i];
+    }
+    for (std::size_t i = 0; i < 24; ++i) ASSERT_NEAR(out[i], moved[i] / std::sqrt(moved_length), 1e-12);
   }
 }
 

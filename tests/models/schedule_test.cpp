@@ -33,6 +33,14 @@ TEST(Schedule, PostToPreAndBack) {
   EXPECT_EQ(s.at(1000, 1000), 1);
 }
 
+TEST(Schedule, PreToPost) {
+  const Schedule s = schedules_of_model(tiny(Family::encoder, "pre_to_post")).at("schedule.s");
+  EXPECT_EQ(s.at(0, 1000), 0);
+  EXPECT_EQ(s.at(200, 1000), 0);
+  EXPECT_NEAR(s.at(400, 1000), 0.5, 1e-12);
+  EXPECT_NEAR(s.at(600, 1000), 1, 1e-12);
+}
+
 TEST(Schedule, EndsAreTheSchemesThatItBlends) {
   const auto stream = [](const std::string& scheme, double s) {
     const ModelConfig config = tiny(Family::decoder, scheme, DType::f64);

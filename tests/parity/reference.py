@@ -16,6 +16,8 @@ import sys
 import torch
 import torch.nn.functional as F
 
+from schemes import schemes
+
 DTYPES = {"f32": torch.float32, "f64": torch.float64}
 
 
@@ -304,6 +306,7 @@ def main():
         for placement in ("pre", "post"):
             decoder(writer, dtype, placement)
             encoder_decoder(writer, dtype, placement)
+        schemes(writer, dtype, DTYPES[dtype])
         optimisers(writer, dtype)
     writer.finish()
     print(f"{len(writer.cases)} cases from PyTorch {torch.__version__}")

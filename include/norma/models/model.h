@@ -34,7 +34,7 @@ struct ModelConfig {
   std::map<std::string, double> constants = {};  // instead of the scheme's own, by name
   NormKind norm = NormKind::layer;               // what `norm` means in a formula
   std::string qk_norm = {};                      // a norm on queries and keys per head, unless the scheme has its own
-  Activation activation = Activation::gelu;      //
+  Activation activation = Activation::gelu;      // of the feed-forward branch
   bool gated = false;                            // act(a) * b of a packed projection, in the feed-forward branch
   Positions positions = Positions::learned;      // rope and sinusoidal learn nothing
   bool tied = false;                             // the head is the token table
