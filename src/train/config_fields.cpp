@@ -237,11 +237,13 @@ void data_fields(Fields& f, DataConfig& d) {
   f.text("data.sentencepiece_model", d.sentencepiece_model, "unigram or bpe");
   f.whole("data.vocabulary", d.vocabulary, 0, 1 << 30, "largest vocabulary; 0: as it comes");
   f.text("data.layout", d.layout, "of a classification file");
+  f.text("data.header", d.header, "whether a table has one: auto, yes or no");
   f.whole("data.text_column", d.text_column, -1, 10000, "from 0; -1: by layout");
   f.whole("data.second_text_column", d.second_text_column, -1, 10000, "from 0; -1: by layout");
   f.whole("data.label_column", d.label_column, -1, 10000, "from 0; -1: by layout");
   f.number("data.mask_fraction", d.mask_fraction, 0, 1, "masked: share of tokens to predict");
-  f.whole("data.depth", d.depth, 0, 64, "grammar: deepest nesting; 0: its default");
+  f.whole("data.depth", d.depth, 0, 64, "grammar, sentences: levels; 0: the default");
+  f.whole("data.choices", d.choices, 0, 64, "grammar: productions of a symbol; 0: the default");
   f.whole("data.hops", d.hops, 0, 1024, "hops: pointers to follow; 0: its default");
   f.whole("data.symbols", d.symbols, 0, kMillion, "generated tasks: alphabet; 0: the default");
 }
