@@ -5,13 +5,15 @@
 #include <map>
 #include <span>
 
+#include "models/norm_sites.h"
+#include "models/options.h"
 #include "norma/core/random.h"
 #include "norma/graph/differentiate.h"
 #include "norma/models/branches.h"
 #include "norma/models/fusions.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/reduce.h"
-#include "norma/schemes/trace.h"
+#include "norma/schemes/place.h"
 
 namespace norma {
 namespace {
@@ -93,16 +95,19 @@ class Bench {
   void straighten(Session& session, const ParameterSpec& spec, int member) const {
     const std::size_t columns = static_cast<std::size_t>(session.plan().slot(spec.name).type.shape.channels());
     const std::span<float> weight = session.tensor<float>(spec.name, member);
-    const std::size_t blocks = std::max<std::size_t>(1, spec.block_gains.size());
-    const std::size_t rows = weight.size() / columns, block = columns / blocks;
-    for (std::size_t b = 0; b < blocks; ++b) {
-      const double deviation = spec.init.value * (spec.block_gains.empty() ? 1 : spec.block_gains[b]);
-      const auto at = [&](std::size_t vector, std::size_t element) -> float& {
-        return rows <= block ? weight[vector * columns + b * block + element]
-                             : weight[element * columns + b * block + vector];
+    const std::size_t rows = weight.size() / columns;
+    std::vector<ColumnBlock> blocks = spec.blocks;
+    if (blocks.empty()) blocks.push_back({.columns = static_cast<std::int64_t>(columns)});
+    std::size_t first = 0;
+    for (const ColumnBlock& packed : blocks) {
+      const double deviation = spec.init.value * packed.gain;
+      const std::size_t block = static_cast<std::size_t>(packed.columns);
+      const auto at = [&, first](std::size_t vector, std::size_t element) -> float& {
+        return rows <= block ? weight[vector * columns + first + element] : weight[element * columns + first + vector];
       };
       const std::size_t vectors = std::min(rows, block), elements = std::max(rows, block);
       orthogonalise(vectors, elements, deviation * std::sqrt(static_cast<double>(elements)), at);
+      first += block;
     }
   }
 
@@ -282,44 +287,34 @@ class Bench {
   std::map<std::string, std::vector<float>> normals_;
 };
 
-std::string option(const Scheme& scheme, const std::string& branch, const std::string& name) {
-  const auto options = scheme.branch_options.find(branch);
-  if (options == scheme.branch_options.end()) return "";
-  const auto found = options->second.find(name);
-  return found == options->second.end() ? "" : found->second;
-}
-
 }  // namespace
 
 BranchTables measure_branches(const Scheme& scheme, const BranchShape& shape) {
   if (shape.seeds < 1) fail("branches are measured with at least one seed, but {} were asked for", shape.seeds);
+  const Place place{.width = shape.width, .heads = shape.heads};
+  const Variables numbers = numbers_at(scheme, place);
+  const auto apply_norm_to = [&](Parameters& parameters, std::string_view kind, std::string_view site, Wire in) {
+    return NormSites(parameters, scheme, shape.norm).apply(kind, site, in, "norm", {});
+  };
   const auto norm_maker = [&](Parameters& parameters) -> NormMaker {
-    return [&parameters, &shape](std::string_view kind, std::string_view site, Wire in) {
-      if (!is_norm_name(kind)) fail("'{}' is not a norm; expected norm, layernorm, rmsnorm, ...", kind);
-      const auto scope = parameters.graph().scope(site);
-      const NormInfo& info = kind == "norm" ? norm(shape.norm) : norm(kind.substr(0, kind.size() - 4));
-      NormWires wires;
-      for (const NormTensor& tensor : info.parameters)
-        wires.at(tensor.name) = parameters.share(tensor.name, tensor.shape(in.shape().channels()),
-                                                 Init::constant(tensor.initial_value(in.shape().channels())));
-      return apply_norm(info, in, wires);
+    return [&](std::string_view kind, std::string_view site, Wire in) {
+      return apply_norm_to(parameters, kind, site, in);
     };
   };
   const auto attention = [&](Parameters& parameters, Wire x) {
-    AttentionExtras extras{.q_norm = option(scheme, "attention", "q"),
-                           .k_norm = option(scheme, "attention", "k"),
-                           .v_norm = option(scheme, "attention", "v")};
-    if (option(scheme, "attention", "width") == "full") extras.norm_width = AttentionExtras::Width::full;
-    extras.inner_norm = option(scheme, "attention", "inner");
+    Wire carried;
+    const AttentionExtras extras = BranchChoice(scheme, "attention", {}, numbers).attention("", carried);
     return attention_branch(
         parameters, x, {.heads = shape.heads, .mask = shape.mask, .extras = extras, .norm = norm_maker(parameters)});
   };
   const auto ffn = [&](Parameters& parameters, Wire x) {
+    const BranchChoice choice(scheme, "ffn", {}, numbers);
     return feed_forward_branch(parameters, x,
                                {.hidden = shape.hidden == 0 ? 4 * shape.width : shape.hidden,
                                 .activation = shape.activation,
-                                .inner_norm = option(scheme, "ffn", "inner"),
-                                .norm = norm_maker(parameters)});
+                                .inner_norm = choice.text("inner"),
+                                .norm = norm_maker(parameters),
+                                .gain = choice.gain("gain", "gain_stored")});
   };
   // A feed-forward branch knows nothing of sequences: short ones give more directions for the same work.
   BranchShape short_sequences = shape;
@@ -331,7 +326,7 @@ BranchTables measure_branches(const Scheme& scheme, const BranchShape& shape) {
   if (const std::string kind = norm_on_branches(scheme); !kind.empty()) {
     const auto normed = [&](Build branch) -> Build {
       return [&, branch](Parameters& parameters, Wire x) {
-        return norm_maker(parameters)(kind, "output_norm", branch(parameters, x));
+        return apply_norm_to(parameters, kind, "output_norm", branch(parameters, x));
       };
     };
     tables.attention_normed = Bench(normed(attention), shape, shape.time).measure();

@@ -50,12 +50,12 @@ class RoleGains {
 
  private:
   static bool moves_branches(const std::string& role) {
-    static const std::vector<std::string> roles = {"all", "block", "query", "key", "value", "out", "ffn"};
+    static const std::vector<std::string> roles = {"all", "block", "weight", "query", "key", "value", "out", "ffn"};
     return std::find(roles.begin(), roles.end(), role) != roles.end();
   }
 
   static const Coefficient* rule(const std::map<std::string, Coefficient>& rules, const char* role) {
-    for (const char* name : {role, "block", "all"}) {
+    for (const char* name : {role, "weight", "block", "all"}) {
       if (const auto found = rules.find(name); found != rules.end()) return &found->second;
     }
     return nullptr;
@@ -132,6 +132,22 @@ class Propagation {
     }
   }
 
+  // Compiles every formula at every layer, which finds what no rule covers.
+  void compile_all() {
+    start();
+    for (std::int64_t layer = 1; layer <= config_.layers; ++layer) {
+      place_["l"] = static_cast<double>(layer);
+      for (std::size_t f = 0; f < formulas_.size(); ++f) {
+        place_["k"] = static_cast<double>(2 * (layer - 1) + 1) + static_cast<double>(f);
+        for (const Instruction& instruction : formulas_[f].at(place_).instructions) {
+          for (const Instruction::Term& term : instruction.terms) value_of(term.coefficient, place_);
+        }
+      }
+    }
+    if (const Formula* formula = scheme_.formula("final"))
+      FormulaPrograms(*formula, "attention", surroundings_).at(place_);
+  }
+
   Theory run() {
     start();
     const auto steps = static_cast<std::size_t>(config_.layers) * formulas_.size();
@@ -177,6 +193,9 @@ class Propagation {
 
   void check() const {
     if (config_.layers < 1) fail("a stack needs at least one layer, but {} were asked for", config_.layers);
+    if (scheme_.weights.unit)
+      throw NotPredictedError(
+          fmt::format("scheme '{}': the theory has no rule for weights that are kept at unit length", scheme_.name));
     const auto options = scheme_.branch_options.find("attention");
     if (options != scheme_.branch_options.end() && options->second.contains("scores"))
       throw NotPredictedError(fmt::format(
@@ -188,14 +207,23 @@ class Propagation {
     place_ = {{"l", 1.0}, {"k", 1.0}};
     std::vector<double> factors = {1};
     for (const NamedExpression& stream : scheme_.streams) {
-      const std::string text = print_expression(*stream.value);
-      Variables numbers = surroundings_.numbers;
-      numbers["x0"] = 1;
-      factors.push_back(evaluate(*stream.value, numbers, text));
-      numbers["x0"] = 2;
-      if (evaluate(*stream.value, numbers, text) != 2 * factors.back())
-        throw NotPredictedError(
+      const auto at = [&](double x0) {
+        TheorySurroundings with_input = surroundings_;
+        with_input.numbers["x0"] = x0;
+        return value_of(fold(*stream.value, with_input, print_expression(*stream.value)), place_);
+      };
+      const auto refuse = [&] {
+        return NotPredictedError(
             fmt::format("scheme '{}': stream '{}' does not begin as a multiple of x0", scheme_.name, stream.name));
+      };
+      double factor = 0;
+      try {
+        factor = at(1);
+        if (at(2) != 2 * factor) throw refuse();
+      } catch (const FormulaError&) {  // functions of wires, such as copies(x0, 4)
+        throw refuse();
+      }
+      stream.name == "x" ? factors[0] = factor : factors.emplace_back(factor);
     }
     if (factors.size() > kMostRegisters) fail("scheme '{}' has too many streams", scheme_.name);
     for (std::size_t i = 0; i < factors.size(); ++i) {
@@ -399,6 +427,10 @@ std::string norm_on_branches(const Scheme& scheme) {
     }
   }
   return "";
+}
+
+void check_predicted(const Scheme& scheme, const TheoryConfig& config) {
+  Propagation(scheme, BranchTables{}, config).compile_all();
 }
 
 Theory predict(const Scheme& scheme, const BranchTables& branches, const TheoryConfig& config) {

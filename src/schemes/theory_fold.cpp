@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "schemes/place.h"
 #include "schemes/theory_program.h"
 
 namespace norma {
@@ -50,6 +49,9 @@ class Folder {
     }
     for (const LearnedSpec& learned : s_.scheme.learned) {
       if (learned.name != e.name) continue;
+      if (learned.extent == LearnedSpec::Extent::listed)
+        throw NotPredictedError(
+            fmt::format("scheme '{}': the theory has no rule for the learned matrix '{}'", s_.scheme.name, e.name));
       if (learned.profile != nullptr)
         throw NotPredictedError(
             fmt::format("scheme '{}': '{}' is measured on data before the first step", s_.scheme.name, e.name));
@@ -99,7 +101,8 @@ TheorySurroundings theory_surroundings(const Scheme& scheme, const TheoryConfig&
                        {"M", layers},
                        {"d", static_cast<double>(config.width)},
                        {"heads", static_cast<double>(config.heads)},
-                       {"t", 0.0}};
+                       {"t", 0.0},
+                       {"T", 1.0}};
   return {scheme, config, std::move(numbers), measured_normed};
 }
 

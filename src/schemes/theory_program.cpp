@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "norma/schemes/trace.h"
 
@@ -12,6 +13,8 @@ namespace {
 
 using Instruction = TheoryInstruction;
 using Op = Instruction::Op;
+
+constexpr double kRmsEps = 1e-6;  // of the function rms, and far below any stream
 
 // A sum of scaled wires, each named by the value that made it.
 using Linear = std::vector<Instruction::Term>;
@@ -37,7 +40,9 @@ class Compiler {
            const Variables& place)
       : formula_(formula), branch_(branch), s_(surroundings), place_(place) {
     streams_.push_back("x");
-    for (const NamedExpression& stream : s_.scheme.streams) streams_.push_back(stream.name);
+    for (const NamedExpression& stream : s_.scheme.streams) {
+      if (stream.name != "x") streams_.push_back(stream.name);  // x may be given a start as well
+    }
     for (std::size_t i = 0; i < streams_.size(); ++i) wires_[streams_[i]] = {{static_cast<int>(i), {1.0}}};
     values_ = static_cast<int>(streams_.size());
   }
@@ -147,12 +152,17 @@ class Compiler {
     if (is_branch(e.name)) return {{branch_call(e, argument, false), {1.0}}};
     const int from = materialise(linear(argument));
     if (e.name == "sg") return {{emit({.op = Op::stop, .terms = {{from, {1.0}}}}), {1.0}}};
+    if (e.name == "rms") return {{emit({.op = Op::norm, .terms = {{from, {1.0}}}, .eps = kRmsEps}), {1.0}}};
+    if (e.name == "unit") {
+      const double length = 1 / std::sqrt(static_cast<double>(s_.config.width));
+      return {{emit({.op = Op::norm, .terms = {{from, {1.0}}}}), {length}}};
+    }
     if (e.name == "tanh") return {{emit({.op = Op::tanh, .terms = {{from, {1.0}}}}), {1.0}}};
     throw not_predicted(fmt::format("the function '{}'", e.name));
   }
 
   int norm_call(const Expression& e, const Expression& argument) {
-    const NormInfo& info = e.name == "norm" ? norm(s_.config.norm) : norm(e.name.substr(0, e.name.size() - 4));
+    const NormInfo& info = norm_called(e.name, s_.config.norm);
     const bool of_branch = argument.kind == Expression::Kind::call && is_branch(argument.name);
     if (of_branch && s_.measured_normed) return branch_call(argument, *argument.children.at(0), true);
     const int from = materialise(linear(argument));

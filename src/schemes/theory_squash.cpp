@@ -2,6 +2,7 @@
 // coefficient is damped by its power of the correlation.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "schemes/theory_moments.h"
 
@@ -27,14 +28,14 @@ struct Series {
   }
 };
 
+// `reach`: beyond it the function is negligible.
 template <typename Function>
-Series expand(Function function) {
+Series expand(double reach, Function function) {
   Series series;
   std::array<double, kOrders> coefficients = {};
-  double mass = 0;
+  const double mass = std::sqrt(2 * std::numbers::pi) * kNodes / (2 * reach);
   for (int i = 0; i < kNodes; ++i) {
-    const double z = kReach * (2.0 * (i + 0.5) / kNodes - 1), weight = std::exp(-z * z / 2), value = function(z);
-    mass += weight;
+    const double z = reach * (2.0 * (i + 0.5) / kNodes - 1), weight = std::exp(-z * z / 2), value = function(z);
     series.total += weight * value * value;
     double previous = 0, current = 1;  // normalised Hermite polynomials
     for (int order = 0; order < kOrders; ++order) {
@@ -54,8 +55,8 @@ Series expand(Function function) {
 
 SquashResponse squash_response(double slope, double variance, double correlation) {
   const double s = slope * std::sqrt(std::max(0.0, variance));
-  const Series value = expand([&](double z) { return std::tanh(s * z); });
-  const Series derivative = expand([&](double z) {
+  const Series value = expand(kReach, [&](double z) { return std::tanh(s * z); });
+  const Series derivative = expand(std::min(kReach, 12 / std::max(s, 1e-9)), [&](double z) {
     const double t = std::tanh(s * z);
     return slope * (1 - t * t);
   });

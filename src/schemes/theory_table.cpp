@@ -19,6 +19,7 @@ BranchTable::BranchTable(int first_scale, int scales, int correlations, std::vec
 }
 
 BranchResponse BranchTable::at(double variance, double correlation) const {
+  NORMA_ASSERT(!empty());
   const auto locate = [](double place, int count, int& index) {
     place = std::clamp(place, 0.0, static_cast<double>(count - 1));
     index = std::min(static_cast<int>(place), count - 2);

@@ -8,7 +8,7 @@
 
 #include "check.h"
 #include "norma/models/branch_gains.h"
-#include "norma/models/decoder.h"
+#include "norma/models/model.h"
 #include "norma/schemes/catalogue.h"
 
 namespace norma {
@@ -37,10 +37,10 @@ double square_sum(std::span<const float> values) {
   return sum;
 }
 
-void prepare(Session& session, const Decoder& decoder) {
+void prepare(Session& session, const Model& model) {
   for (int m = 0; m < session.members(); ++m) {
     const std::uint64_t seed = 100 + static_cast<std::uint64_t>(m);
-    initialise(session, decoder.parameters, seed, m);
+    initialise(session, model.parameters, seed, m);
     for (const char* name : {"tokens", "targets"}) {
       const RandomStream stream(seed, name);
       const std::span<std::int32_t> ids = session.tensor<std::int32_t>(name, m);
@@ -53,9 +53,9 @@ void prepare(Session& session, const Decoder& decoder) {
 }
 
 // Adds +-1e-4 to every weight of every branch.
-void disturb(Session& session, const Decoder& decoder, float step) {
+void disturb(Session& session, const Model& model, float step) {
   for (int m = 0; m < session.members(); ++m) {
-    for (const ParameterSpec& spec : decoder.parameters) {
+    for (const ParameterSpec& spec : model.parameters) {
       if (!spec.name.starts_with("layers.") || !spec.name.ends_with(".weight")) continue;
       const RandomStream stream(7 + static_cast<std::uint64_t>(m), spec.name);
       const std::span<float> weight = session.tensor<float>(spec.name, m);
@@ -66,30 +66,25 @@ void disturb(Session& session, const Decoder& decoder, float step) {
 
 Measured measure(const std::string& scheme, std::int64_t layers, int seeds) {
   Graph graph;
-  const Decoder decoder = build_decoder(graph, {.layers = layers,
-                                                .width = kWidth,
-                                                .heads = kHeads,
-                                                .vocabulary = kVocabulary,
-                                                .batch = 1,
-                                                .time = kTime,
-                                                .scheme = scheme});
-  std::map<std::pair<int, bool>, int> last;  // of each sublayer: the value that its formula ends with
-  for (const Node& node : graph.nodes()) {
-    if (!node.scope.starts_with("layers.")) continue;
-    last[{std::stoi(node.scope.substr(7)), node.scope.find(".ffn") != std::string::npos}] = node.outputs[0];
-  }
+  const Model model = build_model(graph, {.layers = layers,
+                                          .width = kWidth,
+                                          .heads = kHeads,
+                                          .vocabulary = kVocabulary,
+                                          .batch = 1,
+                                          .time = kTime,
+                                          .scheme = scheme});
   Wires weights;
   for (std::int64_t l = 0; l < layers; ++l) {
     for (const char* branch : {"attn", "ffn"})
       weights.push_back(graph.find(fmt::format("layers.{}.{}.out.weight", l, branch)));
   }
-  const Wires gradients = differentiate(decoder.loss, weights);
-  std::size_t count = 0;
-  for (const auto& [place, value] : last) graph.output(fmt::format("stream{}", count++), Wire(&graph, value));
+  const Wires gradients = differentiate(model.loss, weights);
+  const std::size_t count = model.sites.size();
+  for (std::size_t i = 0; i < count; ++i) graph.output(fmt::format("stream{}", i), model.sites[i].stream_out);
   for (std::size_t i = 0; i < gradients.size(); ++i) graph.output(fmt::format("gradient{}", i), gradients[i]);
-  graph.output("hidden", decoder.hidden);
+  graph.output("hidden", model.hidden);
   Session session(compile(graph), {.members = seeds});
-  prepare(session, decoder);
+  prepare(session, model);
   session.run();
   const auto mean = [&](const std::string& name, double elements) {
     double sum = 0;
@@ -107,7 +102,7 @@ Measured measure(const std::string& scheme, std::int64_t layers, int seeds) {
     before.emplace_back(hidden.begin(), hidden.end());
   }
   constexpr float kStep = 1e-4f;
-  disturb(session, decoder, kStep);
+  disturb(session, model, kStep);
   session.run();
   for (int m = 0; m < seeds; ++m) {
     const std::span<float> hidden = session.tensor<float>("hidden", m);
@@ -240,7 +235,13 @@ TEST(TheoryAgainstDecoders, EverySchemeThatIsBuiltAndPredicted) {
   int compared = 0;
   for (const Scheme& scheme : catalogue()) {
     SCOPED_TRACE(scheme.name);
+    // T-Fixup starts embeddings in its own way; what enters its stack is not what `config` says.
+    const auto init = scheme.rules.find("init.gain");
+    if (init != scheme.rules.end() && std::any_of(init->second.begin(), init->second.end(),
+                                                  [](const NamedExpression& e) { return e.name == "embedding"; }))
+      continue;
     try {
+      check_predicted(scheme, config(6));
       const Theory theory = theory_of(scheme.name, 6);
       const Measured measured = measure(scheme.name, 6, 2);
       if (theory.branches.empty()) continue;  // ReZero and its like: nothing has faded in

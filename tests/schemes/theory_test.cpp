@@ -2,6 +2,7 @@
 #include "norma/schemes/theory.h"
 
 #include <chrono>
+#include <numbers>
 
 #include "check.h"
 #include "norma/schemes/catalogue.h"
@@ -145,7 +146,7 @@ TEST(Theory, LearnedValuesCountAtTheirStart) {
   EXPECT_NEAR(rezero.streams.front().gradient_rms, 1, 1e-12);
   EXPECT_EQ(rezero.amplification, 0);
   EXPECT_NEAR(of("gpas", 8).streams.back().rms, of("pre", 8).streams.back().rms, 1e-12) << "silu(0) is 0";
-  EXPECT_NEAR(of("post_to_pre", 8).streams.back().rms, of("pre", 8).streams.back().rms, 1e-12) << "at step 0";
+  EXPECT_NEAR(of("pre_to_post", 8).streams.back().rms, of("pre", 8).streams.back().rms, 1e-12) << "at step 0";
 }
 
 TEST(Theory, ConditionsChooseTheWiringOfEachLayer) {
@@ -155,7 +156,7 @@ TEST(Theory, ConditionsChooseTheWiringOfEachLayer) {
 }
 
 TEST(Theory, DyTSquashes) {
-  Scheme scheme = find_scheme("x + f(dytnorm(x))");
+  Scheme scheme = find_scheme("x + f(dyt(x))");
   TheoryConfig small = config(1);
   small.input = {1e-6, 0};
   EXPECT_NEAR(predict(scheme, linear_branches(1), small).streams[0].rms, 1e-3 * std::sqrt(1.25), 1e-7)
@@ -186,6 +187,14 @@ TEST(Theory, SquashResponseMatchesSampling) {
     EXPECT_NEAR(response.output.shared, shared, tolerance);
     EXPECT_NEAR(response.slope.own, slope_own, 4 * tolerance);
     EXPECT_NEAR(response.slope.shared, slope_shared, 4 * tolerance);
+  }
+}
+
+TEST(Theory, SaturatedSquashesStillPassTheGradientOfTheirMiddle) {
+  // E sech^4(s z) = 4/3 / (s sqrt(2 pi)) for large s.
+  for (const double s : {20.0, 500.0}) {
+    const SquashResponse response = squash_response(1, s * s, 0);
+    EXPECT_NEAR(response.slope.own, 4 / (3 * s * std::sqrt(2 * std::numbers::pi)), 0.01 / s);
   }
 }
 
@@ -239,6 +248,8 @@ TEST(Theory, WhatHasNoRuleIsNamed) {
             "scheme 'realformer': the theory has no rule for scores that are carried from layer to layer");
   EXPECT_EQ(error("pre", NormKind::batch),
             "scheme 'pre': the theory has no rule for BatchNorm, whose statistics go beyond a token");
+  EXPECT_EQ(error("ngpt"), "scheme 'ngpt': the theory has no rule for weights that are kept at unit length");
+  EXPECT_EQ(error("hc_static"), "scheme 'hc_static': stream 'H' does not begin as a multiple of x0");
   EXPECT_EQ(error("admin"), "scheme 'admin': 'omega' is measured on data before the first step");
 }
 

@@ -102,6 +102,9 @@ struct Theory {
 };
 
 // Throws NotPredictedError for what no rule covers, Error for what has no meaning.
+void check_predicted(const Scheme& scheme, const TheoryConfig& config);  // needs no branches
+
+// The same errors.
 Theory predict(const Scheme& scheme, const BranchTables& branches, const TheoryConfig& config);
 
 // Exponents p of N^p, least squares on logarithms over the given depths.
