@@ -164,7 +164,9 @@ Explanation study(const SchemesOptions& options, const Scheme& scheme) {
                             .heads = kTheoryHeads,
                             .norm = model.norm,
                             .mask = model.family == Family::encoder ? Mask::full : Mask::causal};
-    TheoryConfig config{.width = kTheoryWidth, .heads = kTheoryHeads, .norm = model.norm};
+    const double embedding = 2 * model.embedding_std * model.embedding_std;  // tokens and positions
+    TheoryConfig config{
+        .width = kTheoryWidth, .heads = kTheoryHeads, .norm = model.norm, .input = {.own = embedding, .shared = 0}};
     check_predicted(scheme, config);
     said.exponents = fit_exponents(scheme, measure_branches(scheme, shape), config, kTheoryDepths);
   } catch (const NotPredictedError& error) {
@@ -221,7 +223,8 @@ void print_constants(const SchemesOptions& options, const Scheme& scheme, const 
     if (first == said.first.end()) {
       fmt::print("  {:<14} {}  (a schedule over the step t)\n", constant.name, text);
     } else if (first->second == said.last.at(constant.name)) {
-      fmt::print("  {:<14} {} = {:.4g}\n", constant.name, text, first->second);
+      const std::string value = fmt::format("{:.4g}", first->second);
+      fmt::print("  {:<14} {}\n", constant.name, text == value ? text : text + " = " + value);
     } else {
       fmt::print("  {:<14} {} = {:.4g} at the first layer, {:.4g} at the last\n", constant.name, text, first->second,
                  said.last.at(constant.name));

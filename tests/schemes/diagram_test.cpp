@@ -128,6 +128,18 @@ TEST(Diagram, BothStreamsOfATwoStreamSchemeAreDrawn) {
   EXPECT_EQ(input_lanes, (std::set<int>{0, layout.lanes - 1})) << "branches stand between the streams";
 }
 
+TEST(Diagram, AStartOfTheMainStreamIsItsLabel) {
+  const DiagramLayout layout = place_parts(diagram_parts(find_scheme("dyt"), {}));
+  int inputs = 0, outputs = 0;
+  for (const DiagramPart& part : layout.parts) {
+    inputs += part.kind == Kind::input;
+    outputs += part.kind == Kind::output;
+    EXPECT_TRUE(part.kind != Kind::input || part.label == "x = e*x0") << part.label;
+  }
+  EXPECT_EQ(inputs, 1);
+  EXPECT_EQ(outputs, 1);
+}
+
 TEST(Diagram, SvgIsSelfContainedAndEscaped) {
   Scheme scheme = find_scheme("x + f(norm(x))");
   scheme.title = "<script>alert(\"x\")</script>";
