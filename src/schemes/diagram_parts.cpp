@@ -190,6 +190,8 @@ class Walker {
     for (const NamedArgument& argument : e.named) {
       if (const std::optional<int> operand = value(*argument.value)) part.operands.push_back({*operand});
     }
+    if (part.operands.empty())
+      throw FormulaError(section_->formula->text, e.span, fmt::format("{} reads no wire such as x", e.name));
     return add(std::move(part));
   }
 

@@ -108,7 +108,9 @@ class Compiler {
 
   Linear linear(const Expression& e) {
     switch (e.kind) {
-      case Expression::Kind::name: return wires_.at(e.name);
+      case Expression::Kind::name:
+        if (const auto found = wires_.find(e.name); found != wires_.end()) return found->second;
+        throw FormulaError(formula_.text, e.span, "this is a number; expected a wire such as x");
       case Expression::Kind::conditional: return linear(chosen(e));
       case Expression::Kind::call: return call(e);
       case Expression::Kind::unary: return scaled(linear(*e.children[0]), {-1.0});
@@ -123,7 +125,12 @@ class Compiler {
     const auto number = [&](const Expression& part) { return fold(part, s_, formula_.text); };
     if (e.name == "*" && !is_wire(left)) return scaled(linear(right), number(left));
     if (e.name == "*" && !is_wire(right)) return scaled(linear(left), number(right));
-    if (e.name == "/" && !is_wire(right)) return scaled(linear(left), number(right), "/");
+    if (e.name == "/" && !is_wire(right)) {
+      const Coefficient divisor = number(right);
+      if (divisor.expression == nullptr && divisor.value == 0)
+        throw FormulaError(formula_.text, right.span, "this is zero");
+      return scaled(linear(left), divisor, "/");
+    }
     if ((e.name == "+" || e.name == "-") && is_wire(left) && is_wire(right)) {
       const Linear a = linear(left), b = linear(right);
       return plus(a, e.name == "-" ? scaled(b, {-1.0}) : b);
@@ -163,8 +170,9 @@ class Compiler {
 
   int norm_call(const Expression& e, const Expression& argument) {
     const NormInfo& info = norm_called(e.name, s_.config.norm);
-    const bool of_branch = argument.kind == Expression::Kind::call && is_branch(argument.name);
-    if (of_branch && s_.measured_normed) return branch_call(argument, *argument.children.at(0), true);
+    const bool of_branch = argument.kind == Expression::Kind::call && is_branch(argument.name) &&
+                           argument.children.size() == 1 && argument.named.empty();
+    if (of_branch && s_.measured_normed) return branch_call(argument, *argument.children[0], true);
     const int from = materialise(linear(argument));
     switch (info.kind) {
       case NormKind::layer:

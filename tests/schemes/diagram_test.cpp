@@ -106,6 +106,12 @@ TEST(Diagram, WhatItDoesNotKnowIsALabelledBox) {
   EXPECT_NE(diagram_svg(find_scheme("x + gate(f(x), 0.5)")).find(">gate(0.5)<"), std::string::npos);
 }
 
+TEST(Diagram, WhatReadsNoWireIsAMistake) {
+  EXPECT_EQ(error_of([] { diagram_text(find_scheme("x + f(norm(l))")); }),
+            "norm reads no wire such as x\n  x + f(norm(l))\n        ^^^^^^^");
+  EXPECT_NE(error_of([] { diagram_svg(find_scheme("x + f()")); }).find("f reads no wire"), std::string::npos);
+}
+
 TEST(Diagram, ConditionsChooseAWiringAndAreMentioned) {
   const Scheme mix = find_scheme("mix");
   const std::vector<Wiring> found = wirings(mix, {.layers = 12});

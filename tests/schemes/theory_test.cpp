@@ -253,6 +253,11 @@ TEST(Theory, WhatHasNoRuleIsNamed) {
   EXPECT_EQ(error("admin"), "scheme 'admin': 'omega' is measured on data before the first step");
 }
 
+TEST(Theory, WhatHasNoMeaningIsAnError) {
+  for (const char* formula : {"x + f(l)", "x + f()", "norm(f())", "norm(f(x, x))", "x + y", "x/0 + f(x)"})
+    EXPECT_NE(error_of([&] { of(formula, 2); }), "") << formula;
+}
+
 TEST(Theory, EverySchemeOfTheCatalogueIsPredictedOrSaysWhyNot) {
   int predicted = 0;
   for (const Scheme& scheme : catalogue()) {
