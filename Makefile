@@ -4,7 +4,7 @@ PYTHON := /usr/bin/python3
 SOURCES = $(shell git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh')
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: build test bench parity asan tsan clang cuda format format-check tidy clean help
+.PHONY: build test bench parity asan tsan clang fuzz cuda format format-check tidy clean help
 
 build: build/release/build.ninja  ## build everything (default)
 	cmake --build --preset release
@@ -33,6 +33,10 @@ tsan: build/tsan/build.ninja  ## tests under the thread sanitizer
 clang: build/clang/build.ninja  ## build everything with clang 16
 	cmake --build --preset clang
 
+fuzz: build/fuzz/build.ninja  ## run the fuzzers of formulas and scheme files for 20 s each (clang 16)
+	cmake --build --preset fuzz
+	fuzz/run build/fuzz 20
+
 cuda: build/cuda/build.ninja  ## build everything with CUDA
 	cmake --build --preset cuda
 
@@ -57,8 +61,8 @@ help:  ## this list
 build/%/build.ninja: | packages-%
 	cmake --preset $*
 
-.PHONY: packages-release packages-asan packages-tsan packages-clang packages-cuda
+.PHONY: packages-release packages-asan packages-tsan packages-clang packages-fuzz packages-cuda
 packages-release packages-asan packages-tsan packages-cuda:
 	@tools/packages build
-packages-clang:
+packages-clang packages-fuzz:
 	@tools/packages build clang

@@ -12,4 +12,7 @@ void add_plan(CLI::App& app);
 void add_schemes(CLI::App& app);
 void add_train(CLI::App& app, int& exit_code);
 
+// --schemes-dir, for every verb that takes a scheme.
+void add_schemes_dir(CLI::App& verb);
+
 }  // namespace norma::cli

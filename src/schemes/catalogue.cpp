@@ -2,11 +2,99 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <mutex>
 
 #include "norma/core/names.h"
 #include "schemes/embedded.h"
 
 namespace norma {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Folders {
+  std::mutex mutex;
+  std::vector<fs::path> added;  // the last one first
+};
+
+Folders& folders() {
+  static Folders all;
+  return all;
+}
+
+std::vector<fs::path> folders_of_environment() {
+  std::vector<fs::path> found;
+  const char* variable = std::getenv("NORMA_SCHEMES");
+  std::string_view text = variable == nullptr ? "" : variable;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(':'), text.size());
+    if (end > 0) found.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return found;
+}
+
+std::string read_file(const fs::path& file) {
+  std::error_code failed;
+  if (!fs::is_regular_file(file, failed)) fail("there is no scheme file '{}'", file.string());
+  const std::uintmax_t size = fs::file_size(file, failed);
+  if (failed) fail("cannot read '{}': {}", file.string(), failed.message());
+  if (size > kLargestSchemeFile)
+    fail("'{}' has {} bytes; a scheme file has at most {}", file.string(), size, kLargestSchemeFile);
+  std::ifstream stream(file, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(stream), {});
+  if (!stream) fail("cannot read '{}'", file.string());
+  return text;
+}
+
+const EmbeddedScheme* embedded_named(std::string_view name) {
+  for (const EmbeddedScheme& scheme : embedded_schemes()) {
+    if (scheme.name == name) return &scheme;
+  }
+  return nullptr;
+}
+
+SchemeEntry read_entry(const fs::path& file) {
+  SchemeEntry entry{.name = file.stem().string(), .file = file, .scheme = std::nullopt, .error = ""};
+  try {
+    const std::string text = read_file(file);
+    entry.scheme = parse_scheme(entry.name, text);
+    const EmbeddedScheme* same = embedded_named(entry.name);
+    entry.replaces = same != nullptr && same->text != text;
+  } catch (const Error& error) {
+    entry.error = fmt::format("{}: {}", file.string(), error.what());
+  }
+  return entry;
+}
+
+// Files of one folder; throws where it cannot be read.
+std::vector<fs::path> files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code failed;
+  fs::directory_iterator at(folder, failed);
+  for (; !failed && at != fs::directory_iterator(); at.increment(failed)) {
+    if (at->path().extension() == ".toml") files.push_back(at->path());
+  }
+  if (failed) fail("cannot read the folder of schemes '{}': {}", folder.string(), failed.message());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+bool is_plain_name(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; });
+}
+
+SchemeEntry checked(SchemeEntry entry) {
+  if (!entry.scheme) throw Error(entry.error);
+  return entry;
+}
+
+}  // namespace
 
 const std::vector<Scheme>& catalogue() {
   static const std::vector<Scheme> schemes = [] {
@@ -18,21 +106,70 @@ const std::vector<Scheme>& catalogue() {
   return schemes;
 }
 
-Scheme find_scheme(std::string_view name_or_formula) {
+void add_scheme_folder(const fs::path& folder) {
+  files_in(folder);
+  const std::lock_guard lock(folders().mutex);
+  folders().added.insert(folders().added.begin(), folder);
+}
+
+std::vector<fs::path> scheme_folders() {
+  std::vector<fs::path> all;
+  {
+    const std::lock_guard lock(folders().mutex);
+    all = folders().added;
+  }
+  for (fs::path& folder : folders_of_environment()) all.push_back(std::move(folder));
+  return all;
+}
+
+std::vector<SchemeEntry> all_schemes() {
+  std::map<std::string, SchemeEntry> entries;
+  for (const fs::path& folder : scheme_folders()) {
+    try {
+      for (const fs::path& file : files_in(folder)) entries.try_emplace(file.stem().string(), read_entry(file));
+    } catch (const Error& error) {
+      entries.try_emplace(
+          folder.string(),
+          SchemeEntry{.name = folder.string(), .file = folder, .scheme = std::nullopt, .error = error.what()});
+    }
+  }
+  for (const Scheme& scheme : catalogue())
+    entries.try_emplace(scheme.name, SchemeEntry{.name = scheme.name, .file = {}, .scheme = scheme, .error = ""});
+  std::vector<SchemeEntry> all;
+  for (auto& [name, entry] : entries) all.push_back(std::move(entry));
+  return all;
+}
+
+SchemeEntry locate_scheme(std::string_view asked) {
+  if (asked.ends_with(".toml")) {
+    SchemeEntry entry = checked(read_entry(fs::path(asked)));
+    entry.replaces = false;  // it was asked for by its file
+    return entry;
+  }
+  if (!is_plain_name(asked)) {
+    Scheme scheme;
+    scheme.name = "formula";
+    scheme.title = "a formula";
+    scheme.formulas.emplace("sublayer", parse_formula(asked));
+    return {.name = scheme.name, .file = {}, .scheme = std::move(scheme), .error = ""};
+  }
   std::vector<std::string> names;
+  for (const fs::path& folder : scheme_folders()) {
+    const fs::path file = folder / (std::string(asked) + ".toml");
+    std::error_code failed;
+    if (fs::exists(file, failed)) return checked(read_entry(file));
+    try {
+      for (const fs::path& other : files_in(folder)) names.push_back(other.stem().string());
+    } catch (const Error&) {  // a folder that cannot be read keeps nobody from the others; all_schemes() reports it
+    }
+  }
   for (const Scheme& scheme : catalogue()) {
-    if (scheme.name == name_or_formula) return scheme;
+    if (scheme.name == asked) return {.name = scheme.name, .file = {}, .scheme = scheme, .error = ""};
     names.push_back(scheme.name);
   }
-  const bool is_name = std::all_of(name_or_formula.begin(), name_or_formula.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
-  });
-  if (is_name) fail("there is no scheme named '{}'{}", name_or_formula, did_you_mean(name_or_formula, names));
-  Scheme scheme;
-  scheme.name = "formula";
-  scheme.title = "a formula";
-  scheme.formulas.emplace("sublayer", parse_formula(name_or_formula));
-  return scheme;
+  fail("there is no scheme named '{}'{}", asked, did_you_mean(asked, names));
 }
+
+Scheme find_scheme(std::string_view name_file_or_formula) { return *locate_scheme(name_file_or_formula).scheme; }
 
 }  // namespace norma

@@ -123,11 +123,11 @@ class Placer {
 
   // The lane on which a reader finds a value.
   int lane_for(int reader, int value) const {
-    for (const auto& [lane, line] : open_) {
-      if (line.part == value && line.readers.contains(reader)) return lane;
-    }
-    NORMA_ASSERT(!"a value of a diagram has no lane");
-    return -1;
+    const auto found = std::find_if(open_.begin(), open_.end(), [&](const auto& entry) {
+      return entry.second.part == value && entry.second.readers.contains(reader);
+    });
+    NORMA_ASSERT(found != open_.end());
+    return found->first;
   }
 
   // Splits readers off a value's lane, each to a lane of its own. One band serves all forks of a value in a row.

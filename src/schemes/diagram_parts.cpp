@@ -49,13 +49,20 @@ class Walker {
 
   DiagramParts run() {
     start("x", "x");
-    for (const NamedExpression& stream : scheme_.streams)
-      start(stream.name, fmt::format("{} = {}", stream.name, print_expression(*stream.value)));
+    for (const NamedExpression& stream : scheme_.streams) {
+      const std::string label = fmt::format("{} = {}", stream.name, print_expression(*stream.value));
+      if (stream.name == "x") {
+        result_.parts[0].label = label;  // x may be given a start as well
+      } else {
+        start(stream.name, label);
+      }
+    }
     for (const DiagramSection& section : sections_of(scheme_, options_)) walk(section);
     if (const Formula* final = scheme_.formula("final")) walk({.formula = final, .title = "after the last layer"});
     const bool closed = scheme_.formula("final") != nullptr;
     finish("x");
     for (const NamedExpression& stream : scheme_.streams) {
+      if (stream.name == "x") continue;
       if (!closed || !read_by_others(streams_.at(stream.name))) finish(stream.name);
     }
     drop_unread();
@@ -63,8 +70,6 @@ class Walker {
   }
 
  private:
-  using Numbers = Variables;
-
   void start(const std::string& stream, const std::string& label) {
     streams_[stream] = add({.kind = Kind::input, .label = label});
   }
@@ -185,6 +190,8 @@ class Walker {
     for (const NamedArgument& argument : e.named) {
       if (const std::optional<int> operand = value(*argument.value)) part.operands.push_back({*operand});
     }
+    if (part.operands.empty())
+      throw FormulaError(section_->formula->text, e.span, fmt::format("{} reads no wire such as x", e.name));
     return add(std::move(part));
   }
 
@@ -287,6 +294,9 @@ std::vector<std::string> legend(const Scheme& scheme, const DiagramOptions& opti
     for (const Statement& statement : formula.statements) {
       for (const std::string& name : names_in(*statement.value)) used.push_back(name);
     }
+  }
+  for (const NamedExpression& stream : scheme.streams) {
+    for (const std::string& name : names_in(*stream.value)) used.push_back(name);
   }
   const auto is_used = [&](const std::string& name) { return std::find(used.begin(), used.end(), name) != used.end(); };
   std::vector<std::string> notes;

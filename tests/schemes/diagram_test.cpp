@@ -106,6 +106,12 @@ TEST(Diagram, WhatItDoesNotKnowIsALabelledBox) {
   EXPECT_NE(diagram_svg(find_scheme("x + gate(f(x), 0.5)")).find(">gate(0.5)<"), std::string::npos);
 }
 
+TEST(Diagram, WhatReadsNoWireIsAMistake) {
+  EXPECT_EQ(error_of([] { diagram_text(find_scheme("x + f(norm(l))")); }),
+            "norm reads no wire such as x\n  x + f(norm(l))\n        ^^^^^^^");
+  EXPECT_NE(error_of([] { diagram_svg(find_scheme("x + f()")); }).find("f reads no wire"), std::string::npos);
+}
+
 TEST(Diagram, ConditionsChooseAWiringAndAreMentioned) {
   const Scheme mix = find_scheme("mix");
   const std::vector<Wiring> found = wirings(mix, {.layers = 12});
@@ -126,6 +132,18 @@ TEST(Diagram, BothStreamsOfATwoStreamSchemeAreDrawn) {
     if (part.kind == Kind::input) input_lanes.insert(part.lane);
   }
   EXPECT_EQ(input_lanes, (std::set<int>{0, layout.lanes - 1})) << "branches stand between the streams";
+}
+
+TEST(Diagram, AStartOfTheMainStreamIsItsLabel) {
+  const DiagramLayout layout = place_parts(diagram_parts(find_scheme("dyt"), {}));
+  int inputs = 0, outputs = 0;
+  for (const DiagramPart& part : layout.parts) {
+    inputs += part.kind == Kind::input;
+    outputs += part.kind == Kind::output;
+    EXPECT_TRUE(part.kind != Kind::input || part.label == "x = e*x0") << part.label;
+  }
+  EXPECT_EQ(inputs, 1);
+  EXPECT_EQ(outputs, 1);
 }
 
 TEST(Diagram, SvgIsSelfContainedAndEscaped) {

@@ -1,0 +1,28 @@
+// Measures what the theory must know about branches: how one block of a model answers inputs, gradients and changes.
+#pragma once
+
+#include <cstdint>
+
+#include "norma/models/stack.h"
+#include "norma/schemes/theory.h"
+
+namespace norma {
+
+struct BranchShape {
+  std::int64_t width = 64;
+  std::int64_t heads = 4;
+  std::int64_t hidden = 0;  // 0: four times the width
+  std::int64_t time = 32;
+  Activation activation = Activation::gelu;
+  NormKind norm = NormKind::layer;
+  Mask mask = Mask::causal;
+  std::int64_t batch = 4;  // sequences for each set of weights
+  int seeds = 2;           // independent weights and inputs to average over
+  std::uint64_t seed = 1;
+};
+
+// Runs single attention and feed-forward branches with the options of the scheme and Xavier gains of 1, at input scales
+// 2^-4 ... 2^4 and token correlations 0 ... 1. Gains are not measured: the theory scales by them.
+BranchTables measure_branches(const Scheme& scheme, const BranchShape& shape);
+
+}  // namespace norma

@@ -1,0 +1,123 @@
+// What a formula predicts before anything is built: second moments carried through it give stream rms, gradients by
+// layer and amplification for any depth. See docs/theory.md for the rules and where they fail.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "norma/norms/norm.h"
+#include "norma/schemes/scheme.h"
+
+namespace norma {
+
+// A formula that is right but holds something that no rule covers; the message names it.
+class NotPredictedError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Second moments per element of a wire [time, width], averaged over tokens: of one token with itself, and of two
+// different tokens with one another.
+struct Moments {
+  double own = 0;
+  double shared = 0;
+};
+
+// How a branch answers an input of rms s whose tokens have correlation rho. Gradients and changes are linear, so what
+// they do to second moments is known from two probes: one that is independent for every token (`own`) and one that is
+// the same for all tokens (`shared`), each of variance 1.
+struct BranchResponse {
+  Moments output;                            // over s^2
+  Moments gradient_own, gradient_shared;     // by the input, for a gradient by the output
+  Moments change_own, change_shared;         // of the output, for a change of the input
+  double weight_own = 0, weight_shared = 0;  // squared norm of the gradient by the last matrix, over s^2
+  // Of the output, over s^2, when weights change by independent numbers of variance 1: the last matrix; the first
+  // (feed-forward) or the values (attention); queries and keys.
+  Moments noise_last, noise_first, noise_scores;
+};
+
+// Responses on a grid, between whose points they are interpolated; beyond its scales a branch counts as homogeneous.
+class BranchTable {
+ public:
+  BranchTable() = default;
+  // Scales are 2^first_scale, 2^(first_scale + 1), ...; correlations are i / (correlations - 1). Points by scale, then
+  // correlation.
+  BranchTable(int first_scale, int scales, int correlations, std::vector<BranchResponse> points);
+
+  bool empty() const { return points_.empty(); }
+  BranchResponse at(double variance, double correlation) const;
+
+ private:
+  int first_scale_ = 0, scales_ = 0, correlations_ = 0;
+  std::vector<BranchResponse> points_;
+};
+
+// Of one block with Xavier gains 1; other gains follow by scaling. A branch whose output goes straight into a norm is
+// measured together with it: the norm divides each token by its own rms, which a mean over tokens cannot tell.
+struct BranchTables {
+  BranchTable attention = {}, ffn = {};
+  BranchTable attention_normed = {}, ffn_normed = {};  // empty: the rule for norms is applied to the plain ones
+  std::int64_t time = 0;                     // tokens that they were measured with
+};
+
+// Whether a formula of the scheme applies a norm directly to a branch, and of which kind ("norm", "rmsnorm"); "" if
+// not.
+std::string norm_on_branches(const Scheme& scheme);
+
+struct TheoryConfig {
+  std::int64_t layers = 12;
+  std::int64_t width = 512;
+  std::int64_t heads = 8;
+  std::int64_t hidden = 0;  // of the feed-forward branch; 0: four times the width
+  NormKind norm = NormKind::layer;
+  Moments input = {1, 0};  // of x where it enters the stack
+};
+
+// After each formula of the stack (a sublayer, or a whole layer), in order.
+struct StreamTheory {
+  std::int64_t layer = 0;   // from 1
+  double rms = 0;           // of x, leaving the formula
+  double correlation = 0;   // of two tokens of x
+  double gradient_rms = 0;  // by x where it enters the formula, for a gradient of rms 1 by the stack's output
+};
+
+// Each branch that ran, in order.
+struct BranchTheory {
+  enum class Kind { attention, ffn };
+  std::int64_t layer = 0;
+  Kind kind = Kind::attention;
+  double rms = 0;              // of its output
+  double weight_gradient = 0;  // norm of the gradient by its last matrix, for a gradient of rms 1 by the stack's output
+};
+
+struct Theory {
+  std::vector<StreamTheory> streams;
+  std::vector<BranchTheory> branches;
+  double output_rms = 0;
+  // Variance of the output's change, over that of independent changes to every weight of every branch.
+  double amplification = 0;
+};
+
+// Throws NotPredictedError for what no rule covers, Error for what has no meaning.
+void check_predicted(const Scheme& scheme, const TheoryConfig& config);  // needs no branches
+
+// The same errors.
+Theory predict(const Scheme& scheme, const BranchTables& branches, const TheoryConfig& config);
+
+// Exponents p of N^p, least squares on logarithms over the given depths.
+struct Exponents {
+  double stream_rms = 0;      // of x leaving the last layer
+  double last_gradient = 0;   // by the last matrix of the last feed-forward branch
+  double first_gradient = 0;  // of the first
+  double amplification = 0;
+};
+Exponents fit_exponents(const Scheme& scheme, const BranchTables& branches, TheoryConfig config,
+                        const std::vector<std::int64_t>& depths);
+
+// Slope of ln y over ln x; NaN where a value is not positive.
+double log_slope(const std::vector<double>& x, const std::vector<double>& y);
+
+}  // namespace norma

@@ -1,0 +1,111 @@
+// norma schemes as a process: the list, one scheme in text and JSON, user's folders, mistakes.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/process.h"
+
+namespace norma {
+namespace {
+
+using test::Folder;
+using test::Outcome;
+using Json = nlohmann::json;
+
+Json explained(const Folder& folder, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "schemes");
+  arguments.push_back("--json");
+  const Outcome outcome = test::run(folder, arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return Json::parse(outcome.out);
+}
+
+TEST(SchemesProcess, ListsTheCatalogue) {
+  const Folder folder("schemes_list");
+  const Json all = explained(folder, {});
+  EXPECT_GE(all.size(), 30u);
+  for (const Json& scheme : all) {
+    for (const char* key : {"name", "title", "source", "formula"}) EXPECT_NE(scheme.value(key, ""), "") << scheme;
+  }
+  const Outcome text = test::run(folder, {"schemes"});
+  EXPECT_NE(text.out.find("norm(alpha*x + f(x))"), std::string::npos);
+}
+
+TEST(SchemesProcess, CountsTheNormsOfEncoderDecoders) {
+  const Folder folder("schemes_count");
+  const auto six = [&](const char* scheme) {
+    return explained(folder, {scheme, "--family", "encoder-decoder", "--layers", "6", "--width", "512"});
+  };
+  EXPECT_EQ(six("post").at("norm_instances"), 30);
+  EXPECT_EQ(six("post").at("norm_parameters"), 30720);
+  EXPECT_EQ(six("pre").at("norm_instances"), 32) << "a final norm on both stacks";
+  EXPECT_EQ(six("pre").at("norm_parameters"), 32768);
+  const Json deepnorm = six("deepnorm");
+  EXPECT_NEAR(deepnorm.at("constants").at("alpha").at("first"), std::pow(18, 0.25), 1e-12)
+      << "the decoder's (3M)^(1/4)";
+  EXPECT_TRUE(deepnorm.contains("not_predicted"));
+}
+
+TEST(SchemesProcess, ExplainsOneSchemeWithItsTheory) {
+  const Folder folder("schemes_one");
+  const Json post = explained(folder, {"post", "--norm", "rms"}), pre = explained(folder, {"pre"});
+  EXPECT_NEAR(post.at("exponents").at("last_gradient"), 0, 0.05);
+  EXPECT_GT(post.at("exponents").at("amplification"), 0.8);
+  EXPECT_NEAR(pre.at("exponents").at("last_gradient"), -0.55, 0.1);
+  EXPECT_NEAR(pre.at("exponents").at("stream_rms"), 0.55, 0.1);
+  EXPECT_LT(pre.at("exponents").at("amplification"), 0.3);
+  EXPECT_EQ(post.at("norm_parameters"), 24 * 512);
+  EXPECT_GT(pre.at("flops_per_token"), 6.0 * 12 * 12 * 512 * 512) << "six for each weight of a product";
+  const Outcome text = test::run(folder, {"schemes", "deepnorm", "--layers", "24"});
+  ASSERT_EQ(text.code, 0) << text.err;
+  for (const char* part : {"DeepNorm", "⊕◄", "(2*N)^(1/4) = 2.632", "Xavier gain times beta = 0.2686",
+                           "48 with 49152 parameters", "amplification  constant"})
+    EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
+}
+
+TEST(SchemesProcess, WritesTheDiagram) {
+  const Folder folder("schemes_svg");
+  const Outcome outcome = test::run(folder, {"schemes", "x + f(norm(x))/sqrt(l)", "--svg", folder / "block.svg"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(test::read_file(folder / "block.svg").find("÷ sqrt(l)"), std::string::npos);
+  const Outcome refused = test::run(folder, {"schemes", "post", "--svg", folder / "no/such/folder.svg"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("cannot write the diagram"), std::string::npos);
+}
+
+TEST(SchemesProcess, ReadsFoldersOfTheUser) {
+  const Folder folder("schemes_user");
+  std::ofstream(folder / "mine.toml") << "title = \"Mine\"\nsublayer = \"x + f(norm(x))/2\"\n";
+  std::ofstream(folder / "post.toml") << "title = \"My Post\"\nsublayer = \"norm(x + f(x)/2)\"\n";
+  std::ofstream(folder / "broken.toml") << "sublayer = \"x + g(\"\n";
+  const std::string here = folder / "";
+  const Outcome list = test::run(folder, {"schemes", "--schemes-dir", here});
+  EXPECT_EQ(list.code, 0) << list.err;
+  EXPECT_NE(list.out.find("Mine"), std::string::npos);
+  EXPECT_NE(list.out.find("instead of norma's own 'post'"), std::string::npos);
+  EXPECT_NE(list.err.find("broken.toml: scheme 'broken', sublayer"), std::string::npos);
+  EXPECT_EQ(explained(folder, {"mine", "--schemes-dir", here}).at("title"), "Mine");
+  EXPECT_EQ(explained(folder, {folder / "mine.toml"}).at("norm_instances"), 24);
+  const Outcome broken = test::run(folder, {"schemes", "broken", "--schemes-dir", here});
+  EXPECT_EQ(broken.code, 2);
+  EXPECT_NE(broken.err.find("^"), std::string::npos);
+}
+
+TEST(SchemesProcess, MistakesEndWithCodeTwo) {
+  const Folder folder("schemes_wrong");
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"schemes", "pots"},
+                                                    {"schemes", "post", "--family", "decodr"},
+                                                    {"schemes", "post", "--layer", "99"},
+                                                    {"schemes", "x + f(nrm(x))"},
+                                                    {"schemes", "post", "--norm", "lyer"},
+                                                    {"schemes", "--schemes-dir", "/no/such/folder"}}) {
+    const Outcome outcome = test::run(folder, arguments);
+    EXPECT_EQ(outcome.code, 2) << fmt::format("{}", fmt::join(arguments, " "));
+    EXPECT_NE(outcome.err, "");
+  }
+}
+
+}  // namespace
+}  // namespace norma
