@@ -8,8 +8,12 @@
 namespace norma {
 
 AllowedTokens::AllowedTokens(std::int64_t vocabulary, const TokenRules& rules) {
+  std::vector<bool> allowed(static_cast<std::size_t>(vocabulary), true);
+  for (const std::int32_t token : rules.never) {
+    if (token >= 0 && token < vocabulary) allowed[static_cast<std::size_t>(token)] = false;
+  }
   for (std::int32_t token = 0; token < vocabulary; ++token) {
-    if (std::find(rules.never.begin(), rules.never.end(), token) == rules.never.end()) tokens_.push_back(token);
+    if (allowed[static_cast<std::size_t>(token)]) tokens_.push_back(token);
   }
   if (tokens_.empty()) fail("none of {} tokens may be said", vocabulary);
 }

@@ -15,6 +15,7 @@
 namespace norma {
 
 class Cohort;
+class Source;
 
 // The weights of one member after some steps.
 struct TrainedModel {
@@ -104,5 +105,13 @@ struct SampleOptions {
 // smaller token.
 std::vector<Hypothesis> sample(Predictor& predictor, std::span<const std::vector<std::int32_t>> prefixes,
                                const TokenRules& rules, const SampleOptions& options);
+
+// What the tokens of `source` ask for: its end, and never padding, other marks or ids that mean nothing.
+TokenRules token_rules(const Source& source, const ModelConfig& config);
+
+// Beam search over any number of sources (each with its end), sources of like length together. The result is in the
+// order of the sources.
+std::vector<Hypothesis> translate(const TrainedModel& model, const Source& source,
+                                  std::span<const std::vector<std::int32_t>> sources, const BeamOptions& options = {});
 
 }  // namespace norma
