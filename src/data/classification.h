@@ -23,6 +23,7 @@ class Classification final : public RecordSource {
   SpecialTokens special() const override;
   std::string describe() const override;
   std::string decode(std::span<const std::int32_t> tokens) const override;
+  const Tokenizer* tokenizer() const override { return tokenizer_.get(); }
 
  protected:
   void clear(Batch& batch) const override;

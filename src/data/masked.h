@@ -20,6 +20,7 @@ class Masked final : public Source {
   SpecialTokens special() const override;
   std::string describe() const override;
   std::string decode(std::span<const std::int32_t> tokens) const override;
+  const Tokenizer* tokenizer() const override { return windows_.tokenizer(); }
 
  private:
   void mask_row(Draws draws, std::int32_t* tokens, std::int32_t* targets) const;

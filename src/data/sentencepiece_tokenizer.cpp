@@ -18,7 +18,7 @@ constexpr int kMostLineBytes = 1 << 14;  // longer lines are not trained on
 
 class SentencePieceTokenizer final : public Tokenizer {
  public:
-  explicit SentencePieceTokenizer(std::string_view model) {
+  explicit SentencePieceTokenizer(std::string_view model) : model_(model) {
     const auto status = processor_.LoadFromSerializedProto({model.data(), model.size()});
     if (!status.ok() || processor_.GetPieceSize() < 1) fail("this is not a SentencePiece model: {}", status.message());
     end_of_line_ = processor_.GetPieceSize();
@@ -58,9 +58,12 @@ class SentencePieceTokenizer final : public Tokenizer {
     return text;
   }
 
+  std::string_view model() const override { return model_; }
+
   std::string describe() const override { return fmt::format("SentencePiece model of {} pieces", end_of_line_); }
 
  private:
+  std::string model_;
   sentencepiece::SentencePieceProcessor processor_;
   std::int32_t end_of_line_ = 0;
 };

@@ -21,6 +21,7 @@ class Translation final : public RecordSource {
   SpecialTokens special() const override;
   std::string describe() const override;
   std::string decode(std::span<const std::int32_t> tokens) const override;
+  const Tokenizer* tokenizer() const override { return tokenizer_.get(); }
   std::string reference(std::int64_t index, std::int64_t row) const override;
 
  protected:

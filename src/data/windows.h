@@ -41,6 +41,7 @@ class WindowSource final : public Source {
   std::optional<double> optimum() const override { return std::nullopt; }
   std::string describe() const override;
   std::string decode(std::span<const std::int32_t> tokens) const override;
+  const Tokenizer* tokenizer() const override { return corpus_.tokenizer.get(); }
 
  private:
   Corpus corpus_;

@@ -31,6 +31,7 @@ json member_json(const MemberState& state, const Detector::State& detector, std:
           {"best_loss", exact(state.best_loss)},
           {"evaluation_loss", optional_exact(state.evaluation_loss)},
           {"best_evaluation_loss", optional_exact(state.best_evaluation_loss)},
+          {"evaluation_accuracy", optional_exact(state.evaluation_accuracy)},
           {"diverged", state.diverged},
           {"diverged_at_step", state.diverged_at_step},
           {"diverged_because", state.diverged_because},
@@ -65,6 +66,7 @@ MemberState member_state(const json& saved) {
   state.best_loss = exact(saved.at("best_loss"));
   state.evaluation_loss = optional_exact(saved.at("evaluation_loss"));
   state.best_evaluation_loss = optional_exact(saved.at("best_evaluation_loss"));
+  state.evaluation_accuracy = optional_exact(saved.value("evaluation_accuracy", json()));
   state.diverged = saved.at("diverged");
   state.diverged_at_step = saved.at("diverged_at_step");
   state.diverged_because = saved.at("diverged_because");

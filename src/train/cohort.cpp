@@ -7,6 +7,7 @@
 
 #include "norma/models/fusions.h"
 #include "norma/models/profile.h"
+#include "norma/train/judge.h"
 
 namespace norma {
 namespace {
@@ -324,7 +325,7 @@ void Cohort::evaluate() {
   const std::int64_t batches = source_->evaluation_batches();
   if (batches == 0) return;
   if (evaluation_ == nullptr) {
-    evaluation_ = std::make_unique<Session>(build_evaluation_step(config_.model).plan,
+    evaluation_ = std::make_unique<Session>(build_evaluation_step(config_.model, logits_are_small(config_.model)).plan,
                                             Session::Options{.members = members(), .threads = session_.threads()});
   }
   Session& session = *evaluation_;
@@ -342,6 +343,7 @@ void Cohort::evaluate() {
     if (config_.model.smoothing) write_number(session, "smoothing", 0, member);
   }
   std::vector<double> sums(states_.size(), 0), counts(states_.size(), 0);
+  std::vector<Accuracy> accuracies(states_.size());
   for (std::int64_t index = 0; index < batches; ++index) {
     load_evaluation_batch(session, index);
     const auto counted = static_cast<double>(
@@ -352,12 +354,14 @@ void Cohort::evaluate() {
       if (states_[member].diverged) continue;
       sums[member] += counted * number(session, "loss", static_cast<int>(member));
       counts[member] += counted;
+      if (session.plan().has_slot("logits")) accuracies[member].add(session, static_cast<int>(member), batch_.targets);
     }
   }
   for (std::size_t member = 0; member < states_.size(); ++member) {
     MemberState& state = states_[member];
     if (state.diverged || counts[member] == 0) continue;
     state.evaluation_loss = sums[member] / counts[member];
+    if (accuracies[member].counted > 0) state.evaluation_accuracy = accuracies[member].share();
     if (!state.best_evaluation_loss || *state.evaluation_loss < *state.best_evaluation_loss)
       state.best_evaluation_loss = state.evaluation_loss;
   }

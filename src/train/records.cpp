@@ -22,6 +22,7 @@ std::vector<Metric> RunRecords::evaluation(const Cohort& cohort, int member) con
   std::vector<Metric> metrics;
   if (members_ > 1) metrics.push_back({"member", std::int64_t{member}});
   metrics.push_back({"evaluation_loss", *state.evaluation_loss});
+  if (state.evaluation_accuracy) metrics.push_back({"evaluation_accuracy", *state.evaluation_accuracy});
   return metrics;
 }
 

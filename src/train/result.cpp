@@ -43,7 +43,8 @@ std::string describe_outcome(const MemberState& state, double unigram_entropy) {
   return state.spikes > 0 ? "stable after spikes" : "stable";
 }
 
-std::string describe_result(const Cohort& cohort, const Source& source, double seconds, std::int64_t steps_timed) {
+std::string describe_result(const Cohort& cohort, const Source& source, double seconds, std::int64_t steps_timed,
+                            std::span<const Scores> scores) {
   const double per_step = steps_timed > 0 ? seconds / static_cast<double>(steps_timed) : 0;
   const double tokens = static_cast<double>(cohort.tokens_per_step());
   json result = {{"norma", NORMA_VERSION},
@@ -61,6 +62,10 @@ std::string describe_result(const Cohort& cohort, const Source& source, double s
     const MemberState& state = cohort.member(member);
     const TrainConfig& settings = cohort.settings()[static_cast<std::size_t>(member)];
     const double unigram = unigram_entropy(source, static_cast<std::uint64_t>(settings.data_seed));
+    json named = json::object();
+    if (!scores.empty()) {
+      for (const Score& score : scores[static_cast<std::size_t>(member)]) named[score.name] = finite(score.value);
+    }
     result["members"].push_back({{"member", member},
                                  {"seed", settings.seed},
                                  {"lr", settings.lr},
@@ -69,6 +74,7 @@ std::string describe_result(const Cohort& cohort, const Source& source, double s
                                  {"best_loss", finite(state.best_loss)},
                                  {"evaluation_loss", finite(state.evaluation_loss)},
                                  {"best_evaluation_loss", finite(state.best_evaluation_loss)},
+                                 {"scores", named},
                                  {"unigram_entropy", unigram},
                                  {"diverged", state.diverged},
                                  {"diverged_at_step", state.diverged ? json(state.diverged_at_step) : json()},

@@ -6,6 +6,7 @@
 
 #include "norma/store/environment.h"
 #include "norma/store/run_directory.h"
+#include "norma/train/generate.h"
 #include "train/records.h"
 
 namespace norma {
@@ -70,7 +71,7 @@ class Run {
       if (due(train.checkpoint_every) && !last) save();
     }
     save();
-    directory_.finish(describe_result(cohort_, *source_, seconds_, steps_));
+    directory_.finish(describe_result(cohort_, *source_, seconds_, steps_, scores()));
     return RunEnd::finished;
   }
 
@@ -117,6 +118,20 @@ class Run {
       if (const auto record = records_.evaluation(cohort_, member); !record.empty()) write(member, record);
     }
     observer_.evaluated(cohort_);
+  }
+
+  // A score that cannot be had is no reason to lose the result.
+  std::vector<Scores> scores() {
+    std::vector<Scores> all(static_cast<std::size_t>(cohort_.members()));
+    for (int member = 0; member < cohort_.members(); ++member) {
+      if (cohort_.member(member).diverged) continue;
+      try {
+        all[static_cast<std::size_t>(member)] = judge(trained_model(cohort_, member), *source_);
+      } catch (const Error& error) {
+        observer_.warned(fmt::format("member {} has no scores: {}", member, error.what()));
+      }
+    }
+    return all;
   }
 
   void save() {

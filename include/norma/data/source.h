@@ -13,6 +13,8 @@
 
 namespace norma {
 
+class Tokenizer;
+
 // The target of a position that is not counted in the loss.
 inline constexpr std::int32_t kIgnored = -100;
 
@@ -55,6 +57,8 @@ class Source {
   virtual std::optional<double> optimum() const = 0;
   virtual std::string describe() const = 0;
   virtual std::string decode(std::span<const std::int32_t> tokens) const;  // ids between spaces unless it knows better
+  // How text becomes tokens; null where there is no text.
+  virtual const Tokenizer* tokenizer() const { return nullptr; }
   // Translation: the right answer of a row of an evaluation batch, as it stands in the file.
   virtual std::string reference(std::int64_t index, std::int64_t row) const;
 };

@@ -22,6 +22,8 @@ class Tokenizer {
   // The replacement character stands for ids that mean nothing; no ids are an error.
   virtual std::string decode(std::span<const std::int32_t> tokens) const = 0;
   virtual std::string describe() const = 0;
+  // SentencePiece: the model, as bytes of its file; empty for any other.
+  virtual std::string_view model() const { return {}; }
 
   std::vector<std::int32_t> encode(std::string_view text) const;
 };

@@ -31,6 +31,7 @@ struct MemberState {
   double lr = 0;
   double best_loss = 0;  // smallest rolling median of the training loss
   std::optional<double> evaluation_loss, best_evaluation_loss;
+  std::optional<double> evaluation_accuracy;  // where logits are small enough to be looked at every time
   bool diverged = false;
   std::int64_t diverged_at_step = 0;
   std::string diverged_because;
@@ -73,7 +74,7 @@ class Cohort {
   // One step of every active member. Returns what happened.
   std::vector<MemberEvent> train_step();
 
-  // Mean loss over the held-out batches for every member, also in its state. Frozen members keep their last.
+  // Mean loss and accuracy over the held-out batches for every member, in its state. Frozen members keep their last.
   void evaluate();
 
   std::vector<ProbeValue> probes(int member);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "norma/train/cohort.h"
+#include "norma/train/judge.h"
 
 namespace norma {
 
@@ -38,8 +39,9 @@ enum class RunEnd { finished, interrupted };
 // another run, or a finished one, is refused. Throws Error; whatever was on disk before stays readable.
 RunEnd run_training(const RunRequest& request, RunObserver& observer, const std::atomic<bool>& stop);
 
-// The result of every member as JSON (result.json).
-std::string describe_result(const Cohort& cohort, const Source& source, double seconds, std::int64_t steps_timed);
+// The result of every member as JSON (result.json), with its scores where there are any.
+std::string describe_result(const Cohort& cohort, const Source& source, double seconds, std::int64_t steps_timed,
+                            std::span<const Scores> scores = {});
 
 // "stable", "diverged at step 17: not finite", "did not learn".
 std::string describe_outcome(const MemberState& state, double unigram_entropy);

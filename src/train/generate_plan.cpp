@@ -1,0 +1,117 @@
+#include "train/generate_plan.h"
+
+#include <algorithm>
+#include <map>
+
+#include "norma/core/error.h"
+#include "norma/models/fusions.h"
+#include "norma/norms/channel.h"
+#include "norma/ops/embedding.h"
+#include "norma/ops/softmax.h"
+#include "norma/ops/views.h"
+
+namespace norma {
+namespace {
+
+bool in_encoder(const Node& node) { return node.scope == "encoder" || node.scope.starts_with("encoder."); }
+
+// What the decoder reads of the encoder's values.
+Wire memory_of(Graph& graph) {
+  int memory = -1;
+  for (const Node& node : graph.nodes()) {
+    if (in_encoder(node)) continue;
+    for (const int id : node.inputs) {
+      const int producer = graph.value(id).producer;
+      if (producer < 0 || !in_encoder(graph.node(producer))) continue;
+      NORMA_ASSERT(memory < 0 || memory == id);
+      memory = id;
+    }
+  }
+  NORMA_ASSERT(memory >= 0);
+  return {&graph, memory};
+}
+
+std::vector<bool> ancestors(const Graph& graph, std::vector<int> values) {
+  std::vector<bool> needed(graph.nodes().size(), false);
+  while (!values.empty()) {
+    const int producer = graph.value(values.back()).producer;
+    values.pop_back();
+    if (producer < 0 || needed[static_cast<std::size_t>(producer)]) continue;
+    needed[static_cast<std::size_t>(producer)] = true;
+    const std::vector<int>& inputs = graph.node(producer).inputs;
+    values.insert(values.end(), inputs.begin(), inputs.end());
+  }
+  return needed;
+}
+
+// Readers of nothing must not stand in the way of fusions.
+std::shared_ptr<const Plan> compile_needed(Graph& graph) {
+  std::vector<int> outputs;
+  for (const Output& output : graph.outputs()) outputs.push_back(output.value);
+  const std::vector<bool> needed = ancestors(graph, outputs);
+  std::vector<Node> nodes;
+  for (std::size_t i = 0; i < needed.size(); ++i) {
+    if (needed[i]) nodes.push_back(graph.nodes()[i]);
+  }
+  graph.replace_nodes(std::move(nodes));
+  return compile(graph, {.rewrites = all_fusions()});
+}
+
+// Statistics over positions would see what has not been said yet.
+void check_causal(const Graph& graph) {
+  for (const Node& node : graph.nodes()) {
+    if (dynamic_cast<const ChannelNorm*>(node.op.get()) != nullptr)
+      fail("'{}' is a {}, which sees all tokens at once; such a model cannot say one after another", node.scope,
+           node.op->name());
+  }
+}
+
+// The nodes between `from` and `to` once more, reading `instead` where they read `from`.
+Wire retrace(Graph& graph, Wire from, Wire to, Wire instead) {
+  const std::vector<bool> needed = ancestors(graph, {to.id()});
+  std::map<int, Wire> known = {{from.id(), instead}};
+  const std::size_t count = needed.size();
+  for (std::size_t index = 0; index < count; ++index) {
+    const Node node = graph.nodes()[index];
+    const auto changes = [&](int id) { return known.contains(id); };
+    if (!needed[index] || std::none_of(node.inputs.begin(), node.inputs.end(), changes)) continue;
+    Wires inputs;
+    for (const int id : node.inputs) inputs.push_back(changes(id) ? known.at(id) : Wire(&graph, id));
+    const Wires outputs = graph.apply(node.op, inputs);
+    for (std::size_t i = 0; i < outputs.size(); ++i) known[node.outputs[i]] = outputs[i];
+  }
+  return known.at(to.id());
+}
+
+void read_instead(Graph& graph, Wire from, Wire instead) {
+  std::vector<Node> nodes = graph.nodes();
+  for (Node& node : nodes) std::replace(node.inputs.begin(), node.inputs.end(), from.id(), instead.id());
+  graph.replace_nodes(std::move(nodes));
+}
+
+}  // namespace
+
+ForwardPlan encoder_plan(const ModelConfig& config) {
+  Graph graph;
+  const Model model = build_model(graph, config);
+  graph.output("memory", memory_of(graph));
+  return {compile_needed(graph), model.schedules};
+}
+
+ForwardPlan decoder_plan(const ModelConfig& config) {
+  Graph graph;
+  const Model model = build_model(graph, config, {.logits = true});
+  check_causal(graph);
+  if (config.family == Family::encoder_decoder) {
+    const Wire memory = memory_of(graph);
+    read_instead(graph, memory, graph.input("memory", memory.type()));
+  }
+  const Wire positions = graph.input("positions", {{config.batch}, DType::i32});
+  const Wire rows = reshape(model.hidden, {config.batch * config.time, config.width});
+  const Wire logits = retrace(graph, model.hidden, model.logits, embedding(rows, positions));
+  graph.output("logits", logits);
+  graph.output("probabilities", softmax(logits));
+  return {compile_needed(graph), model.schedules};
+}
+
+}  // namespace norma

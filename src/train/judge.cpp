@@ -1,0 +1,155 @@
+#include "norma/train/judge.h"
+
+#include <algorithm>
+
+#include "norma/core/error.h"
+#include "norma/data/bleu.h"
+#include "norma/models/fusions.h"
+
+namespace norma {
+namespace {
+
+constexpr std::int64_t kSmallLogits = std::int64_t{1} << 20;  // of one batch and member
+constexpr std::int64_t kMostLogits = std::int64_t{1} << 26;   // at once, when a model is judged
+
+std::int64_t logits_of_row(const ModelConfig& config) {
+  return config.classes > 0 ? config.classes : config.time * config.vocabulary;
+}
+
+template <typename Number>
+bool largest_is(std::span<const Number> logits, std::int32_t target) {
+  return std::max_element(logits.begin(), logits.end()) - logits.begin() == target;
+}
+
+// Forward passes over held-out batches, so many rows at once that their logits fit.
+class Examination {
+ public:
+  Examination(const TrainedModel& model, const Source& source) : source_(source), config_(model.config.model) {
+    config_.dropout = config_.smoothing = false;
+    rows_of_batch_ = config_.batch;
+    config_.batch = std::clamp<std::int64_t>(kMostLogits / logits_of_row(config_), 1, config_.batch);
+    Graph graph;
+    const Model built = build_model(graph, config_, {.logits = true});
+    graph.output("loss", built.loss);
+    graph.output("logits", built.logits);
+    session_ = std::make_unique<Session>(
+        compile(graph, {.rewrites = all_fusions()}),
+        Session::Options{.members = 1, .threads = static_cast<int>(model.config.train.threads)});
+    load_model(model, built.schedules, *session_);
+  }
+
+  Scores run() {
+    for (std::int64_t index = 0; index < source_.evaluation_batches(); ++index) {
+      source_.fill_evaluation(index, batch_);
+      if (batch_.lengths.empty())
+        batch_.lengths.assign(static_cast<std::size_t>(rows_of_batch_), static_cast<std::int32_t>(config_.time));
+      for (std::int64_t row = 0; row < rows_of_batch_; row += config_.batch) examine(row);
+    }
+    if (accuracy_.counted == 0) return {};
+    Scores scores = {{"loss", loss_ / accuracy_.counted}, {"accuracy", accuracy_.share()}};
+    if (config_.classes == 0) scores.push_back({"row_accuracy", accuracy_.share_of_rows()});
+    return scores;
+  }
+
+ private:
+  // The rows from `first` on; where there are fewer than the plan takes, `otherwise`.
+  void load(const char* input, const std::vector<std::int32_t>& ids, std::int64_t first, std::int32_t otherwise) {
+    if (!session_->plan().has_slot(input)) return;
+    const std::span<std::int32_t> to = session_->tensor<std::int32_t>(input);
+    const std::int64_t width = std::ssize(ids) / rows_of_batch_;
+    const std::int64_t count = std::min(config_.batch, rows_of_batch_ - first) * width;
+    NORMA_ASSERT(std::ssize(to) == config_.batch * width);
+    std::fill(std::copy_n(ids.begin() + first * width, count, to.begin()), to.end(), otherwise);
+  }
+
+  void examine(std::int64_t first) {
+    load("tokens", batch_.tokens, first, 0);
+    load("source", batch_.source, first, 0);
+    load("source_lengths", batch_.source_lengths, first, 1);
+    load("lengths", batch_.lengths, first, 1);
+    load("targets", batch_.targets, first, kIgnored);
+    const std::span<const std::int32_t> targets = session_->tensor<std::int32_t>("targets");
+    const auto counted = std::count_if(targets.begin(), targets.end(), [](std::int32_t id) { return id != kIgnored; });
+    if (counted == 0) return;
+    session_->run();
+    const bool single = config_.dtype == DType::f32;
+    const double loss =
+        single ? static_cast<double>(session_->tensor<float>("loss")[0]) : session_->tensor<double>("loss")[0];
+    loss_ += static_cast<double>(counted) * loss;
+    accuracy_.add(*session_, 0, targets);
+  }
+
+  const Source& source_;
+  ModelConfig config_;
+  std::int64_t rows_of_batch_;
+  std::unique_ptr<Session> session_;
+  Batch batch_;
+  double loss_ = 0;
+  Accuracy accuracy_;
+};
+
+void add_bleu(const TrainedModel& model, const Source& source, const BeamOptions& beam, Scores& scores) {
+  std::vector<std::vector<std::int32_t>> sources;
+  std::vector<std::string> hypotheses, references;
+  Batch batch;
+  for (std::int64_t index = 0; index < source.evaluation_batches(); ++index) {
+    source.fill_evaluation(index, batch);
+    const std::int64_t rows = std::ssize(batch.source_lengths);
+    const std::int64_t width = std::ssize(batch.source) / rows;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::string reference = source.reference(index, row);
+      if (reference.empty()) continue;
+      const auto begin = batch.source.begin() + row * width;
+      sources.emplace_back(begin, begin + batch.source_lengths[static_cast<std::size_t>(row)]);
+      references.push_back(std::move(reference));
+    }
+  }
+  if (sources.empty()) return;
+  for (const Hypothesis& hypothesis : translate(model, source, sources, beam))
+    hypotheses.push_back(source.decode(hypothesis.tokens));
+  const Bleu bleu = corpus_bleu(hypotheses, references);
+  scores.push_back({"bleu", bleu.score});
+  scores.push_back({"brevity_penalty", bleu.brevity_penalty});
+  scores.push_back(
+      {"length_ratio", static_cast<double>(bleu.hypothesis_length) / static_cast<double>(bleu.reference_length)});
+}
+
+}  // namespace
+
+void Accuracy::add(Session& session, int member, std::span<const std::int32_t> targets) {
+  const Type& type = session.plan().slot("logits").type;
+  const auto classes = static_cast<std::size_t>(type.shape.channels());
+  // Of a classifier every target is a row of its own.
+  const std::size_t time = type.shape.rank() == 3 ? static_cast<std::size_t>(type.shape[1]) : 1;
+  NORMA_ASSERT(targets.size() * classes == static_cast<std::size_t>(type.shape.elements()));
+  const auto count = [&](auto logits) {
+    for (std::size_t row = 0; row < targets.size(); row += time) {
+      double row_counted = 0, row_right = 0;
+      for (std::size_t i = row; i < row + time; ++i) {
+        if (targets[i] == kIgnored) continue;
+        ++row_counted;
+        row_right += largest_is(logits.subspan(i * classes, classes), targets[i]);
+      }
+      counted += row_counted;
+      right += row_right;
+      rows += row_counted > 0;
+      rows_right += row_counted > 0 && row_right == row_counted;
+    }
+  };
+  if (type.dtype == DType::f32) {
+    count(std::span<const float>(session.tensor<float>("logits", member)));
+  } else {
+    count(std::span<const double>(session.tensor<double>("logits", member)));
+  }
+}
+
+bool logits_are_small(const ModelConfig& config) { return logits_of_row(config) <= kSmallLogits / config.batch; }
+
+Scores judge(const TrainedModel& model, const Source& source, const JudgeOptions& options) {
+  Scores scores = Examination(model, source).run();
+  if (options.translate && model.config.model.family == Family::encoder_decoder)
+    add_bleu(model, source, options.beam, scores);
+  return scores;
+}
+
+}  // namespace norma
