@@ -1,0 +1,123 @@
+#include "cli/findings_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace norma::cli {
+namespace {
+
+constexpr std::size_t kColumn = 11;
+constexpr std::size_t kPlot = 48;
+
+std::string value_text(const Estimate& e) { return fmt::format("{:.3g}", e.mean); }
+std::string spread_text(const Estimate& e) { return e.n < 2 ? "" : fmt::format("\u00b1{:.1g}", e.high - e.mean); }
+
+std::string exponent_text(const Exponent& e) {
+  return fmt::format("{:+.2f} [{:+.2f}, {:+.2f}]", e.value, e.low, e.high);
+}
+
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string padded(const std::string& text, std::size_t width) {
+  return text + std::string(width > width_of(text) ? width - width_of(text) : 0, ' ');
+}
+
+// Long profiles are drawn by means of equal parts.
+std::vector<double> condensed(const std::vector<Estimate>& y) {
+  const std::size_t parts = std::min(kPlot, y.size());
+  std::vector<double> means;
+  for (std::size_t part = 0; part < parts; ++part) {
+    const std::size_t begin = part * y.size() / parts, end = (part + 1) * y.size() / parts;
+    double sum = 0;
+    for (std::size_t i = begin; i < end; ++i) sum += y[i].mean;
+    means.push_back(sum / static_cast<double>(end - begin));
+  }
+  return means;
+}
+
+std::string table_of(const Analysis& analysis) {
+  std::string text = fmt::format("{}\n", analysis.title);
+  std::size_t names = 8;
+  for (const Series& series : analysis.series) names = std::max(names, width_of(series.scheme));
+  names = std::min<std::size_t>(names, 40) + 2;
+  text += padded("  " + analysis.x, names + 2);
+  for (const double x : analysis.series[0].x) text += fmt::format("{:>{}}", x, kColumn);
+  const bool exponents = std::ranges::any_of(analysis.series, [](const Series& s) { return s.exponent.has_value(); });
+  if (exponents) text += analysis.exponent_of.empty() ? "   exponent [95 %]" : "   exponent along sites [95 %]";
+  text += '\n';
+  for (const Series& series : analysis.series) {
+    text += padded("  " + series.scheme, names + 2);
+    for (const Estimate& e : series.y) text += fmt::format("{:>{}}", value_text(e), kColumn);
+    if (series.exponent) text += "   " + exponent_text(*series.exponent);
+    text += '\n';
+    if (std::ranges::any_of(series.y, [](const Estimate& e) { return e.n > 1; })) {
+      text += std::string(names + 2, ' ');
+      for (const Estimate& e : series.y) {
+        const std::string spread = spread_text(e);
+        text += std::string(kColumn - std::min(kColumn, width_of(spread)), ' ') + spread;
+      }
+      text += '\n';
+    }
+    if (series.theory) {
+      text += padded("    theory", names + 2);
+      for (const double y : series.theory->y) text += fmt::format("{:>{}.3g}", y, kColumn);
+      if (series.theory->exponent) text += fmt::format("   {:+.2f}", *series.theory->exponent);
+      text += '\n';
+    }
+  }
+  for (const Series& series : analysis.series) {
+    if (series.profiles.empty()) continue;
+    const LayerProfile& profile = series.profiles.back();
+    text += padded("  " + series.scheme, names + 2) +
+            fmt::format("  {}  {:.3g} at {} \u2192 {:.3g} at {}\n", sparkline(condensed(profile.y), analysis.log),
+                        profile.y.front().mean, profile.sites.front(), profile.y.back().mean, profile.sites.back());
+  }
+  return text;
+}
+
+std::string budget_table(const Findings& findings) {
+  std::string text;
+  for (const SchemeSummary& scheme : findings.schemes)
+    text += fmt::format("{}: {}, {} parameters at {} layers, {} norms with {}\n", scheme.name, scheme.title,
+                        scheme.parameters, scheme.layers, scheme.norm_instances, scheme.norm_parameters);
+  return text;
+}
+
+}  // namespace
+
+std::string sparkline(const std::vector<double>& values, bool log) {
+  constexpr std::array kBars = {"\u2581", "\u2582", "\u2583", "\u2584", "\u2585", "\u2586", "\u2587", "\u2588"};
+  const bool positive = std::ranges::all_of(values, [](double v) { return v > 0; });
+  std::vector<double> heights;
+  for (const double v : values) heights.push_back(log && positive ? std::log(v) : v);
+  double low = INFINITY, high = -INFINITY;
+  for (const double h : heights) {
+    if (!std::isfinite(h)) continue;
+    low = std::min(low, h);
+    high = std::max(high, h);
+  }
+  std::string text;
+  for (const double h : heights) {
+    if (!std::isfinite(h)) {
+      text += "?";
+      continue;
+    }
+    const double share = high > low ? (h - low) / (high - low) : 0.5;
+    text += kBars[static_cast<std::size_t>(std::lround(share * static_cast<double>(kBars.size() - 1)))];
+  }
+  return text;
+}
+
+std::string findings_table(const Findings& findings) {
+  std::string text = budget_table(findings);
+  for (const Analysis& analysis : findings.analyses) text += "\n" + table_of(analysis);
+  for (const std::string& note : findings.notes) text += fmt::format("\nnote: {}\n", note);
+  return text;
+}
+
+}  // namespace norma::cli

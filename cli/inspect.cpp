@@ -1,0 +1,185 @@
+// norma inspect: how schemes behave at depth, measured on real networks: gradients, amplification, isometry, curvature.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "cli/findings_table.h"
+#include "cli/verbs.h"
+#include "norma/core/error.h"
+#include "norma/lab/inspect.h"
+#include "norma/norms/norm.h"
+#include "norma/store/atomic_file.h"
+
+namespace norma::cli {
+namespace {
+
+struct InspectVerb {
+  std::vector<std::string> schemes;
+  std::string family = "decoder", depths, norm = "layer", task = "random", text, out;
+  std::int64_t layers = 0, width = 128, heads = 4, hidden = 0, batch = 4, time = 64, vocabulary = 256;
+  int seeds = 3, batches = 8, threads = 0;
+  std::string only;
+  bool json = false, quiet = false;
+};
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    parts.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::vector<std::int64_t> parse_depths(const std::string& list) {
+  constexpr std::int64_t kDeepest = 10000;
+  std::vector<std::int64_t> depths;
+  for (const std::string& part : split(list)) {
+    std::size_t used = 0;
+    std::int64_t depth = 0;
+    try {
+      depth = std::stoll(part, &used);
+    } catch (const std::exception&) {
+      used = std::string::npos;
+    }
+    if (used != part.size() || depth < 1 || depth > kDeepest)
+      fail("--depths: '{}' in '{}' is not a depth; expected numbers from 1 to {} between commas, such as 6,12,24", part,
+           list, kDeepest);
+    depths.push_back(depth);
+  }
+  return depths;
+}
+
+Family family_of(const std::string& name) {
+  if (name == "decoder") return Family::decoder;
+  return name == "encoder" ? Family::encoder : Family::encoder_decoder;
+}
+
+ModelConfig model_of(const InspectVerb& verb) {
+  ModelConfig model{.family = family_of(verb.family), .width = verb.width, .heads = verb.heads, .hidden = verb.hidden};
+  model.vocabulary = verb.task == "random" && verb.text.empty() ? verb.vocabulary : 0;
+  model.batch = verb.batch;
+  model.time = verb.time;
+  model.norm = norm(verb.norm).kind;
+  // The stream starts at rms 1 and the logits of a normalised stream at rms 1, as theories assume.
+  model.scale_embedding = true;
+  model.embedding_std = 1 / std::sqrt(static_cast<double>(verb.width));
+  return model;
+}
+
+std::shared_ptr<const Source> open_data(const InspectVerb& verb, const ModelConfig& model) {
+  const BatchShape shape{model.batch, model.time, model.family == Family::encoder_decoder ? model.time : 0};
+  if (verb.task == "random" && verb.text.empty()) return random_tokens(shape, verb.vocabulary);
+  DataConfig data;
+  data.task = verb.text.empty() ? verb.task : "text";
+  data.path = verb.text;
+  return open_source(data, shape);
+}
+
+// One line on a terminal that says what is being measured and how long it will take.
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool quiet) : shown_(!quiet && isatty(STDERR_FILENO) != 0) {}
+  ~ProgressLine() { clear(); }
+
+  void operator()(double done, std::string_view what) {
+    if (!shown_) return;
+    const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    std::string left;
+    if (done > 0.02) left = fmt::format(", {:.0f} s left", passed * (1 - done) / done);
+    fmt::print(stderr, "\r\x1b[K{:3.0f} %{}  {}", 100 * done, left, what);
+    std::fflush(stderr);
+  }
+
+ private:
+  void clear() {
+    if (shown_) fmt::print(stderr, "\r\x1b[K");
+  }
+
+  bool shown_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+std::string repeat_command(const InspectVerb& verb) {
+  std::string command = "norma inspect";
+  for (const std::string& scheme : verb.schemes) command += fmt::format(" --scheme '{}'", scheme);
+  command +=
+      fmt::format(" --family {} --depths {} --width {} --heads {} --hidden {} --time {} --batch {} --norm {}",
+                  verb.family, verb.depths, verb.width, verb.heads, verb.hidden, verb.time, verb.batch, verb.norm);
+  command += fmt::format(" --seeds {} --batches {} ", verb.seeds, verb.batches);
+  command += verb.text.empty() ? fmt::format("--task {}", verb.task) : fmt::format("--text '{}'", verb.text);
+  if (!verb.only.empty()) command += " --only " + verb.only;
+  return command;
+}
+
+void run_inspect(InspectVerb verb) {
+  if (verb.schemes.empty()) verb.schemes = {"post", "pre"};
+  if (verb.depths.empty()) verb.depths = verb.layers > 0 ? std::to_string(verb.layers) : "6,12,24";
+  InspectOptions options{.schemes = verb.schemes, .model = model_of(verb), .depths = parse_depths(verb.depths)};
+  options.seeds.clear();
+  for (int seed = 1; seed <= verb.seeds; ++seed) options.seeds.push_back(static_cast<std::uint64_t>(seed));
+  if (!verb.only.empty()) options.only = split(verb.only);
+  options.batches = verb.batches;
+  options.threads = verb.threads;
+  options.open = [&](const ModelConfig& model) { return open_data(verb, model); };
+  const auto start = std::chrono::steady_clock::now();
+  Findings findings;
+  Provenance provenance{.command = repeat_command(verb),
+                        .config = "",
+                        .task_name = verb.text.empty() ? verb.task : "text",
+                        .task_description = "",
+                        .optimum = {}};
+  {
+    ProgressLine line(verb.quiet);
+    const auto source = open_data(verb, options.model);
+    provenance.task_description = source->describe();
+    provenance.optimum = source->optimum();
+    findings = inspect(options, std::ref(line));
+  }
+  provenance.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!verb.out.empty()) write_atomically(verb.out, results_json(findings, provenance) + "\n");
+  if (verb.json) {
+    fmt::print("{}\n", results_json(findings, provenance));
+  } else {
+    fmt::print("{}", findings_table(findings));
+    if (!verb.quiet) fmt::print("\n{:.1f} s\n", provenance.seconds);
+  }
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app) {
+  const auto verb = std::make_shared<InspectVerb>();
+  CLI::App* command =
+      app.add_subcommand("inspect", "Measure how schemes behave at depth: gradients, amplification, ...");
+  command->add_option("--scheme", verb->schemes, "Name or formula; may be given several times (post and pre)");
+  command->add_option("--family", verb->family, "decoder, encoder or encoder_decoder")
+      ->check(CLI::IsMember({"decoder", "encoder", "encoder_decoder"}));
+  command->add_option("--layers", verb->layers, "One depth")->check(CLI::Range(1, 10000));
+  command->add_option("--depths", verb->depths, "Several depths, for exponents (6,12,24)");
+  command->add_option("--width", verb->width, "Width of the stream (128)")->check(CLI::Range(1, 1 << 16));
+  command->add_option("--heads", verb->heads, "Attention heads (4)")->check(CLI::Range(1, 1 << 12));
+  command->add_option("--hidden", verb->hidden, "Width of the feed-forward branch; 0: four times the width")
+      ->check(CLI::Range(0, 1 << 20));
+  command->add_option("--time", verb->time, "Tokens per sequence (64)")->check(CLI::Range(1, 1 << 16));
+  command->add_option("--batch", verb->batch, "Sequences per batch (4)")->check(CLI::Range(1, 1 << 16));
+  command->add_option("--norm", verb->norm, "What `norm` means in a formula");
+  command->add_option("--seeds", verb->seeds, "Seeds 1, 2, ... (3)")->check(CLI::Range(1, 1000));
+  command->add_option("--batches", verb->batches, "Batches that gradients are averaged over (8)")
+      ->check(CLI::Range(1, 10000));
+  command->add_option("--task", verb->task, "random, or a task of norma train (random)");
+  command->add_option("--vocabulary", verb->vocabulary, "Of random tokens (256)")->check(CLI::Range(2, 1 << 20));
+  command->add_option("--text", verb->text, "A text file to read bytes from");
+  command->add_option("--only", verb->only, fmt::format("Some of {}", fmt::join(instrument_names(), ",")));
+  command->add_option("--threads", verb->threads, "0: all cores")->check(CLI::Range(0, 1024));
+  command->add_option("--out", verb->out, "Write results.json to this file");
+  command->add_flag("--json", verb->json, "Print JSON");
+  command->add_flag("--quiet", verb->quiet, "No progress, no times");
+  command->callback([verb] { run_inspect(*verb); });
+}
+
+}  // namespace norma::cli

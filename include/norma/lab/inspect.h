@@ -1,0 +1,67 @@
+// The analyses together: schemes by depths by seeds, each reading turned into estimates, profiles and exponents.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "norma/lab/results.h"
+#include "norma/lab/subject.h"
+#include "norma/models/model.h"
+
+namespace norma {
+
+// What one analysis read off one model: a number per member and, where it has sites, a number per site and member.
+struct Reading {
+  std::string name;           // of the analysis
+  std::vector<double> value;  // by member
+  std::vector<std::string> sites = {};
+  std::vector<std::vector<double>> profile = {};  // [site][member]
+};
+
+// A law as an exponent: of the value over depths, or of the profile along the deepest model.
+enum class ExponentOver { depth, profile, none };
+
+struct AnalysisInfo {
+  std::string name, title, x = "layers", unit = "";
+  bool log = true;
+  std::string about, source;
+  ExponentOver exponent = ExponentOver::depth;
+};
+
+// A part of the laboratory: one pass over a model that gives one or several readings.
+struct Instrument {
+  std::string name;  // what --only says
+  double cost = 1;   // in forward passes, about
+  std::vector<AnalysisInfo> analyses;
+  std::function<std::vector<Reading>(const Subject&)> measure;
+};
+
+struct InspectOptions {
+  std::vector<std::string> schemes = {"pre"};
+  ModelConfig model = {};  // its scheme and layers are replaced
+  std::vector<std::int64_t> depths = {6, 12, 24};
+  std::vector<std::uint64_t> seeds = {1, 2, 3};
+  std::vector<std::string> only = {};  // names of instruments; empty: all that look at initial models
+  int batches = 8;                     // that gradients are averaged over
+  int threads = 0;
+  // Opens the data for a batch of the given shape.
+  std::function<std::shared_ptr<const Source>(const ModelConfig&)> open = nullptr;
+};
+
+// Told before each measurement what is next, and what share of the work is done.
+using Progress = std::function<void(double done, std::string_view what)>;
+
+std::vector<Instrument> instruments(int batches);
+std::vector<std::string> instrument_names();
+
+// Throws Error for unknown schemes, formulas, instruments and depths, before anything is measured.
+Findings inspect(const InspectOptions& options, const Progress& progress = nullptr);
+
+// The same for one model as it is, trained or not, under the name `scheme`.
+Findings inspect(const Subject& subject, const std::vector<std::string>& only, int batches,
+                 const Progress& progress = nullptr);
+
+}  // namespace norma

@@ -1,0 +1,68 @@
+// What analyses found, as plain data and as the JSON of docs/results.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "norma/lab/estimate.h"
+
+namespace norma {
+
+// A quantity along the layers of one model.
+struct LayerProfile {
+  std::int64_t depth = 0;
+  std::vector<std::string> sites;  // "layers.0.attn"
+  std::vector<Estimate> y;
+  std::vector<double> theory = {};  // empty: none
+};
+
+struct TheoryCurve {
+  std::vector<double> y;
+  std::optional<double> exponent;
+};
+
+struct Series {
+  std::string scheme;
+  std::vector<double> x;  // depths
+  std::vector<Estimate> y;
+  std::optional<Exponent> exponent = {};
+  std::optional<TheoryCurve> theory = {};
+  std::vector<LayerProfile> profiles = {};
+};
+
+struct Analysis {
+  std::string name, title;
+  std::string x = "layers", unit = "";
+  bool log = true;
+  std::string about, source;
+  std::string exponent_of = "";  // what the exponent is a power of, when not x
+  std::vector<Series> series = {};
+};
+
+struct SchemeSummary {
+  std::string name, title, source;
+  std::vector<std::pair<std::string, std::string>> formulas;
+  std::int64_t layers = 0;  // the depth that the counts are of
+  std::int64_t norm_instances = 0, norm_parameters = 0, parameters = 0;
+  std::vector<std::pair<std::string, std::int64_t>> by_role;
+};
+
+struct Findings {
+  std::vector<SchemeSummary> schemes = {};
+  std::vector<Analysis> analyses = {};
+  std::vector<std::string> notes = {};
+};
+
+// What stands around the findings in results.json.
+struct Provenance {
+  std::string kind = "inspect", command, config;
+  double seconds = 0;
+  std::string task_name, task_description;
+  std::optional<double> optimum;
+};
+
+std::string results_json(const Findings& findings, const Provenance& provenance);
+
+}  // namespace norma

@@ -1,0 +1,129 @@
+#include "norma/lab/activations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numbers>
+#include <set>
+
+#include "norma/core/error.h"
+#include "norma/ops/attention.h"
+#include "norma/ops/attention_probe.h"
+#include "norma/ops/elementwise.h"
+#include "norma/ops/reduce.h"
+#include "norma/ops/statistics.h"
+#include "norma/ops/views.h"
+#include "norma/train/step.h"
+
+namespace norma {
+namespace {
+
+// Cosine of each token's vector before and after, [batch, time, 1].
+Wire cosine(Wire a, Wire b) { return sum_last(a * b) * rsqrt(sum_last(square(a)) * sum_last(square(b)) + 1e-30); }
+
+double mean_angle(const std::vector<double>& cosines) {
+  double sum = 0;
+  for (const double c : cosines) sum += std::acos(std::clamp(c, -1.0, 1.0)) / std::numbers::pi;
+  return sum / static_cast<double>(cosines.size());
+}
+
+double mean_of(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double v : values) sum += v;
+  return sum / static_cast<double>(values.size());
+}
+
+double largest_over_median(std::vector<double> values) {
+  for (double& v : values) v = std::abs(v);
+  const double largest = *std::max_element(values.begin(), values.end());
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return largest / *middle;
+}
+
+double kurtosis_of(const std::vector<double>& values) {
+  const double mean = mean_of(values), n = static_cast<double>(values.size());
+  double second = 0, fourth = 0;
+  for (const double v : values) {
+    const double square_of = (v - mean) * (v - mean);
+    second += square_of / n;
+    fourth += square_of * square_of / n;
+  }
+  return fourth / (second * second);
+}
+
+class Tracer {
+ public:
+  Tracer(Graph& graph, const Model& model, Activations& found) : graph_(graph), found_(found) {
+    const std::size_t forward_nodes = graph.nodes().size();
+    for (const SublayerSite& site : model.sites) trace_site(site);
+    for (const std::string& layer : found.layers) {
+      const auto& [before, after] = ends_.at(layer);
+      graph.output("influence/" + layer, cosine(before, after));
+    }
+    for (std::size_t index = 0; index < forward_nodes; ++index) trace_attention(static_cast<int>(index));
+  }
+
+ private:
+  void trace_site(const SublayerSite& site) {
+    found_.sites.push_back(site.name);
+    graph_.output("in/" + site.name, statistics(site.stream_in));
+    graph_.output("branch/" + site.name, statistics(site.branch));
+    graph_.output("out/" + site.name, statistics(site.stream_out));
+    graph_.output("cosine/" + site.name, cosine(site.stream_in, site.stream_out));
+    graph_.output("sample/" + site.name, slice_rows(site.stream_out, 0, 1) * 1.0);
+    const std::string layer = layer_of(site.name);
+    if (!ends_.contains(layer)) {
+      found_.layers.push_back(layer);
+      ends_[layer] = {site.stream_in, site.stream_out};
+    }
+    ends_[layer].second = site.stream_out;
+  }
+
+  void trace_attention(int index) {
+    const auto* attention = dynamic_cast<const Attention*>(graph_.node(index).op.get());
+    if (attention == nullptr) return;
+    Wires in;
+    for (const int id : graph_.node(index).inputs) in.push_back(Wire(&graph_, id));
+    const std::string site = graph_.node(index).scope;
+    if (std::ranges::find(found_.attention, site) != found_.attention.end()) return;
+    found_.attention.push_back(site);
+    graph_.output("attention/" + site, attention_probe(*attention, in));
+  }
+
+  Graph& graph_;
+  Activations& found_;
+  std::map<std::string, std::pair<Wire, Wire>> ends_;
+};
+
+}  // namespace
+
+Activations measure_activations(const Subject& subject) {
+  Activations found;
+  Rig rig(subject, [&](Graph& graph, const Model& model) { Tracer(graph, model, found); });
+  rig.load_batch(0);
+  rig.run();
+  const auto by_member = [&](auto&& value) {
+    std::vector<double> values;
+    for (int member = 0; member < rig.members(); ++member) values.push_back(value(member));
+    return values;
+  };
+  for (const std::string& site : found.sites) {
+    const auto rms = [&](const char* what, int member) { return rig.number(what + site, member, Statistics::rms); };
+    found.stream_rms.push_back(by_member([&](int m) { return rms("out/", m); }));
+    found.branch_share.push_back(by_member([&](int m) { return rms("branch/", m) / rms("in/", m); }));
+    found.angle.push_back(by_member([&](int m) { return mean_angle(rig.values("cosine/" + site, m)); }));
+    found.massive.push_back(by_member([&](int m) { return largest_over_median(rig.values("sample/" + site, m)); }));
+    found.kurtosis.push_back(by_member([&](int m) { return kurtosis_of(rig.values("sample/" + site, m)); }));
+  }
+  for (const std::string& layer : found.layers)
+    found.influence.push_back(by_member([&](int m) { return 1 - mean_of(rig.values("influence/" + layer, m)); }));
+  for (const std::string& site : found.attention) {
+    const std::string output = "attention/" + site;
+    found.entropy.push_back(by_member([&](int m) { return rig.number(output, m, AttentionProbe::entropy); }));
+    found.logit_max.push_back(by_member([&](int m) { return rig.number(output, m, AttentionProbe::logit_max); }));
+  }
+  return found;
+}
+
+}  // namespace norma

@@ -1,0 +1,90 @@
+#include "norma/lab/gradient.h"
+
+#include <cmath>
+
+#include "norma/core/error.h"
+#include "norma/graph/differentiate.h"
+#include "norma/ops/gradient_norm.h"
+#include "norma/train/step.h"
+
+namespace norma {
+namespace {
+
+double norm_of(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double v : values) sum += v * v;
+  return std::sqrt(sum);
+}
+
+}  // namespace
+
+const ParameterGradient& GradientProfile::at(std::string_view name) const {
+  for (const ParameterGradient& parameter : parameters) {
+    if (parameter.name == name) return parameter;
+  }
+  fail("the model has no parameter '{}'", name);
+}
+
+std::vector<double> GradientProfile::of_layer(std::string_view layer, std::string_view role) const {
+  std::vector<double> squares(loss.size(), 0);
+  for (const ParameterGradient& parameter : parameters) {
+    if (parameter.layer != layer || (!role.empty() && parameter.role != role)) continue;
+    for (std::size_t member = 0; member < squares.size(); ++member)
+      squares[member] += parameter.of_mean[member] * parameter.of_mean[member];
+  }
+  for (double& v : squares) v = std::sqrt(v);
+  return squares;
+}
+
+GradientProfile measure_gradient(const Subject& subject, int batches) {
+  if (batches < 1) fail("a gradient needs at least one batch, not {}", batches);
+  struct Spot {
+    std::string output;
+    std::size_t index;
+  };
+  std::vector<Spot> places;
+  Rig rig(subject,
+          [&](Graph& graph, const Model& model) {
+            Wires parameters;
+            for (const ParameterSpec& spec : model.parameters) parameters.push_back(graph.find(spec.name));
+            Wires gradients = differentiate(model.loss, parameters);
+            const Wire first = graph.input("first", {{1}, subject.model.dtype});
+            const GradientNorm norm = gradient_norm(gradients, graph.input("clip", {{1}, subject.model.dtype}));
+            places.resize(parameters.size());
+            for (std::size_t handful = 0; handful < norm.squares.size(); ++handful) {
+              const std::string output = "squares." + std::to_string(handful);
+              graph.output(output, norm.squares[handful]);
+              for (std::size_t i = 0; i < static_cast<std::size_t>(norm.squares[handful].shape().elements()); ++i)
+                places[norm.first[handful] + i] = {output, i};
+            }
+            for (std::size_t i = 0; i < gradients.size(); ++i) accumulate(gradients[i], first, parameters[i].name());
+            graph.output("loss", model.loss);
+          },
+          {.backward = true});
+  GradientProfile profile;
+  const auto members = static_cast<std::size_t>(rig.members());
+  profile.loss.assign(members, 0);
+  for (const ParameterSpec& spec : rig.parameters())
+    profile.parameters.push_back(
+        {spec.name, spec.role, layer_of(spec.name), std::vector<double>(members, 0), std::vector<double>(members, 0)});
+  for (int batch = 0; batch < batches; ++batch) {
+    rig.load_batch(static_cast<std::uint64_t>(batch));
+    for (int member = 0; member < rig.members(); ++member) rig.write("first", batch == 0 ? 1 : 0, member);
+    rig.run();
+    for (int member = 0; member < rig.members(); ++member) {
+      const auto m = static_cast<std::size_t>(member);
+      profile.loss[m] += rig.number("loss", member) / batches;
+      for (std::size_t i = 0; i < places.size(); ++i)
+        profile.parameters[i].per_batch[m] +=
+            std::sqrt(rig.number(places[i].output, member, places[i].index)) / batches;
+    }
+  }
+  for (ParameterGradient& parameter : profile.parameters) {
+    for (int member = 0; member < rig.members(); ++member)
+      parameter.of_mean[static_cast<std::size_t>(member)] =
+          norm_of(rig.values(parameter.name + "/sum", member)) / batches;
+  }
+  return profile;
+}
+
+}  // namespace norma

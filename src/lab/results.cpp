@@ -1,0 +1,101 @@
+#include "norma/lab/results.h"
+
+#include <fmt/chrono.h>
+
+#include <cmath>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "norma/store/environment.h"
+#include "norma/version.h"
+
+namespace norma {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+json numbers(const std::vector<double>& values) {
+  json all = json::array();
+  for (const double v : values) all.push_back(number(v));
+  return all;
+}
+
+json estimate(const Estimate& e) {
+  return {{"mean", number(e.mean)}, {"low", number(e.low)}, {"high", number(e.high)}, {"n", e.n}};
+}
+
+json estimates(const std::vector<Estimate>& values) {
+  json all = json::array();
+  for (const Estimate& e : values) all.push_back(estimate(e));
+  return all;
+}
+
+json exponent(const Exponent& e) {
+  return {{"value", number(e.value)}, {"low", number(e.low)}, {"high", number(e.high)}};
+}
+
+json profile_json(const LayerProfile& profile) {
+  json one = {{"depth", profile.depth}, {"sites", profile.sites}, {"y", estimates(profile.y)}};
+  if (!profile.theory.empty()) one["theory"] = numbers(profile.theory);
+  return one;
+}
+
+json series_json(const Series& series) {
+  json one = {{"scheme", series.scheme}, {"x", numbers(series.x)}, {"y", estimates(series.y)}};
+  if (series.exponent) one["exponent"] = exponent(*series.exponent);
+  if (series.theory) {
+    one["theory"]["y"] = numbers(series.theory->y);
+    if (series.theory->exponent) one["theory"]["exponent"] = number(*series.theory->exponent);
+  }
+  one["profiles"] = json::array();
+  for (const LayerProfile& profile : series.profiles) one["profiles"].push_back(profile_json(profile));
+  return one;
+}
+
+json analysis_json(const Analysis& analysis) {
+  json one = {{"name", analysis.name},     {"title", analysis.title}, {"x", analysis.x},
+              {"unit", analysis.unit},     {"log", analysis.log},     {"about", analysis.about},
+              {"source", analysis.source}, {"series", json::array()}};
+  if (!analysis.exponent_of.empty()) one["exponent_of"] = analysis.exponent_of;
+  for (const Series& series : analysis.series) one["series"].push_back(series_json(series));
+  return one;
+}
+
+json scheme_json(const SchemeSummary& scheme) {
+  json one = {{"name", scheme.name}, {"title", scheme.title}, {"source", scheme.source}};
+  for (const auto& [key, formula] : scheme.formulas) one["formulas"][key] = formula;
+  one["layers"] = scheme.layers;
+  one["norm_instances"] = scheme.norm_instances;
+  one["norm_parameters"] = scheme.norm_parameters;
+  one["parameters"] = scheme.parameters;
+  for (const auto& [role, count] : scheme.by_role) one["parameters_by_role"][role] = count;
+  return one;
+}
+
+}  // namespace
+
+std::string results_json(const Findings& findings, const Provenance& provenance) {
+  json all = {{"norma", NORMA_VERSION},
+              {"kind", provenance.kind},
+              {"created", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+              {"seconds", provenance.seconds},
+              {"config", provenance.config},
+              {"command", provenance.command}};
+  if (!provenance.task_name.empty()) {
+    all["task"] = {{"name", provenance.task_name}, {"description", provenance.task_description}};
+    if (provenance.optimum) all["task"]["optimum"] = number(*provenance.optimum);
+  }
+  all["schemes"] = json::array();
+  for (const SchemeSummary& scheme : findings.schemes) all["schemes"].push_back(scheme_json(scheme));
+  all["inspect"] = json::array();
+  for (const Analysis& analysis : findings.analyses) all["inspect"].push_back(analysis_json(analysis));
+  all["notes"] = findings.notes;
+  return all.dump(2, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace norma

@@ -1,0 +1,182 @@
+#include "norma/lab/subject.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lab/inputs.h"
+#include "norma/core/error.h"
+#include "norma/core/random.h"
+#include "norma/models/fusions.h"
+
+namespace norma {
+namespace {
+
+class RandomTokens final : public Source {
+ public:
+  RandomTokens(const BatchShape& shape, std::int64_t vocabulary) : shape_(shape), vocabulary_(vocabulary) {
+    if (vocabulary < 2) fail("random tokens need a vocabulary of at least 2, not {}", vocabulary);
+  }
+
+  void fill(std::uint64_t index, std::uint64_t seed, Batch& batch) const override {
+    draw(batch.tokens, shape_.time, "lab.random.tokens", index, seed);
+    draw(batch.targets, shape_.time, "lab.random.targets", index, seed);
+    const std::int64_t source_time = shape_.source_time > 0 ? shape_.source_time : shape_.time;
+    draw(batch.source, source_time, "lab.random.source", index, seed);
+    batch.source_lengths.assign(static_cast<std::size_t>(shape_.batch), static_cast<std::int32_t>(source_time));
+  }
+  std::int64_t evaluation_batches() const override { return 8; }
+  void fill_evaluation(std::int64_t index, Batch& batch) const override {
+    fill(static_cast<std::uint64_t>(index), ~std::uint64_t{0}, batch);
+  }
+  std::int64_t vocabulary() const override { return vocabulary_; }
+  std::optional<double> optimum() const override { return std::log(static_cast<double>(vocabulary_)); }
+  std::string describe() const override {
+    return fmt::format("random: independent tokens and targets out of {}", vocabulary_);
+  }
+
+ private:
+  void draw(std::vector<std::int32_t>& ids, std::int64_t time, const char* name, std::uint64_t index,
+            std::uint64_t seed) const {
+    const RandomStream stream(seed, name, index);
+    ids.resize(static_cast<std::size_t>(shape_.batch * time));
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      ids[i] = static_cast<std::int32_t>(stream.below(i, static_cast<std::uint64_t>(vocabulary_)));
+  }
+
+  BatchShape shape_;
+  std::int64_t vocabulary_;
+};
+
+// Segments whose inside is computed again: the least memory is at the square root of the depth. Shallow models keep
+// all.
+int recomputed_layers(const ModelConfig& model) {
+  return model.layers < 32 ? 0 : static_cast<int>(std::lround(std::sqrt(static_cast<double>(model.layers))));
+}
+
+}  // namespace
+
+void write_inputs(Session& session, const ModelConfig& model, const std::vector<Schedule>& schedules,
+                  const Batch& batch, double step, double steps, int member) {
+  const auto ids = [&](const char* input, const std::vector<std::int32_t>& values) {
+    if (session.plan().has_slot(input)) session.write<std::int32_t>(input, values, member);
+  };
+  ids("tokens", batch.tokens);
+  ids("targets", batch.targets);
+  ids("source", batch.source);
+  ids("source_lengths", batch.source_lengths);
+  const auto rows = static_cast<std::size_t>(model.batch);
+  ids("lengths",
+      batch.lengths.empty() ? std::vector<std::int32_t>(rows, static_cast<std::int32_t>(model.time)) : batch.lengths);
+  for (const Schedule& schedule : schedules) {
+    if (!session.plan().has_slot(schedule.input)) continue;
+    const double value = schedule.at(step, steps);
+    transform(session, schedule.input, member, [&](std::size_t, double) { return value; });
+  }
+}
+
+void transform(Session& session, std::string_view name, int member,
+               const std::function<double(std::size_t, double)>& change) {
+  const auto apply = [&](auto values) {
+    using T = typename decltype(values)::value_type;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<T>(change(i, static_cast<double>(values[i])));
+  };
+  if (session.plan().slot(name).type.dtype == DType::f32) {
+    apply(session.tensor<float>(name, member));
+  } else {
+    apply(session.tensor<double>(name, member));
+  }
+}
+
+std::string stack_prefix(const ModelConfig& model) { return model.family == Family::encoder_decoder ? "decoder." : ""; }
+
+std::int64_t sublayers(const ModelConfig& model) {
+  if (model.family != Family::encoder_decoder) return 2 * model.layers;
+  return 3 * model.layers + 2 * (model.encoder_layers == 0 ? model.layers : model.encoder_layers);
+}
+
+std::shared_ptr<const Source> random_tokens(const BatchShape& shape, std::int64_t vocabulary) {
+  return std::make_shared<RandomTokens>(shape, vocabulary);
+}
+
+Subject initial_subject(ModelConfig model, std::shared_ptr<const Source> source, std::vector<std::uint64_t> seeds,
+                        int threads) {
+  if (seeds.empty()) fail("an analysis needs at least one seed");
+  if (model.vocabulary == 0) model.vocabulary = source->vocabulary();
+  check_vocabulary(*source, model.vocabulary);
+  if (source->classes() > 0) {
+    if (model.family != Family::encoder) fail("classification needs an encoder");
+    if (model.classes == 0) model.classes = source->classes();
+  }
+  model.dropout = model.smoothing = false;
+  Subject subject{
+      .model = std::move(model), .source = std::move(source), .seeds = std::move(seeds), .weights = nullptr};
+  subject.threads = threads;
+  subject.weights = initial_weights(subject.model, *subject.source, subject.seeds, threads);
+  return subject;
+}
+
+Rig::Rig(const Subject& subject, const Trace& trace, const Options& options)
+    : subject_(subject), copies_(options.copies) {
+  ModelConfig config = subject.model;
+  if (options.wide) config.dtype = DType::f64;
+  Graph graph;
+  const Model model = build_model(graph, config, options.model);
+  trace(graph, model);
+  parameters_ = model.parameters;
+  schedules_ = model.schedules;
+  auto plan =
+      compile(graph, {.rewrites = all_fusions(), .recompute_every = options.backward ? recomputed_layers(config) : 0});
+  session_ = std::make_unique<Session>(
+      std::move(plan),
+      Session::Options{.members = static_cast<int>(subject.seeds.size()) * options.copies, .threads = subject.threads});
+  subject.weights->load(*session_, parameters_);
+}
+
+void Rig::load_batch(std::uint64_t index) {
+  for (int member = 0; member < members(); ++member) {
+    if (member % copies_ == 0)
+      subject_.source->fill(index, subject_.seeds[static_cast<std::size_t>(member / copies_)], batch_);
+    write_batch(member);
+  }
+}
+
+void Rig::load_evaluation_batch(std::int64_t index) {
+  subject_.source->fill_evaluation(index, batch_);
+  for (int member = 0; member < members(); ++member) write_batch(member);
+}
+
+void Rig::write_batch(int member) {
+  write_inputs(*session_, subject_.model, schedules_, batch_, subject_.step, subject_.steps, member);
+  counted_ = static_cast<double>(
+      std::count_if(batch_.targets.begin(), batch_.targets.end(), [](std::int32_t id) { return id != kIgnored; }));
+}
+
+std::vector<double> Rig::values(std::string_view name, int member) {
+  std::vector<double> result;
+  if (session_->plan().slot(name).type.dtype == DType::f32) {
+    const std::span<const float> tensor = session_->tensor<float>(name, member);
+    result.assign(tensor.begin(), tensor.end());
+  } else {
+    const std::span<const double> tensor = session_->tensor<double>(name, member);
+    result.assign(tensor.begin(), tensor.end());
+  }
+  return result;
+}
+
+double Rig::number(std::string_view name, int member, std::size_t index) {
+  if (session_->plan().slot(name).type.dtype == DType::f32)
+    return static_cast<double>(session_->tensor<float>(name, member)[index]);
+  return session_->tensor<double>(name, member)[index];
+}
+
+void Rig::write(std::string_view name, double value, int member) {
+  transform(*session_, name, member, [&](std::size_t, double) { return value; });
+}
+
+void Rig::write(std::string_view name, std::span<const double> values, int member) {
+  NORMA_ASSERT(static_cast<std::size_t>(session_->plan().slot(name).type.shape.elements()) == values.size());
+  transform(*session_, name, member, [&](std::size_t i, double) { return values[i]; });
+}
+
+}  // namespace norma

@@ -1,0 +1,167 @@
+#include "norma/lab/weights.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "lab/checkpoint_path.h"
+#include "lab/inputs.h"
+#include "norma/core/error.h"
+#include "norma/core/machine.h"
+#include "norma/lab/subject.h"
+#include "norma/models/fusions.h"
+#include "norma/models/profile.h"
+#include "norma/store/safetensors.h"
+#include "norma/train/cohort.h"
+
+namespace norma {
+namespace {
+
+template <typename Action>
+void each_member(int members, int threads, const Action& action) {
+  const int most = threads > 0 ? threads : machine().cores;
+  std::atomic<int> next = 0;
+  std::vector<std::jthread> team;
+  for (int i = 0; i < std::min(most, members); ++i) {
+    team.emplace_back([&] {
+      for (int member = next++; member < members; member = next++) action(member);
+    });
+  }
+}
+
+class InitialWeights final : public Weights {
+ public:
+  InitialWeights(const ModelConfig& model, const Source& source, std::vector<std::uint64_t> seeds, int threads)
+      : seeds_(std::move(seeds)), threads_(threads) {
+    Graph graph;
+    const Model built = build_model(graph, model, {.profile = true});
+    if (graph.outputs().empty()) return;
+    Session session(compile(graph, {.rewrites = all_fusions()}), {.members = members(), .threads = threads});
+    initialise_all(session, built.parameters);
+    for (int member = 0; member < members(); ++member) {
+      Batch batch;
+      source.fill(0, seeds_[static_cast<std::size_t>(member)], batch);
+      write_inputs(session, model, built.schedules, batch, 0, 1, member);
+    }
+    session.run();
+    for (const ParameterSpec& spec : built.parameters) {
+      const std::string output = "profile." + spec.name;
+      if (!session.plan().has_slot(output)) continue;
+      for (int member = 0; member < members(); ++member)
+        profile_[spec.name].push_back(model.dtype == DType::f32
+                                          ? static_cast<double>(session.tensor<float>(output, member)[0])
+                                          : session.tensor<double>(output, member)[0]);
+    }
+  }
+
+  int members() const override { return static_cast<int>(seeds_.size()); }
+
+  void load(Session& session, const std::vector<ParameterSpec>& specs) const override {
+    initialise_all(session, specs);
+    const int copies = session.members() / members();
+    for (const ParameterSpec& spec : specs) {
+      const auto found = profile_.find(spec.name);
+      if (found == profile_.end()) continue;
+      for (int member = 0; member < session.members(); ++member) {
+        const double value = found->second[static_cast<std::size_t>(member / copies)];
+        transform(session, spec.name, member, [&](std::size_t, double) { return value; });
+      }
+    }
+  }
+
+ private:
+  void initialise_all(Session& session, const std::vector<ParameterSpec>& specs) const {
+    const int copies = session.members() / members();
+    each_member(session.members(), threads_, [&](int member) {
+      initialise(session, specs, seeds_[static_cast<std::size_t>(member / copies)], member);
+    });
+  }
+
+  std::vector<std::uint64_t> seeds_;
+  int threads_;
+  std::map<std::string, std::vector<double>> profile_;  // by parameter, then by member
+};
+
+class StoredWeights final : public Weights {
+ public:
+  using Tensors = std::map<std::string, std::vector<float>>;
+
+  explicit StoredWeights(std::vector<Tensors> members) : members_(std::move(members)) {}
+
+  int members() const override { return static_cast<int>(members_.size()); }
+
+  void load(Session& session, const std::vector<ParameterSpec>& specs) const override {
+    const int copies = session.members() / members();
+    for (const ParameterSpec& spec : specs) {
+      for (int member = 0; member < session.members(); ++member) {
+        const Tensors& tensors = members_[static_cast<std::size_t>(member / copies)];
+        const auto found = tensors.find(spec.name);
+        if (found == tensors.end()) fail("the stored weights have no tensor '{}'", spec.name);
+        const auto elements = static_cast<std::size_t>(session.plan().slot(spec.name).type.shape.elements());
+        if (found->second.size() != elements)
+          fail("the stored '{}' has {} elements but the model's has {}", spec.name, found->second.size(), elements);
+        transform(session, spec.name, member,
+                  [&](std::size_t i, double) { return static_cast<double>(found->second[i]); });
+      }
+    }
+  }
+
+ private:
+  std::vector<Tensors> members_;
+};
+
+std::int64_t step_of(const SafetensorsFile& file) {
+  const auto found = file.metadata().find("norma.training");
+  if (found == file.metadata().end()) return 0;
+  const nlohmann::json state = nlohmann::json::parse(found->second, nullptr, false);
+  return state.is_object() ? state.value("step", std::int64_t{0}) : 0;
+}
+
+}  // namespace
+
+std::shared_ptr<const Weights> initial_weights(const ModelConfig& model, const Source& source,
+                                               const std::vector<std::uint64_t>& seeds, int threads) {
+  return std::make_shared<InitialWeights>(model, source, seeds, threads);
+}
+
+std::shared_ptr<const Weights> weights_of(Session& session, const std::vector<ParameterSpec>& specs) {
+  std::vector<StoredWeights::Tensors> members(static_cast<std::size_t>(session.members()));
+  for (int member = 0; member < session.members(); ++member) {
+    for (const ParameterSpec& spec : specs) {
+      std::vector<float>& copy = members[static_cast<std::size_t>(member)][spec.name];
+      if (session.plan().slot(spec.name).type.dtype == DType::f32) {
+        const std::span<const float> values = session.tensor<float>(spec.name, member);
+        copy.assign(values.begin(), values.end());
+      } else {
+        for (const double v : session.tensor<double>(spec.name, member)) copy.push_back(static_cast<float>(v));
+      }
+    }
+  }
+  return std::make_shared<StoredWeights>(std::move(members));
+}
+
+StoredModel open_stored_model(const std::filesystem::path& checkpoint_or_run) {
+  const std::filesystem::path path = checkpoint_path(checkpoint_or_run);
+  const SafetensorsFile file(path);
+  if (file.has_checksum()) file.verify_checksum();
+  const auto found = file.metadata().find("norma.config");
+  if (found == file.metadata().end())
+    fail("'{}' does not say which model it holds: its metadata has no 'norma.config'", path.string());
+  StoredModel stored{.config = parse_config(found->second, path.string()), .weights = nullptr, .step = step_of(file)};
+  stored.config.model.dropout = false;
+  stored.config.model.smoothing = false;
+  Graph graph;
+  const Model model = build_model(graph, stored.config.model);
+  const int members = static_cast<int>(member_configs(stored.config).size());
+  std::vector<StoredWeights::Tensors> all(static_cast<std::size_t>(members));
+  for (int member = 0; member < members; ++member) {
+    for (const ParameterSpec& spec : model.parameters)
+      all[static_cast<std::size_t>(member)][spec.name] = file.to_f32(checkpoint_name(spec.name, member, members));
+  }
+  stored.weights = std::make_shared<StoredWeights>(std::move(all));
+  return stored;
+}
+
+}  // namespace norma

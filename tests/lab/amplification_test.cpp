@@ -1,0 +1,39 @@
+// Amplification (Liu et al. 2020) and the first optimiser step (Wang et al. 2022) on real attention.
+#include "norma/lab/amplification.h"
+
+#include <gtest/gtest.h>
+
+#include "lab/lab_check.h"
+
+namespace norma {
+namespace {
+
+double mean_of(const std::vector<double>& values) { return estimate_of(values).mean; }
+
+double amplification(const char* scheme, std::int64_t layers) {
+  ModelConfig model = test::theory_model(scheme, layers, 64, 64);
+  model.batch = 1;
+  return mean_of(measure_amplification(test::theory_subject(model, 4)).output);
+}
+
+double growth_of_amplification(const char* scheme) { return amplification(scheme, 100) / amplification(scheme, 10); }
+
+TEST(Amplification, GrowsLikeTheNumberOfSublayersInPostLN) { EXPECT_GE(growth_of_amplification("post"), 6); }
+TEST(Amplification, GrowsLikeItsLogarithmInPreLN) { EXPECT_LE(growth_of_amplification("pre"), 2.5); }
+TEST(Amplification, GrowsLikeItsLogarithmInAdmin) { EXPECT_LE(growth_of_amplification("admin"), 2.5); }
+
+FirstStep first_step(const char* scheme, std::int64_t layers) {
+  ModelConfig model = test::theory_model(scheme, layers, 64, 16);
+  model.batch = 1;
+  return measure_first_step(test::theory_subject(model, 4));
+}
+
+TEST(FirstStep, OfSgdGrowsWithDepthInPostLNButHardlyInDeepNorm) {
+  const double post = mean_of(first_step("post", 100).sgd) / mean_of(first_step("post", 2).sgd);
+  const double deepnorm = mean_of(first_step("deepnorm", 100).sgd) / mean_of(first_step("deepnorm", 2).sgd);
+  EXPECT_GT(post, 50);
+  EXPECT_LT(deepnorm, 5);
+}
+
+}  // namespace
+}  // namespace norma
