@@ -18,6 +18,7 @@ export interface Series {
   high?: number[];
   theory?: number[];
   divergedAt?: number;  // x of the cross
+  crossAt?: "curve" | "top";
   note?: string;
 }
 
@@ -94,8 +95,9 @@ export class LineChart {
       plot.append(s("line", { class: "rule", x1: x.scale(low), y1: y.scale(low), x2: x.scale(high), y2: y.scale(high) }));
     }
     for (const rule of spec.rules ?? []) {
-      plot.append(s("line", { class: "rule", x1: left, x2: right, y1: y.scale(rule.y), y2: y.scale(rule.y) }),
-        s("text", { class: "rule-label", x: right - 4, y: y.scale(rule.y) - 4, "text-anchor": "end" }, rule.label));
+      const at = y.scale(rule.y), below = at + 14 < bottom;
+      plot.append(s("line", { class: "rule", x1: left, x2: right, y1: at, y2: at }));
+      marks.append(s("text", { class: "rule-label", x: right - 4, y: at + (below && at > (top + bottom) / 2 ? 14 : -4), "text-anchor": "end" }, rule.label));
     }
     for (const one of series) this.drawSeries(one, spec, x, y, plot, marks);
     const overlay = s("g", { class: "cursor" });
@@ -118,7 +120,7 @@ export class LineChart {
       group.append(s("line", { class: "base", x1: at, x2: at, y1: bottom, y2: bottom + 5 }),
         s("text", { x: at, y: bottom + 19, "text-anchor": "middle" }, spec.xName ? spec.xName(tick) : formatShort(tick)));
     }
-    group.append(s("text", { class: "axis-label", x: 2, y: 13 }, spec.yLabel + (y.log ? " (log)" : "")),
+    group.append(s("text", { class: "axis-label", x: 2, y: 13 }, [spec.yLabel, y.log ? (spec.yLabel ? "(log)" : "log scale") : ""].join(" ").trim()),
       s("text", { class: "axis-label", x: right, y: bottom + 37, "text-anchor": "end" }, spec.xLabel + (x.log ? " (log)" : "")));
     return group;
   }
@@ -151,10 +153,15 @@ export class LineChart {
       }
     }
     if (one.divergedAt !== undefined) {
-      const last = indices.findLast((i) => usable(i) && one.x[i]! <= one.divergedAt!);
-      const height = last === undefined ? y.scale.range()[1]! : Math.max(y.scale.range()[1]!, y.scale(one.y[last]!));
-      marks.append(s("path", { class: "diverged-mark", d: "M-4 -4 L4 4 M-4 4 L4 -4", stroke: colour, transform: `translate(${x.scale(one.divergedAt)},${height})` },
-        s("title", {}, `${one.label} diverged at step ${one.divergedAt}`)));
+      const last = indices.findLast((i) => usable(i) && one.x[i]! <= one.divergedAt!), top = y.scale.range()[1]!;
+      let height = last === undefined ? top : Math.max(top, y.scale(one.y[last]!));
+      if (one.crossAt === "top") {
+        const above = marks.querySelectorAll(`[data-at="${one.divergedAt}"]`).length;  // crosses at one x stand below each other
+        height = top + 4 + 11 * above;
+        if (last !== undefined) plot.append(s("path", { class: "to-divergence", stroke: colour, d: `M${px(last)} ${y.scale(one.y[last]!)}L${x.scale(one.divergedAt)} ${height}` }));
+      }
+      marks.append(s("path", { class: "diverged-mark", d: "M-4 -4 L4 4 M-4 4 L4 -4", stroke: colour, "data-at": one.divergedAt, transform: `translate(${x.scale(one.divergedAt)},${height})` },
+        s("title", {}, `${one.label} diverged at ${spec.xLabel} ${formatShort(one.divergedAt)}`)));
     }
   }
 }

@@ -138,7 +138,7 @@ export class ChartCursor {
     if (Number.isFinite(py)) marks.push(s("circle", { cx: px, cy: Math.max(frame.top, py), r: 4.5, fill: series.look.colour }));
     frame.overlay.replaceChildren(...marks);
     const value = `${this.spec!.xLabel} ${this.name(x)}: ${formatNumber(y)}`;
-    this.fill(px, h("strong", {}, swatch(series.look), series.label), h("div", {}, value), series.note ? h("div", { class: "note" }, series.note) : null);
+    this.fill(px, h("strong", {}, swatch(series.look, "dashed"), series.label), h("div", {}, value), series.note ? h("div", { class: "note" }, series.note) : null);
     if (say) announce(`${series.label}, ${value}${series.note ? `, ${series.note}` : ""}`);
   }
 

@@ -9,6 +9,7 @@ const kAttributes = new Set(["d", "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", 
 const kClasses = new Set(["heading", "small", "left", "right", "name", "label", "line", "head", "ring", "divider", "plain", "norm", "branch", "scale", "learned"]);
 const kPlain = /^[\w\s.,:;()+\-−%]*$/;
 const kMostElements = 4000;
+const kHeading = 44;  // height of the drawing's own heading
 
 export function diagram(svg: string, name: string): SVGElement | null {
   const read = new DOMParser().parseFromString(svg, "image/svg+xml");
@@ -18,10 +19,20 @@ export function diagram(svg: string, name: string): SVGElement | null {
   const copy = rebuild(root);
   if (!copy) return null;
   const described = [root.querySelector("title"), root.querySelector("desc")].map((part) => part?.textContent?.trim() ?? "").filter(Boolean).join(". ");
+  crop(copy);
   copy.setAttribute("role", "img");
   copy.setAttribute("aria-label", described || `Diagram of ${name}`);
   copy.classList.add("diagram");
   return copy;
+}
+
+// The page has its own heading; the drawing's leaves with its space.
+function crop(svg: SVGElement): void {
+  const heading = svg.querySelector("text.heading"), [x, y, width, height] = (svg.getAttribute("viewBox") ?? "").split(/\s+/).map(Number);
+  if (!heading || x === undefined || y === undefined || !width || !height || height <= 2 * kHeading) return;
+  heading.remove();
+  svg.setAttribute("viewBox", `${x} ${y + kHeading} ${width} ${height - kHeading}`);
+  svg.setAttribute("height", String(height - kHeading));
 }
 
 function rebuild(from: Element): SVGElement | null {

@@ -9,6 +9,7 @@ export interface HeatmapSpec {
   values: number[][];
   low: number;
   high: number;
+  idle: string;  // said while nothing is read
   name: (row: number, column: number) => string;
 }
 
@@ -17,7 +18,7 @@ const kPixels = 320;
 export function heatmap(spec: HeatmapSpec): HTMLElement {
   const rows = spec.values.length, columns = Math.max(0, ...spec.values.map((row) => row.length));
   const canvas = h("canvas", { width: kPixels, height: kPixels, role: "img", "aria-label": spec.label });
-  const read = h("p", { class: "reading" }, "\u00a0"), spot = h("div", { class: "spot", hidden: true });
+  const read = h("p", { class: "reading" }, spec.idle), spot = h("div", { class: "spot", hidden: true });
   const stage = h("div", { class: "stage", tabindex: 0, role: "group", "aria-label": `${spec.label}. Arrow keys read values.` }, canvas, spot);
   paint(canvas, spec, rows, columns);
   let at: [number, number] | null = null;
@@ -33,7 +34,7 @@ export function heatmap(spec: HeatmapSpec): HTMLElement {
   };
   const hide = (): void => {
     spot.hidden = true;
-    read.textContent = "\u00a0";
+    read.textContent = spec.idle;
     at = null;
   };
   stage.addEventListener("pointermove", (event) => {

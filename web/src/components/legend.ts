@@ -10,12 +10,12 @@ export interface LegendRow {
   values?: Child[];
 }
 
-export function legend(heads: string[], rows: LegendRow[], foot?: Child): HTMLElement {
+export function legend(heads: string[], rows: LegendRow[], foot?: Child, line: "whole" | "dashed" = "whole"): HTMLElement {
   const names = rows.map((row) => row.scheme);
   const buttons = rows.map((row) => h("button", {
     type: "button", class: "toggle", "data-scheme": row.scheme, title: "Show or hide in every figure; with Shift: this one alone",
     click: (event: MouseEvent) => (event.shiftKey ? showOnly(row.scheme, names) : toggleScheme(row.scheme)),
-  }, swatch(row.look), h("span", {}, row.label)));
+  }, swatch(row.look, line), h("span", {}, row.label)));
   const all = h("button", { type: "button", class: "quiet", click: showAll }, "Show all");
   const body = rows.map((row, i) => h("tr", {}, h("th", { scope: "row" }, buttons[i]!), ...(row.values ?? []).map((value) => h("td", { class: "number" }, value))));
   const update = (): void => {

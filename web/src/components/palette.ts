@@ -24,9 +24,9 @@ export function lookOf(index: number): Look {
 
 export const markerPath = (look: Look, area: number): string => symbol(look.marker, area)() ?? "";
 
-export function swatch(look: Look): SVGSVGElement {
+export function swatch(look: Look, line: "whole" | "dashed" = "whole"): SVGSVGElement {
   return s("svg", { class: "swatch", width: 30, height: 14, viewBox: "-15 -7 30 14", "aria-hidden": "true" },
-    s("line", { x1: -14, x2: 14, y1: 0, y2: 0, stroke: look.colour, "stroke-width": 2, "stroke-dasharray": look.dash }),
+    s("line", { x1: -14, x2: 14, y1: 0, y2: 0, stroke: look.colour, "stroke-width": 2, "stroke-dasharray": line === "dashed" ? look.dash : null }),
     s("path", { d: markerPath(look, 44), transform: `rotate(${look.turn})`, fill: look.colour, class: "halo" }));
 }
 

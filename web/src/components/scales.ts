@@ -12,7 +12,7 @@ export interface AxisScale {
 export function logTicks(low: number, high: number, most: number): number[] {
   const decades = Math.log10(high / low);
   if (decades < 0.7) return scaleLinear().domain([low, high]).ticks(Math.min(most, 5)).filter((t) => t > 0);
-  const multiples = decades < 1.6 ? [1, 2, 5] : decades < 3 ? [1, 3] : [1];
+  const multiples = decades < 1.1 ? [1, 1.5, 2, 3, 5, 7] : decades < 1.6 ? [1, 2, 5] : decades < 3 ? [1, 3] : [1];
   const stride = multiples.length === 1 ? Math.max(1, Math.ceil(decades / most)) : 1;
   const ticks: number[] = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {

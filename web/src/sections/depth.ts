@@ -125,7 +125,7 @@ function similarity(context: Context, items: DepthUse[]): HTMLElement {
       const view = context.scheme(item.scheme);
       return h("div", { class: "heatmap-cell" }, h("h4", {}, swatch(view.look), view.label), heatmap({
         label: `Angular distance between the states of layers, ${view.label}`, values: item.angularDistance, low: 0, high,
-        name: (row, column) => `row ${row}, column ${column}`,
+        idle: `states 0 to ${item.angularDistance.length - 1}, input at the top left`, name: (row, column) => `states ${row} and ${column}`,
       }));
     }));
   };

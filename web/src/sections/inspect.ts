@@ -15,7 +15,7 @@ export function inspectFigure(context: Context, analysis: Analysis): HTMLElement
   const depths = [...new Set(lines.flatMap((line) => line.profiles.map((profile) => profile.depth)))].filter(Number.isFinite).sort((a, b) => a - b);
   const hasDepth = lines.some((line) => line.x.length > 0);
   const chart = new LineChart();
-  const yLabel = analysis.unit ? analysis.unit : "value";
+  const yLabel = analysis.unit;
   let view: "depth" | "place" = hasDepth ? "depth" : "place", depth = depths.at(-1) ?? NaN, xLog = analysis.log, yLog = analysis.log;
 
   const draw = (): void => {
@@ -35,17 +35,22 @@ export function inspectFigure(context: Context, analysis: Analysis): HTMLElement
   };
 
   const depthSelect = select("Layers", depths.map((value) => ({ value, text: String(value) })), (value) => { depth = value; draw(); }, depths.length - 1);
-  depthSelect.hidden = view === "depth";
+  const xSwitch = toggle("log x", xLog, (on) => { xLog = on; draw(); });
+  const arrange = (): void => {
+    depthSelect.hidden = view === "depth";
+    xSwitch.hidden = view === "place";
+  };
+  arrange();
   const controls: Child[] = [];
   if (hasDepth && depths.length > 0) {
     controls.push(choice("View", [{ value: "depth", text: `by ${analysis.x}` }, { value: "place", text: "by place" }], view, (value) => {
       view = value;
-      depthSelect.hidden = view === "depth";
+      arrange();
       draw();
     }));
   }
   if (depths.length > 0) controls.push(depthSelect);
-  controls.push(toggle("log x", xLog, (on) => { xLog = on; draw(); }), toggle("log y", yLog, (on) => { yLog = on; draw(); }));
+  controls.push(xSwitch, toggle("log y", yLog, (on) => { yLog = on; draw(); }));
   const withExponent = lines.some((line) => line.exponent), withTheory = lines.some((line) => Number.isFinite(line.theory?.exponent ?? NaN));
   const heads = [...(withExponent ? ["Exponent"] : []), ...(withTheory ? ["Theory"] : [])];
   const side = legend(heads, lines.map((line) => {

@@ -98,7 +98,7 @@ function runLegend(context: Context, runs: Run[]): HTMLElement {
     const view = context.scheme(name), finals = group.filter((run) => !run.diverged && Number.isFinite(run.finalLoss)).map((run) => run.finalLoss);
     const best = finals.length > 0 ? Math.min(...finals) : NaN;
     return { scheme: name, label: view.label, look: view.look, values: [exact(best), `${group.filter((run) => run.diverged).length} of ${group.length}`] };
-  }));
+  }), null, "dashed");
 }
 
 function takeaway(context: Context, runs: Run[]): string {
@@ -137,7 +137,7 @@ export function sensitivityFigure(context: Context): HTMLElement | null {
     return {
       key: map.scheme, scheme: map.scheme, label: view.label, look: view.look, x: map.x.values, y: cells.map((cell) => cell?.mean ?? NaN),
       ...(cells.some((cell) => (cell?.n ?? 0) > 1) ? { low: cells.map((cell) => cell?.low ?? NaN), high: cells.map((cell) => cell?.high ?? NaN) } : {}),
-      ...(lost > 0 ? { divergedAt: map.x.values[lost]! } : {}),
+      ...(lost > 0 ? { divergedAt: map.x.values[lost]!, crossAt: "top" as const } : {}),
     };
   });
   const draw = (): void => {

@@ -13,7 +13,7 @@ export function schemesSection(context: Context): HTMLElement {
 
 function card(context: Context, scheme: Scheme): HTMLElement {
   const view = context.scheme(scheme.name), drawn = scheme.diagramSvg ? diagram(scheme.diagramSvg, scheme.title) : null;
-  const count = (name: string, value: number): Child[] => (Number.isFinite(value) ? [h("dt", {}, name), h("dd", {}, exact(value, formatCount(value)))] : []);
+  const count = (name: string, value: number): Child[] => (Number.isFinite(value) ? [h("div", {}, h("dt", {}, name), h("dd", {}, exact(value, formatCount(value))))] : []);
   const costs = [...count("Norms", scheme.normInstances), ...count("Norm parameters", scheme.normParameters), ...count("Parameters", scheme.parameters)];
   return h("article", { class: "scheme-card", id: `scheme-${context.schemes.indexOf(view)}`, tabindex: -1 },
     h("h3", {}, swatch(view.look), scheme.title),

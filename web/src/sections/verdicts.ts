@@ -72,8 +72,9 @@ function verdictTable(context: Context, verdicts: Verdict[]): HTMLElement {
     number(title, (name) => (tuned.has(name) ? read(tuned.get(name)!) : NaN), (name) => (tuned.has(name) ? exact(read(tuned.get(name)!), format(read(tuned.get(name)!))) : "–"));
   number("Loss", (name) => tuned.get(name)?.loss.mean ?? NaN, (name) => (tuned.has(name) ? withInterval(tuned.get(name)!.loss) : "–"));
   tunedNumber("Best lr", (of) => of.lr, formatShort);
-  tunedNumber("Largest stable lr", (of) => of.largestStableLr, formatShort);
-  tunedNumber("Without warmup", (of) => of.largestStableLrWithoutWarmup, formatShort);
+  const rate = (value: number): string => (value === 0 ? "none" : formatShort(value));
+  tunedNumber("Largest stable lr", (of) => of.largestStableLr, rate);
+  tunedNumber("Without warmup", (of) => of.largestStableLrWithoutWarmup, rate);
   tunedNumber("Warmup needed", (of) => of.needsWarmup, formatShort);
   tunedNumber("Sensitivity", (of) => of.sensitivity, (value) => formatNumber(value, 2));
   number("Effective depth", (name) => depth.get(name)?.effectiveDepth.mean ?? NaN, (name) => (depth.has(name) ? exact(depth.get(name)!.effectiveDepth.mean, formatNumber(depth.get(name)!.effectiveDepth.mean, 3)) : "–"));
