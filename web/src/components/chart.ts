@@ -49,6 +49,7 @@ export interface Frame {
   bottom: number;
 }
 
+const kPrintWidth = 480;  // so that text keeps its size beside a legend on A4
 const kMargin = { top: 26, right: 18, bottom: 44, left: 54 };
 
 export class LineChart {
@@ -63,6 +64,8 @@ export class LineChart {
       const width = Math.round(this.element.clientWidth);
       if (width > 0 && width !== this.width && this.spec) requestAnimationFrame(() => this.render());
     }).observe(this.element);
+    addEventListener("beforeprint", () => this.render(kPrintWidth));
+    addEventListener("afterprint", () => this.render());
   }
 
   draw(spec: ChartSpec, series: Series[]): void {
@@ -71,10 +74,11 @@ export class LineChart {
     this.render();
   }
 
-  private render(): void {
-    const spec = this.spec!, series = this.series;
+  private render(onPaper?: number): void {
+    const spec = this.spec, series = this.series;
+    if (!spec) return;
     this.width = Math.round(this.element.clientWidth) || 720;
-    const width = Math.max(280, this.width), height = spec.height ?? Math.round(Math.min(400, Math.max(260, width * 0.55)));
+    const width = onPaper ?? Math.max(280, this.width), height = spec.height ?? Math.round(Math.min(400, Math.max(260, width * 0.55)));
     const left = kMargin.left, right = width - kMargin.right, top = kMargin.top, bottom = height - kMargin.bottom;
     const cap = spec.yCap ?? Infinity;
     const xs = series.flatMap((one) => one.x);

@@ -37,6 +37,12 @@ export function verdictSection(context: Context): HTMLElement | null {
   return h("div", {}, ...parts);
 }
 
+// On narrow screens the table is laid out as cards, and browsers then forget that it is a table.
+function keepRoles(made: HTMLElement): void {
+  const roles = { table: "table", thead: "rowgroup", tbody: "rowgroup", tr: "row", td: "cell", "thead th": "columnheader", "tbody th": "rowheader" };
+  for (const [selector, role] of Object.entries(roles)) for (const element of made.querySelectorAll(selector)) element.setAttribute("role", role);
+}
+
 function verdictTable(context: Context, verdicts: Verdict[]): HTMLElement {
   const { results } = context;
   const deepest = <T extends { scheme: string; layers: number }>(items: T[]): Map<string, T> => {
@@ -81,5 +87,6 @@ function verdictTable(context: Context, verdicts: Verdict[]): HTMLElement {
   const caption = Number.isFinite(layers) ? `Numbers at ${layers} layers, each scheme at its own best learning rate and warmup. Brackets: 95 % interval over seeds.` : "";
   const made = table(caption, columns, verdicts, "Verdicts");
   made.classList.add("verdicts");
+  keepRoles(made);
   return made;
 }
