@@ -29,6 +29,7 @@ std::map<std::string, std::set<std::string>> allowed_includes() {
     allowed["train"].insert(aside);
     allowed["lab"].insert(aside);
   }
+  allowed["report"] = {"core", "store"};
   return allowed;
 }
 

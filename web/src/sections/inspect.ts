@@ -1,0 +1,140 @@
+// Analyses: what is measured against depth, with theory and exponents, and by place in the stack.
+import { LineChart, type Series } from "../components/chart";
+import { choice, select, toggle } from "../components/controls";
+import { h, slug, type Child } from "../components/dom";
+import { figure } from "../components/figure";
+import { legend } from "../components/legend";
+import { exact, table } from "../components/table";
+import type { Context } from "../context";
+import { formatExponent, formatNumber, formatShort } from "../data/format";
+import type { Analysis, AnalysisSeries, Exponent } from "../data/results";
+import { isHidden, onVisibilityChange } from "../state";
+
+export function inspectFigure(context: Context, analysis: Analysis): HTMLElement {
+  const lines = context.sorted(analysis.series);
+  const depths = [...new Set(lines.flatMap((line) => line.profiles.map((profile) => profile.depth)))].filter(Number.isFinite).sort((a, b) => a - b);
+  const hasDepth = lines.some((line) => line.x.length > 0);
+  const chart = new LineChart();
+  const yLabel = analysis.unit;
+  let view: "depth" | "place" = hasDepth ? "depth" : "place", depth = depths.at(-1) ?? NaN, xLog = analysis.log, yLog = analysis.log;
+
+  const draw = (): void => {
+    const shown = lines.filter((line) => !isHidden(line.scheme));
+    if (view === "depth") {
+      chart.draw({
+        label: `${analysis.title} against ${analysis.x}`, xLabel: analysis.x, yLabel, xLog, yLog, marks: "points", read: "column",
+        xTicks: [...new Set(lines.flatMap((line) => line.x))].sort((a, b) => a - b),
+      }, shown.map((line) => overDepth(context, line)));
+      return;
+    }
+    const sites = lines.flatMap((line) => line.profiles).find((profile) => profile.depth === depth)?.sites ?? [];
+    chart.draw({
+      label: `${analysis.title} by place in a stack of ${depth} layers`, xLabel: "place", yLabel, xLog: false, yLog, marks: sites.length > 40 ? "lines" : "points", read: "column",
+      xName: (x) => (sites.length > 0 ? (sites[x - 1] ?? String(x)) : String(x)), xTicks: placeTicks(sites.length),
+    }, shown.flatMap((line) => overPlaces(context, line, depth)));
+  };
+
+  const depthSelect = select("Layers", depths.map((value) => ({ value, text: String(value) })), (value) => { depth = value; draw(); }, depths.length - 1);
+  const xSwitch = toggle("log x", xLog, (on) => { xLog = on; draw(); });
+  const arrange = (): void => {
+    depthSelect.hidden = view === "depth";
+    xSwitch.hidden = view === "place";
+  };
+  arrange();
+  const controls: Child[] = [];
+  if (hasDepth && depths.length > 0) {
+    controls.push(choice("View", [{ value: "depth", text: `by ${analysis.x}` }, { value: "place", text: "by place" }], view, (value) => {
+      view = value;
+      arrange();
+      draw();
+    }));
+  }
+  if (depths.length > 0) controls.push(depthSelect);
+  controls.push(xSwitch, toggle("log y", yLog, (on) => { yLog = on; draw(); }));
+  const withExponent = lines.some((line) => line.exponent), withTheory = lines.some((line) => Number.isFinite(line.theory?.exponent ?? NaN));
+  const heads = [...(withExponent ? ["Exponent"] : []), ...(withTheory ? ["Theory"] : [])];
+  const side = legend(heads, lines.map((line) => {
+    const view = context.scheme(line.scheme);
+    return {
+      scheme: line.scheme, label: view.label, look: view.look,
+      values: [...(withExponent ? [exponentCell(line.exponent)] : []),
+        ...(withTheory ? [line.theory ? exact(line.theory.exponent, formatExponent(line.theory.exponent)) : "–"] : [])],
+    };
+  }), lines.some((line) => line.theory) ? "Broken lines: theory. Bands: 95 % interval." : null);
+  onVisibilityChange(chart.element, draw);
+  queueMicrotask(draw);
+  return figure({
+    id: slug(analysis.name || analysis.title), title: analysis.title, takeaway: takeaway(context, analysis, lines), controls,
+    body: [h("div", { class: "with-legend" }, chart.element, side)],
+    about: [analysis.about, analysis.source ? `Source: ${analysis.source}.` : ""].filter(Boolean).join(" "),
+    data: () => numbers(context, analysis, lines),
+  });
+}
+
+function exponentCell(exponent: Exponent | null): Child {
+  if (!exponent) return "–";
+  const ranged = exponent.low !== exponent.high && Number.isFinite(exponent.low) && Number.isFinite(exponent.high);
+  return h("span", { title: ranged ? `95 % interval ${formatExponent(exponent.low)} to ${formatExponent(exponent.high)}` : null },
+    exact(exponent.value, formatExponent(exponent.value)), ranged ? h("small", { class: "interval" }, ` ±${((exponent.high - exponent.low) / 2).toFixed(2)}`) : null);
+}
+
+function overDepth(context: Context, line: AnalysisSeries): Series {
+  const view = context.scheme(line.scheme), some = line.y.some((y) => y.n > 1);
+  return {
+    key: line.scheme, scheme: line.scheme, label: view.label, look: view.look, x: line.x, y: line.x.map((_, i) => line.y[i]?.mean ?? NaN),
+    ...(some ? { low: line.x.map((_, i) => line.y[i]?.low ?? NaN), high: line.x.map((_, i) => line.y[i]?.high ?? NaN) } : {}),
+    ...(line.theory && line.theory.y.length > 0 ? { theory: line.x.map((_, i) => line.theory!.y[i] ?? NaN) } : {}),
+  };
+}
+
+function overPlaces(context: Context, line: AnalysisSeries, depth: number): Series[] {
+  const view = context.scheme(line.scheme);
+  return line.profiles.filter((profile) => profile.depth === depth).map((profile) => ({
+    key: line.scheme, scheme: line.scheme, label: view.label, look: view.look, x: profile.y.map((_, i) => i + 1), y: profile.y.map((y) => y.mean),
+    ...(profile.y.some((y) => y.n > 1) ? { low: profile.y.map((y) => y.low), high: profile.y.map((y) => y.high) } : {}),
+    ...(profile.theory.length > 0 ? { theory: profile.y.map((_, i) => profile.theory[i] ?? NaN) } : {}),
+  }));
+}
+
+const placeTicks = (count: number): number[] => {
+  const step = Math.max(1, Math.ceil(count / 6));
+  return Array.from({ length: Math.ceil(count / step) }, (_, i) => 1 + i * step);
+};
+
+// One sentence from the numbers: which grows fastest with depth, which least, and how well theory did.
+function takeaway(context: Context, analysis: Analysis, lines: AnalysisSeries[]): string {
+  const label = (line: AnalysisSeries): string => context.scheme(line.scheme).label;
+  const known = lines.filter((line) => Number.isFinite(line.exponent?.value ?? NaN)).sort((a, b) => b.exponent!.value - a.exponent!.value);
+  const said: string[] = [];
+  if (known.length >= 2) {
+    const first = known[0]!, last = known.at(-1)!;
+    said.push(`From most to least growth with ${analysis.x}: ${label(first)} has exponent ${formatExponent(first.exponent!.value)}, ${label(last)} ${formatExponent(last.exponent!.value)}.`);
+  } else if (known.length === 1) {
+    said.push(`${label(known[0]!)} has exponent ${formatExponent(known[0]!.exponent!.value)} in ${analysis.x}.`);
+  } else {
+    const spans = lines.map((line) => ({ line, ratio: (line.y.at(-1)?.mean ?? NaN) / (line.y[0]?.mean ?? NaN) })).filter((span) => Number.isFinite(span.ratio)).sort((a, b) => b.ratio - a.ratio);
+    const top = spans[0];
+    if (top && top.line.x.length > 1) said.push(`From ${formatShort(top.line.x[0]!)} to ${formatShort(top.line.x.at(-1)!)} ${analysis.x}, ${label(top.line)} changes most upwards, by a factor of ${formatNumber(top.ratio, 3)}.`);
+  }
+  const compared = known.filter((line) => Number.isFinite(line.theory?.exponent ?? NaN));
+  if (compared.length > 0) {
+    const off = compared.reduce((worst, line) => (gap(line) > gap(worst) ? line : worst));
+    said.push(`Measured and predicted exponents differ by at most ${formatNumber(gap(off), 2)} (${label(off)}).`);
+  }
+  return said.join(" ");
+}
+
+const gap = (line: AnalysisSeries): number => Math.abs(line.exponent!.value - line.theory!.exponent);
+
+function numbers(context: Context, analysis: Analysis, lines: AnalysisSeries[]): HTMLElement {
+  const rows = lines.flatMap((line) => line.x.map((x, i) => ({ line, x, y: line.y[i], theory: line.theory?.y[i] ?? NaN })));
+  return table(analysis.title, [
+    { title: "Scheme", head: true, cell: (row) => context.scheme(row.line.scheme).label, sort: (row) => row.line.scheme },
+    { title: analysis.x, numeric: true, cell: (row) => exact(row.x, formatShort(row.x)), sort: (row) => row.x },
+    { title: "Mean", numeric: true, cell: (row) => exact(row.y?.mean ?? NaN), sort: (row) => row.y?.mean ?? NaN },
+    { title: "Low", numeric: true, cell: (row) => exact(row.y?.low ?? NaN) },
+    { title: "High", numeric: true, cell: (row) => exact(row.y?.high ?? NaN) },
+    { title: "Seeds", numeric: true, cell: (row) => exact(row.y?.n ?? NaN) },
+    { title: "Theory", numeric: true, cell: (row) => exact(row.theory), sort: (row) => row.theory },
+  ], rows);
+}
