@@ -1,0 +1,170 @@
+#include "lab/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace norma {
+namespace {
+
+constexpr double kWarmupHelps = 0.05;  // nats between the best loss with and without warmup
+
+std::string loss_text(const Estimate& loss) {
+  return loss.n > 1 ? fmt::format("{:.3f} ({:.3f} to {:.3f})", loss.mean, loss.low, loss.high)
+                    : fmt::format("{:.3f}", loss.mean);
+}
+
+std::string rates_text(const SchemeEvidence& evidence) {
+  double low = evidence.cells.front().lr, high = low;
+  for (const TrainedCell& cell : evidence.cells) {
+    low = std::min(low, cell.lr);
+    high = std::max(high, cell.lr);
+  }
+  return low == high ? fmt::format("at {:g}", low) : fmt::format("at any tried rate from {:g} to {:g}", low, high);
+}
+
+bool has_warmup(const SchemeEvidence& evidence, bool warmup) {
+  return std::any_of(evidence.cells.begin(), evidence.cells.end(),
+                     [&](const TrainedCell& cell) { return (cell.warmup > 0) == warmup; });
+}
+
+std::string law_text(const char* what, const char* of, const Exponent& exponent, double flat) {
+  if (std::abs(exponent.value) < flat) return fmt::format("{} does not change with depth ({}^{:.2f})", what, of, exponent.value);
+  return fmt::format("{} {} with depth as {}^{:.2f}", what, exponent.value > 0 ? "grows" : "shrinks", of, exponent.value);
+}
+
+std::string training_words(const SchemeEvidence& evidence, std::string& verdict) {
+  if (evidence.cells.empty()) {
+    verdict = "untested";
+    return "was not trained";
+  }
+  const TrainedCell *best = best_cell(evidence), *without = best_cell(evidence, false), *with = best_cell(evidence, true);
+  const bool both = has_warmup(evidence, true) && has_warmup(evidence, false);
+  if (best == nullptr) {
+    verdict = "does not train";
+    int diverged = 0, runs = 0;
+    for (const TrainedCell& cell : evidence.cells) {
+      diverged += cell.diverged;
+      runs += cell.runs;
+    }
+    return fmt::format("does not train at {} layers {}{} ({} of {} runs diverged, the others stayed at guessing by frequency or varied by seed)",
+                       evidence.layers, rates_text(evidence), both ? ", with or without warmup" : "", diverged, runs);
+  }
+  std::string words = fmt::format("reaches {} at {:g}{}", loss_text(best->loss), best->lr,
+                                  best->warmup > 0 ? fmt::format(" with {} steps of warmup", best->warmup) : " without warmup");
+  const auto training = std::count_if(evidence.cells.begin(), evidence.cells.end(),
+                                      [](const TrainedCell& cell) { return cell.trains(); });
+  verdict = "stable";
+  if (both && without == nullptr) {
+    verdict = "needs warmup";
+    words += "; without warmup no tried rate trains";
+  } else if (both && with != nullptr && without->loss.mean > with->loss.mean + kWarmupHelps &&
+             without->loss.low > with->loss.high) {
+    verdict = "needs warmup";
+    words += fmt::format("; without warmup at best {}", loss_text(without->loss));
+  } else if (training * 2 < static_cast<std::ptrdiff_t>(evidence.cells.size())) {
+    verdict = "narrow";
+  }
+  words += fmt::format("; trains in {} of {} tried settings", training, evidence.cells.size());
+  return words;
+}
+
+}  // namespace
+
+const TrainedCell* best_cell(const SchemeEvidence& evidence) {
+  const TrainedCell* best = nullptr;
+  for (const TrainedCell& cell : evidence.cells) {
+    if (cell.trains() && (best == nullptr || cell.loss.mean < best->loss.mean)) best = &cell;
+  }
+  return best;
+}
+
+const TrainedCell* best_cell(const SchemeEvidence& evidence, bool with_warmup) {
+  const TrainedCell* best = nullptr;
+  for (const TrainedCell& cell : evidence.cells) {
+    if (!cell.trains() || (cell.warmup > 0) != with_warmup) continue;
+    if (best == nullptr || cell.loss.mean < best->loss.mean) best = &cell;
+  }
+  return best;
+}
+
+std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all) {
+  std::vector<Verdict> verdicts;
+  std::map<std::string, double> losses;
+  for (const SchemeEvidence& evidence : all) {
+    Verdict verdict{.scheme = evidence.scheme};
+    std::vector<std::string> parts = {training_words(evidence, verdict.verdict)};
+    if (const TrainedCell* best = best_cell(evidence)) {
+      losses[evidence.scheme] = best->loss.mean;
+      verdict.evidence.push_back({fmt::format("held-out loss at lr {:g}, warmup {}, {} seeds", best->lr, best->warmup,
+                                              best->loss.n),
+                                  best->loss.mean});
+    }
+    if (evidence.effective_depth) {
+      const Estimate& depth = *evidence.effective_depth;
+      parts.push_back(fmt::format("uses {:.1f} of its {} layers ({:.1f} to {:.1f})", depth.mean, evidence.layers, depth.low,
+                                  depth.high));
+      verdict.evidence.push_back({"effective depth after training", depth.mean});
+    }
+    if (evidence.gradient) {
+      parts.push_back(law_text("gradient of the last layer at init", "L", *evidence.gradient, 0.1));
+      verdict.evidence.push_back({"exponent of the last layer's gradient in L", evidence.gradient->value});
+    }
+    if (evidence.amplification) {
+      parts.push_back(law_text("amplification", "N", *evidence.amplification, 0.1));
+      verdict.evidence.push_back({"exponent of amplification in the number of sublayers", evidence.amplification->value});
+    }
+    if (evidence.stream) verdict.evidence.push_back({"exponent of the stream's rms along the layers", evidence.stream->value});
+    verdict.words = fmt::format("{}: {}.", evidence.title, fmt::join(parts, "; "));
+    verdicts.push_back(std::move(verdict));
+  }
+  std::stable_sort(verdicts.begin(), verdicts.end(), [&](const Verdict& a, const Verdict& b) {
+    const auto key = [&](const Verdict& v) {
+      const auto found = losses.find(v.scheme);
+      return found == losses.end() ? std::numeric_limits<double>::infinity() : found->second;
+    };
+    return key(a) < key(b);
+  });
+  for (std::size_t i = 0; i < verdicts.size(); ++i) verdicts[i].rank = static_cast<int>(i) + 1;
+  return verdicts;
+}
+
+Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>& verdicts, int seeds) {
+  Advice advice;
+  std::vector<const SchemeEvidence*> trained;
+  for (const Verdict& verdict : verdicts) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& e) { return e.scheme == verdict.scheme; });
+    if (best_cell(*found) == nullptr) continue;
+    trained.push_back(&*found);
+    advice.ranking.push_back(verdict.scheme);
+  }
+  advice.not_tested = {"other widths, batch sizes and lengths", "more training than these runs had",
+                       "other data", "half precision"};
+  if (trained.empty()) {
+    advice.words = "No scheme trained at any tried setting; try lower rates, fewer layers or more steps.";
+    advice.confidence = "There is nothing to rank.";
+    return advice;
+  }
+  const TrainedCell* first = best_cell(*trained[0]);
+  std::vector<std::string> tied;
+  for (std::size_t i = 1; i < trained.size(); ++i) {
+    if (best_cell(*trained[i])->loss.low <= first->loss.high) tied.push_back(trained[i]->title);
+  }
+  advice.words = fmt::format("At {} layers use {} with a peak rate near {:g}{}.", trained[0]->layers, trained[0]->title,
+                             first->lr, first->warmup > 0 ? fmt::format(" and {} steps of warmup", first->warmup) : "");
+  if (!tied.empty())
+    advice.words += fmt::format(" Within the interval of its loss lie also: {}.", fmt::join(tied, ", "));
+  if (seeds < 2) {
+    advice.confidence = "Low: one seed, so there are no intervals.";
+  } else if (tied.empty()) {
+    advice.confidence = fmt::format("Fair for this setting: the interval over {} seeds is apart from all others.", seeds);
+  } else {
+    advice.confidence =
+        fmt::format("Low between the tied schemes: with {} seeds their intervals overlap; more seeds or longer runs would tell.", seeds);
+  }
+  return advice;
+}
+
+}  // namespace norma
