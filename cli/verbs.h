@@ -10,6 +10,7 @@ void add_bench(CLI::App& app);
 void add_check(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_schemes(CLI::App& app);
+void add_sweep(CLI::App& app, int& exit_code);
 void add_train(CLI::App& app, int& exit_code);
 
 }  // namespace norma::cli
