@@ -4,13 +4,13 @@
 #include <nlohmann/json.hpp>
 
 #include "norma/train/cohort.h"
+#include "norma/train/member_checkpoint.h"
 
 namespace norma {
 namespace {
 
 using json = nlohmann::json;
 
-constexpr const char* kStateKey = "norma.training";
 constexpr int kVersion = 1;
 
 // Doubles as text that reads back to the same bits, NaN and infinity included.
@@ -115,13 +115,13 @@ Metadata Cohort::checkpoint_metadata() const {
     const std::int64_t snapshot_step = snapshots_[member].step;
     state["members"].push_back(member_json(states_[member], detectors_[member].state(), snapshot_step));
   }
-  return {{kStateKey, state.dump()}, {"norma.config", print_config(config_)}};
+  return {{kTrainingStateKey, state.dump()}, {"norma.config", print_config(config_)}};
 }
 
 void Cohort::restore(const SafetensorsFile& file) {
   file.verify_checksum();
   const std::string path = file.path().string();
-  const auto found = file.metadata().find(kStateKey);
+  const auto found = file.metadata().find(kTrainingStateKey);
   if (found == file.metadata().end()) fail("'{}' holds weights but no state of training to resume from", path);
   const json state = json::parse(found->second, nullptr, false);
   std::vector<MemberState> states;

@@ -188,6 +188,7 @@ void Cohort::write_controls(bool first, bool last) {
   for (int member = 0; member < members(); ++member) {
     const TrainConfig& one = settings_[static_cast<std::size_t>(member)];
     MemberState& state = states_[static_cast<std::size_t>(member)];
+    if (state.diverged) continue;
     const double factor = schedule_factor(one.schedule, step_ + 1);
     ControlBlock control = control_block(one.optimiser, one.lr * state.lr_factor, factor, step_ + 1);
     state.lr = control[OptimiserControl::lr];

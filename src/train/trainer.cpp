@@ -100,7 +100,8 @@ class Run {
   }
 
   void log(const std::vector<MemberEvent>& events, bool last) {
-    if (due(cohort_.config().train.log_every) || last) {
+    // The first loss is that of the initial weights.
+    if (due(cohort_.config().train.log_every) || last || cohort_.step() == 1) {
       for (int member = 0; member < cohort_.members(); ++member) {
         if (!cohort_.member(member).diverged || cohort_.member(member).diverged_at_step == cohort_.step())
           write(member, records_.step(cohort_, member, seconds_ / static_cast<double>(steps_)));

@@ -1,0 +1,149 @@
+// norma sweep: a grid of runs as cohorts; resumes where it was, stops cleanly, ends with what the runs say together.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <limits>
+#include <memory>
+
+#include "cli/overrides.h"
+#include "cli/text.h"
+#include "cli/verbs.h"
+#include "norma/core/error.h"
+#include "norma/lab/sweep.h"
+
+namespace norma::cli {
+namespace {
+
+std::atomic<bool> stop_requested{false};
+
+// The first signal asks for a checkpoint; the second has its usual effect.
+void request_stop(int signal) {
+  stop_requested = true;
+  std::signal(signal, SIG_DFL);
+}
+
+struct SweepOptions {
+  std::string config;
+  std::string out;
+  bool json = false;
+  bool quiet = false;
+  bool report = false;
+};
+
+class Progress final : public SweepObserver {
+ public:
+  explicit Progress(bool quiet) : quiet_(quiet), live_(isatty(STDERR_FILENO) != 0) {}
+
+  void planned(std::int64_t runs, std::int64_t done, int cohorts) override {
+    say(fmt::format("{} runs{} in {} cohort{}", runs, done > 0 ? fmt::format(", {} of them done,", done) : "", cohorts,
+                    cohorts == 1 ? "" : "s"));
+  }
+  void warned(const std::string& what) override { say("warning: " + what); }
+
+  void started(const SweepProgress& progress, const Cohort& cohort) override {
+    const ModelConfig& model = cohort.config().model;
+    say(fmt::format("cohort {} of {}: {} | {} layers, width {}, {} parameters, {} member{}, {}{}", progress.cohort,
+                    progress.cohorts, model.scheme, model.layers, model.width,
+                    with_units(static_cast<double>(cohort.parameters())), cohort.members(),
+                    cohort.members() == 1 ? "" : "s", bytes_text(static_cast<double>(cohort.memory_bytes())),
+                    cohort.step() > 0 ? fmt::format(", from step {}", cohort.step()) : ""));
+    shown_ = progress.seconds;
+  }
+
+  void stepped(const SweepProgress& progress, const Cohort& cohort) override {
+    const bool last = cohort.step() == progress.until;
+    if (quiet_ || (!last && progress.seconds - shown_ < (live_ ? 0.1 : 10))) return;
+    shown_ = progress.seconds;
+    double best = std::numeric_limits<double>::infinity();
+    for (int member = 0; member < cohort.members(); ++member) {
+      if (!cohort.member(member).diverged) best = std::min(best, cohort.member(member).loss);
+    }
+    const std::string line =
+        fmt::format("cohort {} of {}  step {}/{}  {} of {} members  best loss {:.4f}  {}/{} runs  {} left",
+                    progress.cohort, progress.cohorts, cohort.step(), progress.until, cohort.active_members(),
+                    cohort.members(), best, progress.ended, progress.runs, duration_text(progress.seconds_left));
+    if (live_) {
+      fmt::print(stderr, "\r\033[K{}", line);
+      open_line_ = true;
+      std::fflush(stderr);
+    } else {
+      fmt::print(stderr, "{}\n", line);
+    }
+  }
+
+  void happened(const SweepCell& cell, const MemberEvent& event) override {
+    if (event.what != "spike") say(fmt::format("{}, step {}: {} ({})", cell.id, event.step, event.what, event.why));
+  }
+
+  void close() {
+    if (open_line_) fmt::print(stderr, "\n");
+    open_line_ = false;
+  }
+
+ private:
+  void say(const std::string& line) {
+    if (quiet_) return;
+    close();
+    fmt::print(stderr, "{}\n", line);
+  }
+
+  bool quiet_, live_;
+  double shown_ = 0;
+  bool open_line_ = false;
+};
+
+// "--train.lr=[1e-4, 1e-3]", or the key and its value as two words.
+void apply_sweep_overrides(SweepConfig& config, const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (!argument.starts_with("--") || argument.find('.') == std::string::npos)
+      fail("'{}' is not an option; expected a key of the configuration such as --train.lr=[1e-4,1e-3]", argument);
+    std::string assignment = argument.substr(2);
+    if (assignment.find('=') == std::string::npos) {
+      if (i + 1 == arguments.size()) fail("{} has no value; expected {}=VALUE", argument, argument);
+      assignment += "=" + arguments[++i];
+    }
+    override_sweep(config, assignment);
+  }
+}
+
+int run(const SweepOptions& options, const std::vector<std::string>& extras) {
+  SweepConfig config = options.config.empty() ? SweepConfig() : read_sweep(options.config);
+  apply_sweep_overrides(config, extras);
+  const std::string stem = options.config.empty() ? "default" : std::filesystem::path(options.config).stem().string();
+  const std::string directory = options.out.empty() ? "sweeps/" + stem : options.out;
+  std::signal(SIGINT, request_stop);
+  std::signal(SIGTERM, request_stop);
+  Progress progress(options.quiet || options.json);
+  const SweepResult result =
+      run_sweep({.config = config, .directory = directory, .command_line = command_line()}, progress, stop_requested);
+  progress.close();
+  if (result.interrupted) {
+    fmt::print(stderr, "stopped; the same command goes on from here\n");
+    return 130;
+  }
+  for (const RunOutcome& run : result.outcomes) fmt::print("{}  {:.4f}  {}\n", run.id, run.loss(), run.verdict);
+  return 0;
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<SweepOptions>();
+  CLI::App* verb = app.add_subcommand("sweep", "Train a grid of models side by side and compare them");
+  verb->add_option("config", options->config, "TOML file with a [sweep] table; without it the embedded default run");
+  verb->add_option("--out", options->out, "Directory of the sweep; an unfinished one goes on where it was");
+  verb->add_flag("--json", options->json, "Print the results as JSON");
+  verb->add_flag("--quiet", options->quiet, "No progress");
+  verb->add_flag("--report", options->report, "Train nothing; report what has ended so far");
+  verb->footer("A list makes a key an axis: --train.lr=[1e-4,1e-3] --model.scheme=[pre,post] --train.seed=[1,2,3]");
+  verb->allow_extras();
+  verb->callback([options, verb, &exit_code] { exit_code = run(*options, verb->remaining()); });
+}
+
+}  // namespace norma::cli

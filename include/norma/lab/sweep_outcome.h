@@ -1,0 +1,61 @@
+// What became of one run of a sweep, read from its run directory.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "norma/train/config.h"
+
+namespace norma {
+
+enum class RunStatus { waiting, running, finished, diverged, stopped };
+
+std::string_view name_of(RunStatus status);
+
+struct LossCurve {
+  std::vector<std::int64_t> step;
+  std::vector<double> loss;
+};
+
+struct RunOutcome {
+  std::string id;
+  std::map<std::string, std::string> axes = {};  // "train.lr" -> "0.001": what tells this run from the others
+  std::string scheme;
+  std::int64_t layers = 0, width = 0;
+  double lr = 0;
+  std::int64_t warmup = 0, seed = 0, steps = 0;
+  std::string schedule = "cosine";
+  RunStatus status = RunStatus::waiting;
+  std::int64_t last_step = 0;
+  double final_loss = 0;  // of the last training step; NaN when there is none
+  double best_loss = 0;   // smallest rolling median of the training loss; NaN when there is none
+  std::optional<double> evaluation_loss = {}, best_evaluation_loss = {};
+  std::int64_t diverged_at_step = 0;  // when diverged
+  std::string diverged_because = {}, first_bad_wire = {};
+  std::int64_t spikes = 0;
+  std::int64_t stopped_at_step = 0;  // when successive halving gave it up
+  double tokens_per_second = 0;
+  double unigram_entropy = 0;
+  std::optional<double> optimum = {};
+  std::string verdict = {};
+  LossCurve curve = {}, evaluations = {};  // of training and of held-out data
+
+  bool diverged() const { return status == RunStatus::diverged; }
+  // The held-out loss at the end, or where nothing was held out the last training loss; infinite when the run diverged
+  // or was not brought to its end.
+  double loss() const;
+  // The training loss of the first step, which no update has touched; NaN when it is not known.
+  double initial_loss() const;
+};
+
+// The parts that a configuration knows.
+RunOutcome outcome_of(std::string id, std::map<std::string, std::string> axes, const RunConfig& config);
+
+// Completes an outcome from the directory of its run; without one, or before its end, the run is waiting.
+RunOutcome read_outcome(RunOutcome known, const std::filesystem::path& run);
+
+}  // namespace norma

@@ -1,0 +1,29 @@
+// Which cells can train as members of one program, and how many at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "norma/lab/sweep.h"
+
+namespace norma {
+
+// Cells that differ only in what is data of a member: learning rate, warmup, seeds, decay, betas, eps, clip, dropout.
+struct SweepGroup {
+  std::string key;                 // stable name of the program
+  std::vector<std::size_t> cells;  // indices
+};
+
+std::vector<SweepGroup> group_cells(const std::vector<SweepCell>& cells);
+
+// The configuration of a cohort of these cells of one group.
+RunConfig cohort_config(const std::vector<const SweepCell*>& cells);
+
+// How many members one cohort may have. Builds the plan and throws Error when the model is impossible or does not fit.
+std::int64_t most_members(const RunConfig& config, std::int64_t wanted);
+
+// Cuts `count` into as few parts as possible, none larger than `most`, all nearly alike.
+std::vector<std::int64_t> even_parts(std::int64_t count, std::int64_t most);
+
+}  // namespace norma

@@ -1,0 +1,1 @@
+norma_test(lab_sweep_test DEPENDS norma::lab SOURCES lab/sweep_test.cpp)
