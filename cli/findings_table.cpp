@@ -73,9 +73,50 @@ std::string table_of(const Analysis& analysis) {
   for (const Series& series : analysis.series) {
     if (series.profiles.empty()) continue;
     const LayerProfile& profile = series.profiles.back();
+    if (analysis.name == "gradient_role") {  // no layers: roles by name
+      text += padded("  " + series.scheme, names + 2);
+      for (std::size_t i = 0; i < profile.sites.size(); ++i)
+        text += fmt::format("  {} {:.3g}", profile.sites[i], profile.y[i].mean);
+      text += '\n';
+      continue;
+    }
     text += padded("  " + series.scheme, names + 2) +
             fmt::format("  {}  {:.3g} at {} \u2192 {:.3g} at {}\n", sparkline(condensed(profile.y), analysis.log),
                         profile.y.front().mean, profile.sites.front(), profile.y.back().mean, profile.sites.back());
+  }
+  return text;
+}
+
+std::vector<double> means_of(const std::vector<Estimate>& y) {
+  std::vector<double> means;
+  for (const Estimate& e : y) means.push_back(e.mean);
+  return means;
+}
+
+// One row per layer, for the layers of one model.
+std::string depth_table(const DepthFinding& found) {
+  std::string text = fmt::format("Depth of {}: {} layers, effective depth {:.1f} [{:.1f}, {:.1f}], loss {:.4g}\n",
+                                 found.scheme, found.layers, found.effective_depth.mean, found.effective_depth.low,
+                                 found.effective_depth.high, found.loss.mean);
+  text += fmt::format("  {:>5} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}\n", "layer", "deleted", "swapped",
+                      "beside", "influence", "lens KL", "agreement", "probe");
+  const auto cell = [](const std::vector<Estimate>& y, std::size_t i) {
+    return i < y.size() ? fmt::format("{:+.3g}", y[i].mean) : std::string();
+  };
+  for (std::size_t layer = 0; layer < found.deletion.size(); ++layer) {
+    text += fmt::format("  {:>5} {:>11} {:>11} {:>11} {:>11.3g} {:>11.3g} {:>11.3g} {:>11}\n", layer,
+                        cell(found.deletion, layer), cell(found.swap, layer), cell(found.width_equivalence, layer),
+                        found.influence[layer].mean, found.lens_divergence[layer + 1], found.lens_agreement[layer + 1],
+                        layer + 1 < found.probe.size() ? fmt::format("{:.3g}", found.probe[layer + 1].mean) : "");
+  }
+  text += fmt::format("  loss with 0 to {} layers  {}  {:.3g} \u2192 {:.3g}\n", found.layers,
+                      sparkline(found.kept_loss, false), found.kept_loss.front(), found.kept_loss.back());
+  text += fmt::format("  cost of deletion         {}\n", sparkline(means_of(found.deletion), false));
+  if (!found.path_share.empty()) {
+    double mean = 0;
+    for (std::size_t k = 0; k < found.path_share.size(); ++k) mean += static_cast<double>(k) * found.path_share[k];
+    text += fmt::format("  gradient by path length  {}  mean {:.1f} of {} branches\n",
+                        sparkline(found.path_share, false), mean, found.path_share.size() - 1);
   }
   return text;
 }
@@ -116,6 +157,7 @@ std::string sparkline(const std::vector<double>& values, bool log) {
 std::string findings_table(const Findings& findings) {
   std::string text = budget_table(findings);
   for (const Analysis& analysis : findings.analyses) text += "\n" + table_of(analysis);
+  for (const DepthFinding& found : findings.depth_use) text += "\n" + depth_table(found);
   for (const std::string& note : findings.notes) text += fmt::format("\nnote: {}\n", note);
   return text;
 }

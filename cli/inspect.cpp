@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 
@@ -21,7 +22,7 @@ struct InspectVerb {
   std::string family = "decoder", depths, norm = "layer", task = "random", text, out;
   std::int64_t layers = 0, width = 128, heads = 4, hidden = 0, batch = 4, time = 64, vocabulary = 256;
   int seeds = 3, batches = 8, threads = 0;
-  std::string only;
+  std::string only, run;
   bool json = false, quiet = false;
 };
 
@@ -116,7 +117,54 @@ std::string repeat_command(const InspectVerb& verb) {
   return command;
 }
 
+void show(const InspectVerb& verb, const Findings& findings, const Provenance& provenance) {
+  const std::string all = verb.json || !verb.out.empty() ? results_json(findings, provenance) + "\n" : "";
+  if (!verb.out.empty()) write_atomically(verb.out, all);
+  fmt::print("{}", verb.json ? all : findings_table(findings));
+  if (!verb.json && !verb.quiet) fmt::print("\n{:.1f} s\n", provenance.seconds);
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// A trained model: the checkpoint's own configuration says everything else.
+void inspect_run(const InspectVerb& verb) {
+  const auto start = std::chrono::steady_clock::now();
+  const StoredModel stored = open_stored_model(verb.run);
+  const ModelConfig& model = stored.config.model;
+  Subject subject{.model = model, .source = nullptr, .weights = stored.weights};
+  subject.source = open_source(stored.config.data,
+                               {model.batch, model.time, model.family == Family::encoder_decoder ? model.time : 0});
+  check_vocabulary(*subject.source, model.vocabulary);
+  for (const TrainConfig& member : member_configs(stored.config))
+    subject.seeds.push_back(static_cast<std::uint64_t>(member.data_seed));
+  subject.step = static_cast<double>(stored.step);
+  subject.steps = static_cast<double>(stored.config.train.steps);
+  subject.threads = verb.threads;
+  Provenance provenance{.command = fmt::format("norma inspect --run '{}'", verb.run),
+                        .config = print_config(stored.config),
+                        .task_name = stored.config.data.task,
+                        .task_description = subject.source->describe(),
+                        .optimum = subject.source->optimum()};
+  Findings findings;
+  {
+    ProgressLine line(verb.quiet);
+    findings = inspect(subject, verb.only.empty() ? std::vector<std::string>() : split(verb.only), verb.batches,
+                       std::ref(line));
+  }
+  provenance.seconds = seconds_since(start);
+  show(verb, findings, provenance);
+}
+
 void run_inspect(InspectVerb verb) {
+  if (!verb.run.empty()) {
+    if (!verb.schemes.empty() || !verb.depths.empty() || verb.layers > 0)
+      fail(
+          "--run names a trained model, which has its own scheme and depth; leave out --scheme, --layers and --depths");
+    inspect_run(verb);
+    return;
+  }
   if (verb.schemes.empty()) verb.schemes = {"post", "pre"};
   if (verb.depths.empty()) verb.depths = verb.layers > 0 ? std::to_string(verb.layers) : "6,12,24";
   InspectOptions options{.schemes = verb.schemes, .model = model_of(verb), .depths = parse_depths(verb.depths)};
@@ -140,14 +188,8 @@ void run_inspect(InspectVerb verb) {
     provenance.optimum = source->optimum();
     findings = inspect(options, std::ref(line));
   }
-  provenance.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!verb.out.empty()) write_atomically(verb.out, results_json(findings, provenance) + "\n");
-  if (verb.json) {
-    fmt::print("{}\n", results_json(findings, provenance));
-  } else {
-    fmt::print("{}", findings_table(findings));
-    if (!verb.quiet) fmt::print("\n{:.1f} s\n", provenance.seconds);
-  }
+  provenance.seconds = seconds_since(start);
+  show(verb, findings, provenance);
 }
 
 }  // namespace
@@ -175,6 +217,7 @@ void add_inspect(CLI::App& app) {
   command->add_option("--vocabulary", verb->vocabulary, "Of random tokens (256)")->check(CLI::Range(2, 1 << 20));
   command->add_option("--text", verb->text, "A text file to read bytes from");
   command->add_option("--only", verb->only, fmt::format("Some of {}", fmt::join(instrument_names(), ",")));
+  command->add_option("--run", verb->run, "A run's directory or a checkpoint: inspect this trained model");
   command->add_option("--threads", verb->threads, "0: all cores")->check(CLI::Range(0, 1024));
   command->add_option("--out", verb->out, "Write results.json to this file");
   command->add_flag("--json", verb->json, "Print JSON");

@@ -7,11 +7,26 @@
 
 #include "norma/core/error.h"
 #include "norma/core/names.h"
+#include "norma/lab/depth_use.h"
+#include "norma/lab/lens.h"
+#include "norma/lab/paths.h"
 #include "norma/models/budget.h"
 #include "norma/schemes/catalogue.h"
 
 namespace norma {
 namespace {
+
+constexpr const char* kDepth = "depth";
+
+bool asks_for_depth(const std::vector<std::string>& only) {
+  return std::find(only.begin(), only.end(), kDepth) != only.end();
+}
+
+std::vector<double> means_of(const std::vector<std::vector<double>>& values) {
+  std::vector<double> means;
+  for (const std::vector<double>& one : values) means.push_back(estimate_of(one).mean);
+  return means;
+}
 
 std::vector<Instrument> chosen(const std::vector<std::string>& only, int batches) {
   const std::vector<Instrument> all = instruments(batches);
@@ -19,6 +34,7 @@ std::vector<Instrument> chosen(const std::vector<std::string>& only, int batches
   const std::vector<std::string> names = instrument_names();
   std::vector<Instrument> result;
   for (const std::string& name : only) {
+    if (name == kDepth) continue;
     const auto found = std::find_if(all.begin(), all.end(), [&](const Instrument& one) { return one.name == name; });
     if (found == all.end())
       fail("there is no analysis '{}'{}; expected some of {}", name, did_you_mean(name, names), fmt::join(names, ", "));
@@ -146,6 +162,7 @@ void check(const InspectOptions& options) {
 std::vector<std::string> instrument_names() {
   std::vector<std::string> names;
   for (const Instrument& instrument : instruments(1)) names.push_back(instrument.name);
+  names.emplace_back(kDepth);
   return names;
 }
 
@@ -180,6 +197,7 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
       collector.add(model.scheme, subject.model, instrument.measure(subject));
       done += instrument.cost * static_cast<double>(model.layers);
     }
+    if (asks_for_depth(options.only)) findings.depth_use.push_back(inspect_depth(subject, findings.notes, progress));
   }
   if (progress) progress(1, "");
   findings.analyses = collector.finish(options.schemes);
@@ -200,7 +218,45 @@ Findings inspect(const Subject& subject, const std::vector<std::string>& only, i
   }
   if (progress) progress(1, "");
   findings.analyses = collector.finish({subject.model.scheme});
+  if (only.empty() || asks_for_depth(only))
+    findings.depth_use.push_back(inspect_depth(subject, findings.notes, progress));
   return findings;
+}
+
+DepthFinding inspect_depth(const Subject& subject, std::vector<std::string>& notes, const Progress& progress) {
+  const auto tell = [&](double done, std::string_view what) {
+    if (progress) progress(done, what);
+  };
+  const DepthUse use = measure_depth_use(
+      subject, {.progress = [&](double done) { tell(0.7 * done, "leaving out, swapping and moving layers"); }});
+  DepthFinding found{.scheme = subject.model.scheme,
+                     .layers = use.layers,
+                     .loss = estimate_of(use.loss),
+                     .effective_depth = estimate_of(use.effective_depth),
+                     .kept_loss = means_of(use.kept),
+                     .deletion = estimates_of(use.deletion),
+                     .swap = estimates_of(use.swap),
+                     .width_equivalence = estimates_of(use.width_equivalence),
+                     .influence = estimates_of(use.influence),
+                     .angular_distance = use.angular_distance};
+  tell(0.7, "logit lens");
+  const LogitLens lens = measure_lens(subject);
+  found.lens_divergence = means_of(lens.divergence);
+  found.lens_agreement = means_of(lens.agreement);
+  try {
+    tell(0.8, "linear probes");
+    found.probe = estimates_of(measure_probes(subject));
+  } catch (const Error& error) {
+    notes.push_back(fmt::format("no linear probes: {}", error.what()));
+  }
+  try {
+    tell(0.9, "path lengths");
+    found.path_share = means_of(measure_path_lengths(subject).share);
+  } catch (const Error& error) {
+    notes.push_back(fmt::format("no path lengths: {}", error.what()));
+  }
+  tell(1, "");
+  return found;
 }
 
 }  // namespace norma

@@ -66,6 +66,26 @@ json analysis_json(const Analysis& analysis) {
   return one;
 }
 
+json depth_json(const DepthFinding& found) {
+  std::vector<double> layers_kept;
+  for (std::size_t k = 0; k < found.kept_loss.size(); ++k) layers_kept.push_back(static_cast<double>(k));
+  json one = {{"scheme", found.scheme},
+              {"layers", found.layers},
+              {"loss", estimate(found.loss)},
+              {"effective_depth", estimate(found.effective_depth)},
+              {"curve", {{"layers_kept", numbers(layers_kept)}, {"loss", numbers(found.kept_loss)}}},
+              {"deletion", estimates(found.deletion)},
+              {"swap", estimates(found.swap)},
+              {"width_equivalence", estimates(found.width_equivalence)},
+              {"influence", estimates(found.influence)},
+              {"angular_distance", json::array()},
+              {"lens", {{"kl", numbers(found.lens_divergence)}, {"agreement", numbers(found.lens_agreement)}}}};
+  for (const std::vector<double>& row : found.angular_distance) one["angular_distance"].push_back(numbers(row));
+  if (!found.probe.empty()) one["probe"] = estimates(found.probe);
+  if (!found.path_share.empty()) one["path_length"] = numbers(found.path_share);
+  return one;
+}
+
 json scheme_json(const SchemeSummary& scheme) {
   json one = {{"name", scheme.name}, {"title", scheme.title}, {"source", scheme.source}};
   for (const auto& [key, formula] : scheme.formulas) one["formulas"][key] = formula;
@@ -94,6 +114,8 @@ std::string results_json(const Findings& findings, const Provenance& provenance)
   for (const SchemeSummary& scheme : findings.schemes) all["schemes"].push_back(scheme_json(scheme));
   all["inspect"] = json::array();
   for (const Analysis& analysis : findings.analyses) all["inspect"].push_back(analysis_json(analysis));
+  if (!findings.depth_use.empty()) all["depth_use"] = json::array();
+  for (const DepthFinding& found : findings.depth_use) all["depth_use"].push_back(depth_json(found));
   all["notes"] = findings.notes;
   return all.dump(2, ' ', false, json::error_handler_t::replace);
 }

@@ -102,8 +102,12 @@ class StoredWeights final : public Weights {
         const auto elements = static_cast<std::size_t>(session.plan().slot(spec.name).type.shape.elements());
         if (found->second.size() != elements)
           fail("the stored '{}' has {} elements but the model's has {}", spec.name, found->second.size(), elements);
-        transform(session, spec.name, member,
-                  [&](std::size_t i, double) { return static_cast<double>(found->second[i]); });
+        if (session.plan().slot(spec.name).type.dtype == DType::f32) {
+          session.write<float>(spec.name, found->second, member);
+        } else {
+          transform(session, spec.name, member,
+                    [&](std::size_t i, double) { return static_cast<double>(found->second[i]); });
+        }
       }
     }
   }

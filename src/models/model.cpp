@@ -83,7 +83,8 @@ class ModelBuilder {
             .qk_norm = config_.qk_norm,
             .weights = config_.weights,
             .constants = config_.constants,
-            .profile = options_.profile};
+            .profile = options_.profile,
+            .order = options_.order};
   }
 
   SchemeRules rules(const StackConfig& stack) const {
@@ -152,6 +153,7 @@ class ModelBuilder {
     const std::int64_t depth = config_.encoder_layers == 0 ? config_.layers : config_.encoder_layers;
     StackConfig below = stack_config(), above = stack_config();
     below.kind = StackKind::encoder;
+    below.order.reset();
     below.layers = depth;
     below.other_layers = config_.layers;
     below.mask = Mask::full;

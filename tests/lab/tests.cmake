@@ -1,6 +1,7 @@
 norma_test(lab_test DEPENDS norma::lab SOURCES
   lab/activations_test.cpp
   lab/amplification_test.cpp
+  lab/depth_use_test.cpp
   lab/encoder_decoder_test.cpp
   lab/gradient_test.cpp
   lab/jacobian_test.cpp

@@ -55,13 +55,17 @@ struct InspectOptions {
 using Progress = std::function<void(double done, std::string_view what)>;
 
 std::vector<Instrument> instruments(int batches);
+// And "depth", which is no instrument: what the layers of a trained model are worth.
 std::vector<std::string> instrument_names();
 
 // Throws Error for unknown schemes, formulas, instruments and depths, before anything is measured.
 Findings inspect(const InspectOptions& options, const Progress& progress = nullptr);
 
-// The same for one model as it is, trained or not, under the name `scheme`.
+// The same for one model as it is, and what its layers are worth.
 Findings inspect(const Subject& subject, const std::vector<std::string>& only, int batches,
                  const Progress& progress = nullptr);
+
+// All analyses of depth. What does not apply to the model is left out, with a note.
+DepthFinding inspect_depth(const Subject& subject, std::vector<std::string>& notes, const Progress& progress = nullptr);
 
 }  // namespace norma

@@ -49,9 +49,23 @@ struct SchemeSummary {
   std::vector<std::pair<std::string, std::int64_t>> by_role;
 };
 
+// What the layers of one model are worth; see depth_use.h, lens.h and paths.h for each.
+struct DepthFinding {
+  std::string scheme;
+  std::int64_t layers = 0;
+  Estimate loss = {}, effective_depth = {};
+  std::vector<double> kept_loss = {};  // mean loss with 0, 1, ... layers
+  std::vector<Estimate> deletion = {}, swap = {}, width_equivalence = {}, influence = {};
+  std::vector<std::vector<double>> angular_distance = {};
+  std::vector<double> lens_divergence = {}, lens_agreement = {};  // after 0, 1, ... layers
+  std::vector<Estimate> probe = {};                               // after 0, 1, ... layers; empty: not applicable
+  std::vector<double> path_share = {};                            // by length; empty: not applicable
+};
+
 struct Findings {
   std::vector<SchemeSummary> schemes = {};
   std::vector<Analysis> analyses = {};
+  std::vector<DepthFinding> depth_use = {};
   std::vector<std::string> notes = {};
 };
 

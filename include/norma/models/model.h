@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,8 +59,9 @@ struct Model {
 };
 
 struct ModelOptions {
-  bool logits = false;   // they take memory: the loss alone never holds them
-  bool profile = false;  // see profile.h
+  bool logits = false;                   // they take memory: the loss alone never holds them
+  bool profile = false;                  // see profile.h
+  std::optional<LayerOrder> order = {};  // of the only stack, or of the decoder
 };
 
 // Inputs of the graph, all data and thus each member's own:

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,13 @@ namespace norma {
 class NotBuiltError : public Error {
  public:
   using Error::Error;
+};
+
+// Which layers of a stack are evaluated, and in which order: what analyses of depth change. Every layer keeps its name,
+// weights and constants.
+struct LayerOrder {
+  std::vector<std::int64_t> layers = {};  // from 0, each at most once
+  std::int64_t beside = -1;  // this layer's branches read what the layer evaluated before it read; -1: none does
 };
 
 struct StackConfig {
@@ -43,6 +51,7 @@ struct StackConfig {
   Wire memory = {}, memory_lengths = {};  // of a decoder: what cross-attention reads
   Variables constants = {};               // instead of the scheme's own
   bool profile = false;                   // see profile.h
+  std::optional<LayerOrder> order = {};   // none: all layers, one after the other
 };
 
 // One residual sublayer, for probes and analyses.

@@ -1,0 +1,128 @@
+// What layers are worth, on models where the answer is known.
+#include "norma/lab/depth_use.h"
+
+#include <gtest/gtest.h>
+
+#include "lab/lab_check.h"
+#include "norma/lab/lens.h"
+#include "norma/lab/paths.h"
+#include "norma/store/safetensors_writer.h"
+#include "norma/train/cohort.h"
+
+namespace norma {
+namespace {
+
+// Makes the branches of some layers return nothing.
+class Hollow final : public Weights {
+ public:
+  Hollow(std::shared_ptr<const Weights> weights, std::vector<std::int64_t> layers)
+      : weights_(std::move(weights)), layers_(std::move(layers)) {}
+  int members() const override { return weights_->members(); }
+  void load(Session& session, const std::vector<ParameterSpec>& specs) const override {
+    weights_->load(session, specs);
+    for (const ParameterSpec& spec : specs) {
+      for (const std::int64_t layer : layers_) {
+        if (!spec.name.starts_with(fmt::format("layers.{}.", layer)) || spec.role == "norm") continue;
+        for (int member = 0; member < session.members(); ++member)
+          transform(session, spec.name, member, [](std::size_t, double) { return 0.0; });
+      }
+    }
+  }
+
+ private:
+  std::shared_ptr<const Weights> weights_;
+  std::vector<std::int64_t> layers_;
+};
+
+TEST(DepthUse, OfLayersThatDoNothingIsNothing) {
+  Subject subject = test::theory_subject(test::theory_model("pre", 6, 32, 16), 2);
+  subject.weights = std::make_shared<Hollow>(subject.weights, std::vector<std::int64_t>{1, 4});
+  const DepthUse use = measure_depth_use(subject, {.batches = 2});
+  ASSERT_EQ(use.deletion.size(), 6u);
+  ASSERT_EQ(use.swap.size(), 5u);
+  for (const std::size_t layer : {std::size_t{1}, std::size_t{4}}) {
+    EXPECT_NEAR(use.deletion[layer][0], 0, 1e-6);
+    EXPECT_NEAR(use.influence[layer][0], 0, 1e-6);
+    EXPECT_NEAR(use.width_equivalence[layer][0], 0, 1e-6) << "the layer after one that does nothing reads the same";
+  }
+  EXPECT_NEAR(use.swap[0][0], 0, 1e-6);
+  EXPECT_GT(std::abs(use.deletion[0][0]), 1e-4);
+  EXPECT_GT(std::abs(use.swap[2][0]), 1e-6);
+  EXPECT_GT(std::abs(use.width_equivalence[2][0]), 1e-6);
+  EXPECT_NEAR(use.kept.back()[0], use.loss[0], 1e-9);
+  EXPECT_NEAR(use.angular_distance[1][2], 0, 1e-3);
+  EXPECT_GT(use.angular_distance[0][6], use.angular_distance[0][1]);
+}
+
+TEST(DepthUse, CrossesWhereTheLossDoes) {
+  EXPECT_DOUBLE_EQ(crossing_depth({3, 2, 1, 1}, 1.5), 1.5);
+  EXPECT_DOUBLE_EQ(crossing_depth({1, 1, 1, 1}, 1.1), 0);
+  EXPECT_DOUBLE_EQ(crossing_depth({5, 4, 3, 1}, 1.2), 2.9);
+}
+
+TEST(Lens, OfAllLayersIsTheModel) {
+  for (const char* scheme : {"pre", "post", "residual"}) {
+    const LogitLens lens = measure_lens(test::theory_subject(test::theory_model(scheme, 4, 32, 16), 2));
+    ASSERT_EQ(lens.divergence.size(), 5u);
+    EXPECT_NEAR(lens.divergence[4][0], 0, 1e-6) << scheme;
+    EXPECT_DOUBLE_EQ(lens.agreement[4][1], 1) << scheme;
+    EXPECT_GT(lens.divergence[0][0], lens.divergence[3][0]) << scheme;
+  }
+}
+
+TEST(Paths, OfUncorrelatedBranchesAreBinomial) {
+  // x + f(norm(x)) with equal parts of skip and branch at every sublayer would have its mass at half the branches;
+  // with branches of a tenth of that, at a share of 0.1 / 1.1.
+  const auto mean_share = [](const char* scheme) {
+    const PathLengths found = measure_path_lengths(test::theory_subject(test::theory_model(scheme, 6, 64, 16), 2));
+    double sum = 0;
+    for (const std::vector<double>& share : found.share) sum += share[0];
+    EXPECT_NEAR(sum, 1, 1e-9);
+    return found.mean_length[0] / 12;
+  };
+  const double strong = mean_share("x + f(x)"), weak = mean_share("x + 0.01*f(x)");
+  EXPECT_LT(weak, 0.02);
+  EXPECT_GT(strong, 0.2);
+  EXPECT_GT(mean_share("post"), weak);
+}
+
+// A model trained for a few steps on a task that its embedding alone cannot solve.
+TEST(DepthUse, OfATrainedModelIsPositive) {
+  RunConfig config;
+  config.model.layers = 3;
+  config.model.width = 32;
+  config.model.heads = 2;
+  config.model.vocabulary = 0;
+  config.model.batch = 8;
+  config.model.time = 32;
+  config.data.task = "grammar";
+  config.data.evaluation_batches = 2;
+  config.train.steps = 60;
+  config.train.lr = 3e-3;
+  config.train.schedule.warmup = 10;
+  const std::shared_ptr<const Source> source = open_source(config.data, {config.model.batch, config.model.time, 0});
+  Cohort cohort(config, source);
+  for (int step = 0; step < 60; ++step) cohort.train_step();
+  Subject subject{.model = cohort.config().model, .source = source, .seeds = {1}, .weights = nullptr};
+  subject.weights = weights_of(cohort.session(), cohort.training_step().parameters);
+  const DepthUse use = measure_depth_use(subject);
+  EXPECT_GT(use.loss_hollow[0], use.loss[0]);
+  EXPECT_GT(estimate_of(use.effective_depth).mean, 0);
+  EXPECT_LE(estimate_of(use.effective_depth).mean, 3);
+  EXPECT_EQ(use.effective_depth.size(), 2u) << "one per held-out batch";
+  const std::vector<std::vector<double>> probes = measure_probes(subject);
+  ASSERT_EQ(probes.size(), 4u);
+  EXPECT_GT(probes[3][0], 1.0 / static_cast<double>(source->vocabulary()));
+
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / "norma_lab_checkpoint.safetensors";
+  write_safetensors(path, cohort.checkpoint_tensors(), cohort.checkpoint_metadata());
+  const StoredModel stored = open_stored_model(path);
+  Subject loaded = subject;
+  loaded.weights = stored.weights;
+  EXPECT_EQ(stored.step, 60);
+  EXPECT_DOUBLE_EQ(measure_depth_use(loaded).loss[0], use.loss[0]);
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace norma
