@@ -4,7 +4,7 @@ PYTHON := /usr/bin/python3
 SOURCES = $(shell git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh')
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: build test bench parity asan tsan clang fuzz cuda format format-check tidy clean help
+.PHONY: build test bench parity asan tsan clang fuzz cuda web web-check web-test format format-check tidy clean help
 
 build: build/release/build.ninja  ## build everything (default)
 	cmake --build --preset release
@@ -39,6 +39,19 @@ fuzz: build/fuzz/build.ninja  ## run the fuzzers of formulas and scheme files fo
 
 cuda: build/cuda/build.ninja  ## build everything with CUDA
 	cmake --build --preset cuda
+
+WEB_READY = command -v npm >/dev/null && node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)'
+
+# `npm install` and not `npm ci`: the lock file may have been written where packages for other platforms could not be seen.
+web:  ## build web/dist/report.html, the page of the report, from TypeScript (needs node 20.19 and npm; skipped without)
+	@if $(WEB_READY); then cd web && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm install --no-save --silent --no-progress; } && npm run --silent build; \
+	else echo "web: skipped, there is no npm with node 20.19 or newer; the committed web/dist/report.html is used"; fi
+
+web-check: web  ## fail when the committed page is not what its sources make
+	@git diff --stat --exit-code -- web/dist || { echo "web/dist is out of date: commit what \`make web\` builds"; exit 1; }
+
+web-test: web  ## test the report in headless Chromium (skipped without chromium or npm)
+	@if $(WEB_READY); then node --test --test-reporter=spec tests/web/*.test.mjs; else echo "web-test: skipped"; fi
 
 format:  ## format the sources in place
 	@tools/packages clang

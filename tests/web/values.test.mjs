@@ -9,7 +9,7 @@ describe("values", { skip: browser === null && "needs chromium and playwright-co
   const labels = new Map(results.schemes.map((scheme) => [scheme.name, scheme.title.replace(/\s*\([^()]*\)$/, "")]));
   let report, page;
   before(async () => { report = await open(results); page = report.page; });
-  after(async () => { await report.done(); await close(); });
+  after(async () => { try { await report.done(); } finally { await close(); } });
 
   const openNumbers = (figure) => page.locator(`#${figure} details.data > summary`).click();
 
@@ -122,7 +122,10 @@ describe("values", { skip: browser === null && "needs chromium and playwright-co
     await page.mouse.move(box.x + ((20 + 0.5) * box.width) / size, box.y + ((3 + 0.5) * box.height) / size);
     await stage.hover({ position: { x: ((20 + 0.5) * box.width) / size, y: ((3 + 0.5) * box.height) / size } });
     assert.equal(await page.locator("#similarity .reading").nth(1).innerText(), `states 3 and 20: ${item.angular_distance[3][20].toPrecision(3)}`);
-    const [near, far] = await stage.locator("canvas").evaluate((canvas) => [canvas.getContext("2d").getImageData(2, 2, 1, 1).data, canvas.getContext("2d").getImageData(310, 2, 1, 1).data].map((c) => c[0] + c[1] + c[2]));
+    const [near, far] = await stage.locator("canvas").evaluate((canvas) => {
+      const row = canvas.getContext("2d").getImageData(0, 2, canvas.width, 1).data, sum = (x) => row[4 * x] + row[4 * x + 1] + row[4 * x + 2];
+      return [sum(2), sum(310)];
+    });
     assert.ok(near < far, "alike is dark");
   });
 

@@ -55,10 +55,10 @@ function estimate(values) {
   return { mean, low: mean - half, high: mean + half, n };
 }
 
-function analysis(random, name, title, about, source, depths, law, exponent, profile, extra = {}) {
+function analysis(random, chosen, name, title, about, source, depths, law, exponent, profile, extra = {}) {
   return {
     name, title, x: "layers", unit: "", log: true, about, source, ...extra,
-    series: kSchemes.map((scheme) => {
+    series: chosen.map((scheme) => {
       const noisy = (value) => estimate([0, 1, 2, 3, 4].map(() => value * Math.exp(0.04 * random.normal())));
       const power = exponent(scheme);
       return {
@@ -94,12 +94,13 @@ function curve(random, floor, lr, diverged_at, steps, every) {
   return { step, loss };
 }
 
-export function sample({ depths = [12, 24], seeds = 1, steps = 2000, points = 100, seed = 7 } = {}) {
+export function sample({ depths = [12, 24], seeds = 1, steps = 2000, points = 100, seed = 7, schemes = kSchemes.length } = {}) {
+  const chosen = kSchemes.slice(0, schemes);
   const random = generator(seed);
   const runs = [], maps = [], tuned = [], depth_use = [];
   const every = steps / points;
   for (const layers of depths) {
-    for (const scheme of kSchemes) {
+    for (const scheme of chosen) {
       const grid = kWarmups.map((warmup) => kLrs.map((lr) => {
         const law = loss_at(scheme, layers, lr, warmup);
         const finals = [];
@@ -148,28 +149,28 @@ export function sample({ depths = [12, 24], seeds = 1, steps = 2000, points = 10
       });
     }
   }
-  const order = [...kSchemes].sort((a, b) => a.loss - b.loss), deepest = depths.at(-1);
+  const order = [...chosen].sort((a, b) => a.loss - b.loss), deepest = depths.at(-1);
   return {
     norma: "0.1.0", kind: "study", created: "2026-01-01T00:00:00Z", seconds: 151.2,
     command: "node web/sample/sample.mjs", config: "# invented: no run stands behind this page\n[study]\nlayers = [" + depths + "]\nlr = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2]\nwarmup = [0, 100, 400]\nseeds = " + seeds + "\n",
     environment: { cpu: "invented", threads: 2, compiler: "invented", commit: "0000000" },
     task: { name: "sample", optimum: 1.42, unigram: 3.1, description: "INVENTED SAMPLE DATA. No run stands behind these numbers." },
-    schemes: kSchemes.map((scheme, i) => ({
+    schemes: chosen.map((scheme, i) => ({
       name: scheme.name, title: scheme.title, source: scheme.source,
       formulas: { sublayer: scheme.sublayer, ...(scheme.final ? { final: scheme.final } : {}), ...(scheme.constants ?? {}) },
       diagram_svg: golden(scheme.name, "svg"), diagram_text: golden(scheme.name, "txt"),
       norm_instances: 2 * deepest + (scheme.final ? 1 : 0), norm_parameters: 256 * (2 * deepest + (scheme.final ? 1 : 0)), parameters: 4_812_000 + 1000 * i,
     })),
     inspect: [
-      analysis(random, "gradient", "Gradient norm of the last layer", "Frobenius norm of the loss gradient with respect to the last feed-forward matrix at initialisation, mean over five seeds and eight batches.",
+      analysis(random, chosen, "gradient", "Gradient norm of the last layer", "Frobenius norm of the loss gradient with respect to the last feed-forward matrix at initialisation, mean over five seeds and eight batches.",
         "Xiong et al. 2020", [6, 12, 24, 48, 96], (s, n) => s.gradient[0] * n ** s.gradient[1], (s) => s.gradient[1],
         (s, k, n) => s.gradient[0] * n ** s.gradient[1] * (s.gradient[1] < -0.3 && s.stream > 0 ? Math.sqrt(n / (1 + k / 2)) : 1)),
-      analysis(random, "activation", "Size of the residual stream at the output", "Root mean square of the stream after the last sublayer, before any final norm, at initialisation.",
+      analysis(random, chosen, "activation", "Size of the residual stream at the output", "Root mean square of the stream after the last sublayer, before any final norm, at initialisation.",
         "Xiong et al. 2020, lemma 2", [6, 12, 24, 48, 96], (s, n) => (1 + n / 1.5) ** s.stream, (s) => s.stream, (s, k) => (1 + k / 3) ** s.stream),
-      analysis(random, "amplification", "Output change for a small change of all weights", "Squared change per token of the normalised output when every weight moves by ±1e-4.",
+      analysis(random, chosen, "amplification", "Output change for a small change of all weights", "Squared change per token of the normalised output when every weight moves by ±1e-4.",
         "Liu et al. 2020", [2, 5, 10, 25, 50, 100], (s, n) => s.amplification(2 * n), (s) => ({ post: 1, pre: 0.3, admin: 0.3, peri: 0.25, lns: 0.25 })[s.name] ?? 0.02,
         (s, k) => s.amplification(k), { x: "layers" }),
-      analysis(random, "update", "Output change of the first optimiser step", "Root mean square change of the normalised output after one SGD step of size 1e-3.",
+      analysis(random, chosen, "update", "Output change of the first optimiser step", "Root mean square change of the normalised output after one SGD step of size 1e-3.",
         "Wang et al. 2022", [2, 10, 50, 100], (s, n) => 3e-3 * (s.amplification(2 * n) / 2.5e-4) ** 0.8, (s) => ({ post: 0.9, pre: 0.6, admin: 0.5, peri: 0.5, lns: 0.4, deepnorm: 0.2 })[s.name] ?? 0,
         (s, k) => 1e-3 * k ** 0.2),
     ],

@@ -1,5 +1,6 @@
 // What every section needs: the results and one name and look per scheme.
 import { lookOf, type Look } from "./components/palette";
+import { clip } from "./data/format";
 import type { Results } from "./data/results";
 
 export interface SchemeView {
@@ -31,7 +32,7 @@ export class Context {
   private add(name: string, title: string): SchemeView {
     const known = this.byName.get(name);
     if (known) return known;
-    const view = { name, title, label: title.replace(/\s*\([^()]*\)$/, "") || title, look: lookOf(this.schemes.length) };
+    const view = { name, title, label: clip(title.replace(/\s*\([^()]*\)$/, "") || title, 40), look: lookOf(this.schemes.length) };
     this.schemes.push(view);
     this.byName.set(name, view);
     return view;

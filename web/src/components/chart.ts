@@ -1,7 +1,7 @@
 // A line chart: intervals as bands, theory as thin broken lines, divergences as crosses. Values are read with the
 // pointer or the arrow keys. draw() may be called again and again, as a live page does.
 import { area, line } from "d3-shape";
-import { formatShort } from "../data/format";
+import { clip, formatShort } from "../data/format";
 import { ChartCursor } from "./chart_cursor";
 import { h, s, uniqueId } from "./dom";
 import { markerPath, type Look } from "./palette";
@@ -122,10 +122,10 @@ export class LineChart {
     for (const tick of x.ticks) {
       const at = x.scale(tick);
       group.append(s("line", { class: "base", x1: at, x2: at, y1: bottom, y2: bottom + 5 }),
-        s("text", { x: at, y: bottom + 19, "text-anchor": "middle" }, spec.xName ? spec.xName(tick) : formatShort(tick)));
+        s("text", { x: at, y: bottom + 19, "text-anchor": "middle" }, spec.xName ? clip(spec.xName(tick), 18) : formatShort(tick)));
     }
-    group.append(s("text", { class: "axis-label", x: 2, y: 13 }, [spec.yLabel, y.log ? (spec.yLabel ? "(log)" : "log scale") : ""].join(" ").trim()),
-      s("text", { class: "axis-label", x: right, y: bottom + 37, "text-anchor": "end" }, spec.xLabel + (x.log ? " (log)" : "")));
+    group.append(s("text", { class: "axis-label", x: 2, y: 13 }, clip([spec.yLabel, y.log ? (spec.yLabel ? "(log)" : "log scale") : ""].join(" ").trim(), 60)),
+      s("text", { class: "axis-label", x: right, y: bottom + 37, "text-anchor": "end" }, clip(spec.xLabel, 40) + (x.log ? " (log)" : "")));
     return group;
   }
 

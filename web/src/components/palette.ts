@@ -41,4 +41,9 @@ export function ramp(share: number): [number, number, number] {
 }
 
 export const rampColour = (share: number): string => `rgb(${ramp(share).join(" ")})`;
-export const rampInk = (share: number): string => (share < 0.53 ? "#ffffff" : "#10151b");
+
+// Text on the ramp, black or white, whichever stands out more; the two are equal where the luminance is 0.179.
+export function rampInk(share: number): string {
+  const [red, green, blue] = ramp(share).map((part) => (part / 255 <= 0.04 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue! < 0.179 ? "#ffffff" : "#000000";
+}

@@ -56,6 +56,8 @@ export function formatDate(iso: string): string {
   return `${at.toISOString().slice(0, 10)} ${at.toISOString().slice(11, 16)} UTC`;
 }
 
+export const clip = (words: string, most: number): string => (words.length > most ? `${words.slice(0, most - 1)}…` : words);
+
 // "a, b and c"
 export function sentenceList(items: string[]): string {
   return items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} and ${items.at(-1)}`;
