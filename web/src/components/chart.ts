@@ -85,7 +85,7 @@ export class LineChart {
     const ys = series.flatMap((one) => [...one.y, ...(one.low ?? []), ...(one.high ?? []), ...(one.theory ?? [])]).filter((v) => v <= cap);
     for (const rule of spec.rules ?? []) ys.push(rule.y);
     const x = axisScale(xs, spec.xLog, [left, right], Math.max(3, Math.floor((right - left) / 75)), spec.marks === "points" ? 0.03 : 0, spec.xTicks);
-    const y = axisScale(ys, spec.yLog, [bottom, top], 6, 0.04);
+    const y = axisScale(ys, spec.yLog, [bottom, top], 6, 0.04, undefined, 2);
 
     const clip = uniqueId("clip");
     const svg = s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": spec.label },

@@ -25,8 +25,9 @@ export function logTicks(low: number, high: number, most: number): number[] {
   return ticks;
 }
 
-// Over the finite values given; a logarithmic axis is refused when nothing is positive.
-export function axisScale(values: Iterable<number>, wantLog: boolean, range: [number, number], most: number, pad: number, prefer?: number[]): AxisScale {
+// Over the finite values given. On a logarithmic axis the ends are at least `leastRatio` apart, so that noise around a
+// constant looks like one; a logarithmic axis is refused when nothing is positive.
+export function axisScale(values: Iterable<number>, wantLog: boolean, range: [number, number], most: number, pad: number, prefer?: number[], leastRatio = 1): AxisScale {
   let low = Infinity, high = -Infinity, lowPositive = Infinity;
   for (const value of values) {
     if (!Number.isFinite(value)) continue;
@@ -38,6 +39,8 @@ export function axisScale(values: Iterable<number>, wantLog: boolean, range: [nu
   const log = wantLog && high > 0 && lowPositive < Infinity;
   if (log) {
     low = lowPositive;
+    const short = Math.sqrt(leastRatio / (high / low));
+    if (low < high && short > 1) [low, high] = [low / short, high * short];
     const grow = low === high ? 2 : (high / low) ** pad;
     [low, high] = [low / grow, high * grow];
   } else {

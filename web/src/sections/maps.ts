@@ -56,7 +56,7 @@ function drawMap(context: Context, map: StabilityMap, range: Range): HTMLElement
     const all = share >= 1 || !Number.isFinite(mean);
     return h("td", {
       class: ["cell", share > 0 || all ? "hatched" : "", all ? "lost" : "", i === best[0] && j === best[1] ? "best" : ""].filter(Boolean).join(" "),
-      style: all ? null : `background-color: ${rampColour(level)}; color: ${rampInk(level)}`,
+      style: all ? null : `--cell: ${rampColour(level)}; --stripe: ${rampInk(level)}; background-color: var(--cell); color: var(--stripe)`,
       title: `${at}: ${all && share < 1 ? "no value" : all ? "" : `loss ${formatNumber(mean)}`}${all ? lost.slice(2) : lost}`,
       "data-diverged": share > 0 ? share : null,
     }, all ? h("span", {}, h("span", { "aria-hidden": "true" }, share >= 1 ? "×" : "–"), h("span", { class: "hidden-text" }, share >= 1 ? "diverged" : "no value")) : exact(mean, mean.toFixed(mean < 10 ? 2 : 1)));
@@ -70,7 +70,7 @@ function mapKey(range: Range): Child[] & Node[] {
   const steps = Array.from({ length: 24 }, (_, i) => `${rampColour(i / 23)} ${(i / 23) * 100}%`).join(", ");
   return [h("span", {}, "Loss ", formatNumber(range.low, 3)), h("span", { class: "ramp", style: `background: linear-gradient(to right, ${steps})` }), h("span", {}, `${formatNumber(range.high, 3)} and above`),
     h("span", { class: "key-cell hatched lost", "aria-hidden": "true" }, "×"), h("span", {}, "diverged"),
-    h("span", { class: "key-cell hatched", style: `background-color: ${rampColour(0.3)}`, "aria-hidden": "true" }), h("span", {}, "some seeds diverged"),
+    h("span", { class: "key-cell hatched", style: `--stripe: ${rampInk(0.3)}; background-color: ${rampColour(0.3)}`, "aria-hidden": "true" }), h("span", {}, "some seeds diverged"),
     h("span", { class: "key-cell best", style: `background-color: ${rampColour(0.1)}`, "aria-hidden": "true" }), h("span", {}, "best")];
 }
 
