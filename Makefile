@@ -4,13 +4,16 @@ PYTHON := /usr/bin/python3
 SOURCES = $(shell git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh')
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: build test bench parity asan tsan clang fuzz cuda web web-check web-test format format-check tidy clean help
+.PHONY: build test study bench parity asan tsan clang fuzz cuda web web-check web-test format format-check tidy clean help
 
 build: build/release/build.ninja  ## build everything (default)
 	cmake --build --preset release
 
 test: build  ## build and run all tests
 	ctest --preset release -j $(JOBS)
+
+study: build  ## compare schemes on generated data; ends with a table and study/report.html
+	build/release/bin/norma study
 
 bench: build  ## measure kernels and training steps against this machine's limits, and against PyTorch where it is installed
 	@if $(PYTHON) -c 'import torch' 2>/dev/null; then \

@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
     norma::cli::add_plan(app);
     norma::cli::add_schemes(app);
     norma::cli::add_sweep(app, exit_code);
+    norma::cli::add_study(app, exit_code);
     norma::cli::add_train(app, exit_code);
     check_verb(app, argc, argv);
     app.parse(argc, argv);

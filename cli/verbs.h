@@ -12,6 +12,7 @@ void add_inspect(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_schemes(CLI::App& app);
 void add_sweep(CLI::App& app, int& exit_code);
+void add_study(CLI::App& app, int& exit_code);
 void add_train(CLI::App& app, int& exit_code);
 
 // --schemes-dir, for every verb that takes a scheme.

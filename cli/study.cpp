@@ -1,0 +1,156 @@
+// norma study: the main job. Compares schemes and says which one to use.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+
+#include "cli/overrides.h"
+#include "cli/text.h"
+#include "cli/verbs.h"
+#include "norma/core/error.h"
+#include "norma/lab/study.h"
+#include "norma/report/report.h"
+#include "norma/store/atomic_file.h"
+
+namespace norma::cli {
+namespace {
+
+std::atomic<bool> stop_requested{false};
+
+void request_stop(int signal) {
+  stop_requested = true;
+  std::signal(signal, SIG_DFL);
+}
+
+struct StudyOptions {
+  std::vector<std::string> schemes;
+  std::vector<std::int64_t> depths, warmups, seeds;
+  std::vector<double> rates;
+  std::string config, text;
+  std::string out = "study";
+  std::int64_t layers = 0, width = 0, steps = 0;
+  bool no_inspect = false, no_train = false;
+  bool json = false, quiet = false;
+};
+
+class Progress final : public StudyObserver {
+ public:
+  explicit Progress(bool quiet) : quiet_(quiet), live_(isatty(STDERR_FILENO) != 0) {}
+
+  void progressed(std::string_view part, double done, std::string_view what) override {
+    if (quiet_) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (part != part_) {
+      close();
+      part_ = part;
+      started_ = now;
+      if (!live_) fmt::print(stderr, "{} ...\n", part);
+    }
+    if (!live_ || (now - shown_ < std::chrono::milliseconds(100) && done < 1)) return;
+    shown_ = now;
+    const double seconds = std::chrono::duration<double>(now - started_).count();
+    const double left = done > 0.02 ? seconds * (1 - done) / done : std::nan("");
+    const int filled = static_cast<int>(24 * done);
+    std::string bar;
+    for (int i = 0; i < 24; ++i) bar += i < filled ? "█" : "░";
+    fmt::print(stderr, "\r\033[K{:<17} {} {:>3.0f} %  {} left  {}", part, bar, 100 * done, duration_text(left), what);
+    std::fflush(stderr);
+    open_ = true;
+  }
+
+  void said(const std::string& line) override {
+    if (quiet_) return;
+    close();
+    fmt::print(stderr, "{}\n", line);
+  }
+
+  void close() {
+    if (open_) fmt::print(stderr, "\n");
+    open_ = false;
+  }
+
+ private:
+  bool quiet_, live_, open_ = false;
+  std::string part_;
+  std::chrono::steady_clock::time_point started_, shown_;
+};
+
+StudyConfig study_config(const StudyOptions& options, const std::vector<std::string>& extras) {
+  StudyConfig config;
+  if (!options.config.empty()) config.base = read_config(options.config);
+  if (!options.schemes.empty()) config.schemes = options.schemes;
+  if (!options.depths.empty()) config.depths = options.depths;
+  if (!options.rates.empty()) config.rates = options.rates;
+  if (!options.warmups.empty()) config.warmups = options.warmups;
+  if (!options.seeds.empty()) config.seeds = options.seeds;
+  if (options.layers > 0) config.base.model.layers = options.layers;
+  if (options.width > 0) config.base.model.width = options.width;
+  if (options.steps > 0) config.base.train.steps = options.steps;
+  if (!options.text.empty()) {
+    config.base.data.task = "text";
+    config.base.data.path = options.text;
+  }
+  config.inspect = !options.no_inspect;
+  config.train = !options.no_train;
+  apply_overrides(config.base, extras);
+  return config;
+}
+
+int run(const StudyOptions& options, const std::vector<std::string>& extras) {
+  const StudyConfig config = study_config(options, extras);
+  std::signal(SIGINT, request_stop);
+  std::signal(SIGTERM, request_stop);
+  Progress progress(options.quiet || options.json);
+  const std::filesystem::path folder = options.out;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) fail("--out: cannot create '{}': {}", options.out, error.message());
+  const StudyResult result =
+      run_study({.config = config, .directory = folder, .command_line = command_line()}, progress, stop_requested);
+  progress.close();
+  if (result.interrupted) {
+    fmt::print(stderr, "stopped; the same command goes on from here\n");
+    return 130;
+  }
+  write_atomically(folder / "results.json", result.results_json);
+  write_report(folder / "report.html", result.results_json);
+  if (options.json) {
+    fmt::print("{}", result.results_json);
+  } else {
+    fmt::print("\n{}\nreport: {}\n", study_table(result.results_json), (folder / "report.html").string());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_study(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<StudyOptions>();
+  CLI::App* verb = app.add_subcommand("study", "Compare schemes: analyses, training at each one's best rate, verdicts");
+  verb->add_option("--schemes", options->schemes,
+                   "Names, files or formulas; formulas may hold commas when quoted apart")
+      ->expected(1, -1);
+  verb->add_option("--depths", options->depths, "Of the analyses at init")->delimiter(',');
+  verb->add_option("--layers", options->layers, "Of the models that are trained")->check(CLI::Range(1, 100000));
+  verb->add_option("--width", options->width, "Of all models")->check(CLI::Range(1, 100000));
+  verb->add_option("--lr", options->rates, "Peak learning rates to try")->delimiter(',');
+  verb->add_option("--warmup", options->warmups, "Warmups to try, in steps")->delimiter(',');
+  verb->add_option("--seeds", options->seeds, "Seeds of every run")->delimiter(',');
+  verb->add_option("--steps", options->steps, "Of every run")->check(CLI::Range(1, 1000000000));
+  verb->add_option("--text", options->text, "Train on this text instead of the generated task");
+  verb->add_option("--config", options->config, "TOML file of the runs, as for norma train");
+  verb->add_option("--out", options->out, "Folder for results.json, report.html and the runs")->capture_default_str();
+  verb->add_flag("--no-inspect", options->no_inspect, "Leave out the analyses at init");
+  verb->add_flag("--no-train", options->no_train, "Leave out training");
+  verb->add_flag("--json", options->json, "Print results.json");
+  verb->add_flag("--quiet", options->quiet, "No progress");
+  verb->footer("Any key of the configuration of the runs: --train.steps=500 --model.norm=rms");
+  verb->allow_extras();
+  verb->callback([options, verb, &exit_code] { exit_code = run(*options, verb->remaining()); });
+}
+
+}  // namespace norma::cli

@@ -1,0 +1,345 @@
+#include "norma/lab/study.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "lab/study_theory.h"
+#include "lab/verdict.h"
+#include "norma/core/error.h"
+#include "norma/lab/inspect.h"
+#include "norma/lab/sweep.h"
+#include "norma/lab/sweep_results.h"
+#include "norma/models/budget.h"
+#include "norma/schemes/catalogue.h"
+#include "norma/schemes/diagram.h"
+#include "norma/store/atomic_file.h"
+#include "norma/train/trainer.h"
+
+namespace norma {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostSchemes = 64;
+constexpr std::size_t kMostRuns = 20'000;
+
+std::int64_t source_time(const ModelConfig& model) { return model.source_time > 0 ? model.source_time : model.time; }
+
+std::shared_ptr<const Source> open_data(const RunConfig& config) {
+  return open_source(config.data, {config.model.batch, config.model.time, source_time(config.model)});
+}
+
+void check(const StudyConfig& config) {
+  if (config.schemes.empty()) fail("a study needs at least one scheme");
+  if (config.schemes.size() > kMostSchemes)
+    fail("a study of {} schemes is too large; at most {}", config.schemes.size(), kMostSchemes);
+  std::set<std::string> seen;
+  for (const std::string& scheme : config.schemes) {
+    find_scheme(scheme);
+    if (!seen.insert(scheme).second) fail("scheme '{}' is given twice", scheme);
+  }
+  if (config.inspect && config.depths.empty()) fail("the analyses at init need at least one depth");
+  for (const std::int64_t depth : config.depths) {
+    if (depth < 1 || depth > 10'000) fail("depth {} was given; expected 1 to 10000", depth);
+  }
+  if (!config.train) return;
+  if (config.rates.empty() || config.warmups.empty() || config.seeds.empty())
+    fail("training needs at least one learning rate, one warmup and one seed");
+  const std::size_t runs = config.schemes.size() * config.rates.size() * config.warmups.size() * config.seeds.size();
+  if (runs > kMostRuns) fail("{} runs are too many for one study; at most {}", runs, kMostRuns);
+}
+
+class SweepWatcher final : public SweepObserver {
+ public:
+  explicit SweepWatcher(StudyObserver& observer) : observer_(observer) {}
+
+  void planned(std::int64_t runs, std::int64_t ended, int cohorts) override {
+    runs_ = runs;
+    observer_.said(fmt::format("training {} runs in {} cohorts{}", runs, cohorts,
+                               ended > 0 ? fmt::format(", {} of them done before", ended) : ""));
+  }
+  void warned(const std::string& what) override { observer_.said("warning: " + what); }
+  void stepped(const SweepProgress& progress, const Cohort& cohort) override {
+    const double share =
+        progress.until > 0 ? static_cast<double>(cohort.step()) / static_cast<double>(progress.until) : 0;
+    const double cohorts = std::max(1, progress.cohorts);
+    observer_.progressed("training", (progress.cohort - 1 + share) / cohorts, cohort.config().model.scheme);
+  }
+
+ private:
+  StudyObserver& observer_;
+  std::int64_t runs_ = 0;
+};
+
+class Study {
+ public:
+  Study(const StudyRequest& request, StudyObserver& observer, const std::atomic<bool>& stop)
+      : config_(request.config), request_(request), observer_(observer), stop_(stop), source_(open_data(config_.base)) {
+    for (const std::string& name : config_.schemes) {
+      SchemeEvidence evidence{.scheme = name, .title = find_scheme(name).title, .layers = config_.base.model.layers};
+      if (evidence.title.empty()) evidence.title = name;
+      evidence_.push_back(std::move(evidence));
+    }
+  }
+
+  StudyResult run() {
+    const auto start = std::chrono::steady_clock::now();
+    if (config_.inspect && !stop_) inspect_schemes();
+    if (config_.train && !stop_) train_schemes();
+    if (config_.train && config_.depth_use && !stop_) measure_depth();
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    json all = describe(seconds);
+    StudyResult result{.results_json = all.dump(1) + "\n", .interrupted = stop_};
+    return result;
+  }
+
+ private:
+  SchemeEvidence& evidence_of(const std::string& scheme) {
+    return *std::find_if(evidence_.begin(), evidence_.end(), [&](const auto& one) { return one.scheme == scheme; });
+  }
+
+  void inspect_schemes() {
+    InspectOptions options;
+    options.schemes = config_.schemes;
+    options.model = config_.base.model;
+    options.depths = config_.depths;
+    options.seeds.assign(config_.seeds.begin(), config_.seeds.end());
+    options.only = {"gradient", "stream", "amplification"};
+    options.open = [this](const ModelConfig& model) {
+      RunConfig config = config_.base;
+      config.model.batch = model.batch;
+      config.model.time = model.time;
+      return open_data(config);
+    };
+    findings_ = inspect(
+        options, [this](double done, std::string_view what) { observer_.progressed("analyses at init", done, what); });
+    add_theory(findings_, config_.base.model);
+    for (const Analysis& analysis : findings_.analyses) {
+      for (const Series& series : analysis.series) {
+        if (!series.exponent) continue;
+        if (analysis.name == "gradient") evidence_of(series.scheme).gradient = series.exponent;
+        if (analysis.name == "amplification") evidence_of(series.scheme).amplification = series.exponent;
+        if (analysis.name == "stream") evidence_of(series.scheme).stream = series.exponent;
+      }
+    }
+  }
+
+  SweepConfig sweep_config() const {
+    SweepConfig sweep{.base = config_.base};
+    const auto texts = [](const auto& values) {
+      std::vector<std::string> all;
+      for (const auto& value : values) all.push_back(fmt::format("{}", value));
+      return all;
+    };
+    set_axis(sweep, "model.scheme", config_.schemes);
+    set_axis(sweep, "train.lr", texts(config_.rates));
+    set_axis(sweep, "train.warmup", texts(config_.warmups));
+    set_axis(sweep, "train.seed", texts(config_.seeds));
+    return sweep;
+  }
+
+  void train_schemes() {
+    SweepWatcher watcher(observer_);
+    const SweepResult result = run_sweep(
+        {.config = sweep_config(), .directory = request_.directory / "sweep", .command_line = request_.command_line},
+        watcher, stop_);
+    outcomes_ = result.outcomes;
+    for (const RunOutcome& outcome : outcomes_) {
+      if (outcome.status == RunStatus::waiting || outcome.status == RunStatus::running) continue;
+      add_to_cell(outcome);
+    }
+    for (SchemeEvidence& evidence : evidence_) {
+      for (TrainedCell& cell : evidence.cells) {
+        const std::vector<double>& losses = losses_[{evidence.scheme, cell.lr, cell.warmup}];
+        if (!losses.empty()) cell.loss = estimate_of(losses);
+      }
+    }
+  }
+
+  void add_to_cell(const RunOutcome& outcome) {
+    SchemeEvidence& evidence = evidence_of(outcome.scheme);
+    auto cell = std::find_if(evidence.cells.begin(), evidence.cells.end(), [&](const TrainedCell& one) {
+      return one.lr == outcome.lr && one.warmup == outcome.warmup;
+    });
+    if (cell == evidence.cells.end())
+      cell = evidence.cells.insert(cell, TrainedCell{.lr = outcome.lr, .warmup = outcome.warmup, .loss = {}});
+    ++cell->runs;
+    if (outcome.diverged()) {
+      ++cell->diverged;
+      return;
+    }
+    if (outcome.verdict == "did not learn") ++cell->not_learned;
+    losses_[{outcome.scheme, outcome.lr, outcome.warmup}].push_back(outcome.loss());
+  }
+
+  // One trained model per seed of the best setting of every scheme.
+  void measure_depth() {
+    double done = 0;
+    for (SchemeEvidence& evidence : evidence_) {
+      if (stop_) return;
+      observer_.progressed("use of depth", done / static_cast<double>(evidence_.size()), evidence.title);
+      ++done;
+      const TrainedCell* best = best_cell(evidence);
+      if (best == nullptr) continue;
+      std::vector<double> depths;
+      for (const RunOutcome& outcome : outcomes_) {
+        if (outcome.scheme != evidence.scheme || outcome.lr != best->lr || outcome.warmup != best->warmup) continue;
+        const StoredModel stored = open_stored_model(request_.directory / "sweep" / "runs" / outcome.id);
+        const Subject subject = trained_subject(stored, outcome);
+        DepthFinding found = inspect_depth(subject, findings_.notes);
+        depths.push_back(found.effective_depth.mean);
+        // The profiles of the first seed stand for all; the number is a mean over them.
+        if (depths.size() == 1) findings_.depth_use.push_back(std::move(found));
+      }
+      if (depths.empty()) continue;
+      evidence.effective_depth = depths.size() > 1 ? estimate_of(depths) : findings_.depth_use.back().effective_depth;
+      findings_.depth_use.back().effective_depth = *evidence.effective_depth;
+    }
+  }
+
+  Subject trained_subject(const StoredModel& stored, const RunOutcome& outcome) const {
+    Subject subject{.model = stored.config.model, .source = source_, .weights = stored.weights};
+    subject.seeds = {static_cast<std::uint64_t>(stored.config.train.data_seed)};
+    subject.model.dropout = subject.model.smoothing = false;
+    subject.step = static_cast<double>(outcome.last_step);
+    subject.steps = static_cast<double>(outcome.steps);
+    return subject;
+  }
+
+  json scheme_json(const std::string& name) const {
+    const Scheme scheme = find_scheme(name);
+    json one = {{"name", name}, {"title", scheme.title.empty() ? name : scheme.title}, {"source", scheme.source}};
+    for (const auto& [key, formula] : scheme.formulas) one["formulas"][key] = print_formula(formula);
+    DiagramOptions options{
+        .layers = config_.base.model.layers, .width = config_.base.model.width, .heads = config_.base.model.heads};
+    one["diagram_svg"] = diagram_svg(scheme, options);
+    one["diagram_text"] = diagram_text(scheme, options);
+    ModelConfig model = config_.base.model;
+    model.scheme = name;
+    if (model.vocabulary == 0) model.vocabulary = source_->vocabulary();
+    const Budget budget = model_budget(model);
+    one["norm_instances"] = budget.norm_instances;
+    one["norm_parameters"] = budget.norm_parameters;
+    one["parameters"] = budget.parameters;
+    return one;
+  }
+
+  json describe(double seconds) {
+    std::string command;
+    for (const std::string& word : request_.command_line) command += (command.empty() ? "" : " ") + word;
+    json all = json::parse(results_json(findings_, {.kind = "study",
+                                                    .command = command,
+                                                    .config = print_config(config_.base),
+                                                    .seconds = seconds,
+                                                    .task_name = config_.base.data.task,
+                                                    .task_description = source_->describe(),
+                                                    .optimum = source_->optimum()}));
+    all["schemes"] = json::array();
+    for (const std::string& name : config_.schemes) all["schemes"].push_back(scheme_json(name));
+    all["task"]["unigram"] = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed));
+    if (!outcomes_.empty()) {
+      const json trained = json::parse(sweep_results_json(
+          outcomes_, {.config = "", .command = command, .task = config_.base.data.task, .seconds = seconds}));
+      for (const char* key : {"runs", "maps", "tuned"}) {
+        if (trained.contains(key)) all[key] = trained[key];
+      }
+    }
+    const std::vector<Verdict> verdicts = judge_schemes(evidence_);
+    all["verdicts"] = json::array();
+    for (const Verdict& verdict : verdicts) {
+      json items = json::array();
+      for (const EvidenceItem& item : verdict.evidence) items.push_back({{"text", item.text}, {"value", item.value}});
+      all["verdicts"].push_back({{"scheme", verdict.scheme},
+                                 {"rank", verdict.rank},
+                                 {"verdict", verdict.verdict},
+                                 {"words", verdict.words},
+                                 {"evidence", items}});
+    }
+    const Advice advice = advise(evidence_, verdicts, static_cast<int>(config_.seeds.size()));
+    all["advice"] = {{"words", advice.words},
+                     {"ranking", advice.ranking},
+                     {"confidence", advice.confidence},
+                     {"not_tested", advice.not_tested}};
+    return all;
+  }
+
+  const StudyConfig& config_;
+  const StudyRequest& request_;
+  StudyObserver& observer_;
+  const std::atomic<bool>& stop_;
+  std::shared_ptr<const Source> source_;
+  std::vector<SchemeEvidence> evidence_;
+  std::map<std::tuple<std::string, double, std::int64_t>, std::vector<double>> losses_;
+  Findings findings_;
+  std::vector<RunOutcome> outcomes_;
+};
+
+}  // namespace
+
+StudyConfig::StudyConfig()
+    : schemes({"post", "pre", "admin", "rezero", "deepnorm", "peri", "lns", "keel"}),
+      depths({6, 12, 24, 48}),
+      rates({1e-3, 3e-3, 1e-2, 3e-2}),
+      warmups({0, 40}),
+      seeds({1, 2}) {
+  base.model.layers = 12;
+  base.model.width = 32;
+  base.model.heads = 4;
+  base.model.time = 32;
+  base.model.batch = 8;
+  base.model.embedding_std = 1;
+  base.train.steps = 160;
+  base.train.clip = 0;
+  base.train.log_every = 4;
+  base.train.evaluate_every = 0;
+  base.train.checkpoint_every = 0;
+  base.train.probes = false;
+  base.train.tensorboard = false;
+}
+
+StudyResult run_study(const StudyRequest& request, StudyObserver& observer, const std::atomic<bool>& stop) {
+  check(request.config);
+  return Study(request, observer, stop).run();
+}
+
+std::string study_table(std::string_view results_json) {
+  const json all = json::parse(results_json);
+  std::map<std::string, json> tuned, depth;
+  if (all.contains("tuned")) {
+    for (const json& one : all["tuned"]) tuned[one["scheme"].get<std::string>()] = one;
+  }
+  if (all.contains("depth_use")) {
+    for (const json& one : all["depth_use"]) depth[one["scheme"].get<std::string>()] = one;
+  }
+  const auto number = [](const json& value, const char* format) {
+    return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>()) : std::string("-");
+  };
+  std::string text = fmt::format("{:>4}  {:<16} {:<15} {:>9} {:>9} {:>7} {:>11}\n", "rank", "scheme", "verdict", "loss",
+                                 "lr", "warmup", "depth used");
+  for (const json& verdict : all["verdicts"]) {
+    const std::string scheme = verdict["scheme"];
+    const json& best = tuned.contains(scheme) ? tuned[scheme] : json();
+    const json loss = best.is_object() && best.contains("loss") ? best["loss"]["mean"] : json();
+    const std::string used = depth.contains(scheme) ? number(depth[scheme]["effective_depth"]["mean"], "{:.1f}") +
+                                                          " of " + std::to_string(depth[scheme]["layers"].get<int>())
+                                                    : "-";
+    const bool trained = best.is_object() && best.contains("lr") && best["lr"].is_number();
+    text += fmt::format("{:>4}  {:<16} {:<15} {:>9} {:>9} {:>7} {:>11}\n", verdict["rank"].get<int>(), scheme,
+                        verdict["verdict"].get<std::string>(), number(loss, "{:.3f}"),
+                        trained ? number(best["lr"], "{:g}") : "-",
+                        trained ? std::to_string(best["warmup"].get<long long>()) : "-", used);
+  }
+  text += "\n";
+  for (const json& verdict : all["verdicts"]) text += verdict["words"].get<std::string>() + "\n";
+  if (all.contains("advice"))
+    text += fmt::format("\n{} {}\n", all["advice"]["words"].get<std::string>(),
+                        all["advice"]["confidence"].get<std::string>());
+  return text;
+}
+
+}  // namespace norma
