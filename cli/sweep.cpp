@@ -11,10 +11,13 @@
 #include <memory>
 
 #include "cli/overrides.h"
+#include "cli/sweep_table.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/lab/sweep.h"
+#include "norma/lab/sweep_results.h"
+#include "norma/store/atomic_file.h"
 
 namespace norma::cli {
 namespace {
@@ -112,11 +115,36 @@ void apply_sweep_overrides(SweepConfig& config, const std::vector<std::string>& 
   }
 }
 
+std::string joined(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
+void report(const Outcomes& outcomes, const SweepConfig& config, const std::string& directory, double seconds,
+            bool as_json) {
+  const std::string results = sweep_results_json(outcomes, {.config = print_sweep(config),
+                                                            .command = joined(command_line()),
+                                                            .task = config.base.data.task,
+                                                            .seconds = seconds});
+  write_atomically(std::filesystem::path(directory) / "results.json", results);
+  if (as_json) {
+    fmt::print("{}", results);
+  } else {
+    fmt::print("{}written to {}\n", sweep_tables(outcomes), directory);
+  }
+}
+
 int run(const SweepOptions& options, const std::vector<std::string>& extras) {
   SweepConfig config = options.config.empty() ? SweepConfig() : read_sweep(options.config);
   apply_sweep_overrides(config, extras);
   const std::string stem = options.config.empty() ? "default" : std::filesystem::path(options.config).stem().string();
   const std::string directory = options.out.empty() ? "sweeps/" + stem : options.out;
+  if (options.report) {
+    if (!std::filesystem::exists(directory)) fail("there is no sweep in '{}'", directory);
+    report(read_outcomes(config, directory), config, directory, 0, options.json);
+    return 0;
+  }
   std::signal(SIGINT, request_stop);
   std::signal(SIGTERM, request_stop);
   Progress progress(options.quiet || options.json);
@@ -127,7 +155,7 @@ int run(const SweepOptions& options, const std::vector<std::string>& extras) {
     fmt::print(stderr, "stopped; the same command goes on from here\n");
     return 130;
   }
-  for (const RunOutcome& run : result.outcomes) fmt::print("{}  {:.4f}  {}\n", run.id, run.loss(), run.verdict);
+  report(result.outcomes, config, directory, result.seconds, options.json);
   return 0;
 }
 

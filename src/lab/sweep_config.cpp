@@ -127,6 +127,23 @@ std::vector<std::string> split_list(std::string_view text) {
   return parts;
 }
 
+// sweep.members and sweep.halving.
+void override_course(SweepConfig& config, const std::string& key, const std::string& value) {
+  toml::table table;
+  try {
+    table = toml::parse("value = " + value);
+  } catch (const toml::parse_error& error) {
+    fail("{}: '{}' was given: {}", key, value, error.description());
+  }
+  const toml::node* node = table.get("value");
+  if (node == nullptr || table.size() != 1) fail("{}: '{}' was given; expected one value", key, value);
+  if (key == "sweep.members") {
+    config.most_members = whole(*node, key, 0, 65536);
+  } else {
+    config.halving = read_halving(*node);
+  }
+}
+
 }  // namespace
 
 void set_axis(SweepConfig& config, const std::string& key, std::vector<std::string> values) {
@@ -206,6 +223,10 @@ void override_sweep(SweepConfig& config, std::string_view assignment) {
     fail("'{}' does not set anything; expected key=value, as in train.lr=[1e-4, 1e-3]", assignment);
   const std::string key(assignment.substr(0, equals));
   const std::string_view value = assignment.substr(equals + 1);
+  if (key == "sweep.members" || key == "sweep.halving") {
+    override_course(config, key, std::string(value));
+    return;
+  }
   if (value.size() >= 2 && value.front() == '[' && value.back() == ']') {
     set_axis(config, key, split_list(value));
     return;

@@ -14,6 +14,7 @@ namespace {
 using json = nlohmann::json;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kLearned = 0.02;  // nats below the unigram entropy, as in the verdict of a run
 
 std::optional<double> number(const json& object, const char* key) {
   const auto found = object.find(key);
@@ -63,6 +64,10 @@ double RunOutcome::loss() const {
   return evaluation_loss.value_or(final_loss);
 }
 
+bool RunOutcome::learned_nothing() const {
+  return status == RunStatus::finished && unigram_entropy && !(loss() <= *unigram_entropy - kLearned);
+}
+
 double RunOutcome::initial_loss() const {
   return !curve.step.empty() && curve.step.front() == 1 ? curve.loss.front() : kNaN;
 }
@@ -104,7 +109,7 @@ RunOutcome read_outcome(RunOutcome known, const std::filesystem::path& run) {
   known.spikes = whole(member, "spikes");
   known.stopped_at_step = whole(member, "stopped_at_step");
   known.tokens_per_second = number(member, "tokens_per_second").value_or(0);
-  known.unigram_entropy = number(member, "unigram_entropy").value_or(kNaN);
+  known.unigram_entropy = number(member, "unigram_entropy");
   known.verdict = word(member, "verdict");
   const bool diverged = member.contains("diverged") && member["diverged"] == true;
   known.status = diverged ? RunStatus::diverged : known.stopped_at_step > 0 ? RunStatus::stopped : RunStatus::finished;

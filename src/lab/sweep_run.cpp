@@ -143,6 +143,7 @@ class Sweep {
     bool finished = finish_cohorts_under_way();
     for (std::size_t group = 0; group < groups_.size() && finished; ++group)
       finished = run_group(groups_[group], most[group]);
+    if (!finished) index_->put(outcomes_);  // nobody is running any more
     return {std::move(outcomes_), !finished, clock_.seconds()};
   }
 

@@ -31,8 +31,10 @@ bool has_warmup(const SchemeEvidence& evidence, bool warmup) {
 }
 
 std::string law_text(const char* what, const char* of, const Exponent& exponent, double flat) {
-  if (std::abs(exponent.value) < flat) return fmt::format("{} does not change with depth ({}^{:.2f})", what, of, exponent.value);
-  return fmt::format("{} {} with depth as {}^{:.2f}", what, exponent.value > 0 ? "grows" : "shrinks", of, exponent.value);
+  if (std::abs(exponent.value) < flat)
+    return fmt::format("{} does not change with depth ({}^{:.2f})", what, of, exponent.value);
+  return fmt::format("{} {} with depth as {}^{:.2f}", what, exponent.value > 0 ? "grows" : "shrinks", of,
+                     exponent.value);
 }
 
 std::string training_words(const SchemeEvidence& evidence, std::string& verdict) {
@@ -40,7 +42,8 @@ std::string training_words(const SchemeEvidence& evidence, std::string& verdict)
     verdict = "untested";
     return "was not trained";
   }
-  const TrainedCell *best = best_cell(evidence), *without = best_cell(evidence, false), *with = best_cell(evidence, true);
+  const TrainedCell *best = best_cell(evidence), *without = best_cell(evidence, false),
+                    *with = best_cell(evidence, true);
   const bool both = has_warmup(evidence, true) && has_warmup(evidence, false);
   if (best == nullptr) {
     verdict = "does not train";
@@ -49,11 +52,14 @@ std::string training_words(const SchemeEvidence& evidence, std::string& verdict)
       diverged += cell.diverged;
       runs += cell.runs;
     }
-    return fmt::format("does not train at {} layers {}{} ({} of {} runs diverged, the others stayed at guessing by frequency or varied by seed)",
-                       evidence.layers, rates_text(evidence), both ? ", with or without warmup" : "", diverged, runs);
+    return fmt::format(
+        "does not train at {} layers {}{} ({} of {} runs diverged, the others stayed at guessing by frequency or "
+        "varied by seed)",
+        evidence.layers, rates_text(evidence), both ? ", with or without warmup" : "", diverged, runs);
   }
-  std::string words = fmt::format("reaches {} at {:g}{}", loss_text(best->loss), best->lr,
-                                  best->warmup > 0 ? fmt::format(" with {} steps of warmup", best->warmup) : " without warmup");
+  std::string words =
+      fmt::format("reaches {} at {:g}{}", loss_text(best->loss), best->lr,
+                  best->warmup > 0 ? fmt::format(" with {} steps of warmup", best->warmup) : " without warmup");
   const auto training = std::count_if(evidence.cells.begin(), evidence.cells.end(),
                                       [](const TrainedCell& cell) { return cell.trains(); });
   verdict = "stable";
@@ -98,14 +104,14 @@ std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all) {
     std::vector<std::string> parts = {training_words(evidence, verdict.verdict)};
     if (const TrainedCell* best = best_cell(evidence)) {
       losses[evidence.scheme] = best->loss.mean;
-      verdict.evidence.push_back({fmt::format("held-out loss at lr {:g}, warmup {}, {} seeds", best->lr, best->warmup,
-                                              best->loss.n),
-                                  best->loss.mean});
+      verdict.evidence.push_back(
+          {fmt::format("held-out loss at lr {:g}, warmup {}, {} seeds", best->lr, best->warmup, best->loss.n),
+           best->loss.mean});
     }
     if (evidence.effective_depth) {
       const Estimate& depth = *evidence.effective_depth;
-      parts.push_back(fmt::format("uses {:.1f} of its {} layers ({:.1f} to {:.1f})", depth.mean, evidence.layers, depth.low,
-                                  depth.high));
+      parts.push_back(fmt::format("uses {:.1f} of its {} layers ({:.1f} to {:.1f})", depth.mean, evidence.layers,
+                                  depth.low, depth.high));
       verdict.evidence.push_back({"effective depth after training", depth.mean});
     }
     if (evidence.gradient) {
@@ -114,9 +120,11 @@ std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all) {
     }
     if (evidence.amplification) {
       parts.push_back(law_text("amplification", "N", *evidence.amplification, 0.1));
-      verdict.evidence.push_back({"exponent of amplification in the number of sublayers", evidence.amplification->value});
+      verdict.evidence.push_back(
+          {"exponent of amplification in the number of sublayers", evidence.amplification->value});
     }
-    if (evidence.stream) verdict.evidence.push_back({"exponent of the stream's rms along the layers", evidence.stream->value});
+    if (evidence.stream)
+      verdict.evidence.push_back({"exponent of the stream's rms along the layers", evidence.stream->value});
     verdict.words = fmt::format("{}: {}.", evidence.title, fmt::join(parts, "; "));
     verdicts.push_back(std::move(verdict));
   }
@@ -140,8 +148,8 @@ Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>
     trained.push_back(&*found);
     advice.ranking.push_back(verdict.scheme);
   }
-  advice.not_tested = {"other widths, batch sizes and lengths", "more training than these runs had",
-                       "other data", "half precision"};
+  advice.not_tested = {"other widths, batch sizes and lengths", "more training than these runs had", "other data",
+                       "half precision"};
   if (trained.empty()) {
     advice.words = "No scheme trained at any tried setting; try lower rates, fewer layers or more steps.";
     advice.confidence = "There is nothing to rank.";
@@ -159,10 +167,12 @@ Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>
   if (seeds < 2) {
     advice.confidence = "Low: one seed, so there are no intervals.";
   } else if (tied.empty()) {
-    advice.confidence = fmt::format("Fair for this setting: the interval over {} seeds is apart from all others.", seeds);
-  } else {
     advice.confidence =
-        fmt::format("Low between the tied schemes: with {} seeds their intervals overlap; more seeds or longer runs would tell.", seeds);
+        fmt::format("Fair for this setting: the interval over {} seeds is apart from all others.", seeds);
+  } else {
+    advice.confidence = fmt::format(
+        "Low between the tied schemes: with {} seeds their intervals overlap; more seeds or longer runs would tell.",
+        seeds);
   }
   return advice;
 }

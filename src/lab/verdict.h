@@ -13,10 +13,10 @@ namespace norma {
 struct TrainedCell {
   double lr = 0;
   std::int64_t warmup = 0;
-  Estimate loss;            // over the seeds that ended; n = 0: none did
+  Estimate loss;  // over the seeds that ended; n = 0: none did
   int runs = 0;
   int diverged = 0;
-  int not_learned = 0;      // ended no better than guessing by frequency
+  int not_learned = 0;  // ended no better than guessing by frequency
   bool trains() const { return runs > 0 && diverged == 0 && not_learned == 0; }
 };
 
@@ -24,9 +24,9 @@ struct TrainedCell {
 struct SchemeEvidence {
   std::string scheme, title;
   std::int64_t layers = 0;
-  std::vector<TrainedCell> cells;
-  std::optional<Exponent> gradient, amplification, stream;  // exponents at init
-  std::optional<Estimate> effective_depth;
+  std::vector<TrainedCell> cells = {};
+  std::optional<Exponent> gradient = {}, amplification = {}, stream = {};  // exponents at init
+  std::optional<Estimate> effective_depth = {};
 };
 
 struct EvidenceItem {
@@ -37,9 +37,9 @@ struct EvidenceItem {
 struct Verdict {
   std::string scheme;
   int rank = 0;
-  std::string verdict;  // "stable", "needs warmup", "does not train", "unstable", "untested"
-  std::string words;
-  std::vector<EvidenceItem> evidence;
+  std::string verdict = {};  // "stable", "needs warmup", "does not train", "unstable", "untested"
+  std::string words = {};
+  std::vector<EvidenceItem> evidence = {};
 };
 
 // The cell with the lowest mean loss among those that train; null when none does.

@@ -254,7 +254,7 @@ void train_fields(Fields& f, TrainConfig& t) {
   f.number("train.lr", t.lr, 0, 1e6, "peak learning rate");
   f.choice<ScheduleShape>(
       "train.schedule", t.schedule.shape, schedule_shape, [](ScheduleShape shape) { return name_of(shape); },
-      "constant, inverse_sqrt, cosine, linear, step or wsd");
+      "constant, inverse_sqrt, cosine, linear, step, wsd or ramp");
   f.whole("train.warmup", t.schedule.warmup, 0, kLongest, "steps of linear rise");
   f.number("train.floor", t.schedule.floor, 0, 1, "where cosine, linear and wsd end, as a share of the peak");
   f.whole("train.step_every", t.schedule.step_every, 0, kLongest, "step: so often; 0: a third of the run");

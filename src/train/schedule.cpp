@@ -13,6 +13,7 @@ constexpr Word<ScheduleShape> kShapes[] = {
     {"constant", ScheduleShape::constant}, {"inverse_sqrt", ScheduleShape::inverse_sqrt},
     {"cosine", ScheduleShape::cosine},     {"linear", ScheduleShape::linear},
     {"step", ScheduleShape::step},         {"wsd", ScheduleShape::wsd},
+    {"ramp", ScheduleShape::ramp},
 };
 
 // From 0 at the end of the warmup to 1 at the end of the run.
@@ -37,6 +38,7 @@ double shape_factor(const ScheduleConfig& config, double step) {
           static_cast<double>(config.step_every > 0 ? config.step_every : std::max<std::int64_t>(1, config.steps / 3));
       return std::pow(config.step_factor, std::floor((step - 1) / every));
     }
+    case ScheduleShape::ramp: return std::min(1.0, step / std::max(1.0, static_cast<double>(config.steps)));
     case ScheduleShape::wsd: {
       const double end = static_cast<double>(config.steps), start = end * (1 - config.cooldown);
       if (step <= start || end <= start) return 1;

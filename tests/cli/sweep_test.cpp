@@ -1,6 +1,4 @@
 // norma sweep as a process: results, kills, a full disk, mistakes.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -67,6 +65,136 @@ TEST(SweepProcess, TwoByTwoRunsAndPrintsItsResults) {
   }
   EXPECT_EQ(runs, 4);
   EXPECT_TRUE(fs::exists(folder / "s/index.sqlite"));
+}
+
+TEST(SweepProcess, KilledAtRandomMomentsItEndsWithTheSameLosses) {
+  const Folder folder("sweep-kill");
+  const std::vector<std::string> more = {"--sweep.members=2", "--sweep.halving={eta = 2, min_steps = 40}",
+                                         "--train.lr=[1e-4,1e-3,3e-3,1e5]"};
+  ASSERT_EQ(test::run(folder, small_sweep(folder / "whole", more)).code, 0);
+  std::mt19937 random(std::random_device{}());
+  int kills = 0;
+  for (bool done = false; !done;) {
+    Process process(folder, small_sweep(folder / "broken", more));
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::uniform_int_distribution<int>(1, 600)(random)));
+    process.send(kills % 4 == 3 ? SIGTERM : SIGKILL);
+    const Outcome outcome = process.wait();
+    ASSERT_TRUE(outcome.signal == SIGKILL || outcome.signal == SIGTERM || outcome.code == 130 || outcome.code == 0)
+        << outcome.code << " " << outcome.err;
+    done = outcome.code == 0;
+    if (!done) ++kills;
+    ASSERT_LT(kills, 2000) << "no progress";
+  }
+  EXPECT_GT(kills, 2);
+  const auto whole = losses_in(folder / "whole"), broken = losses_in(folder / "broken");
+  EXPECT_EQ(whole.size(), 8u);
+  EXPECT_EQ(whole, broken) << "after " << kills << " kills";
+  EXPECT_TRUE(fs::is_empty(folder / "broken/cohorts")) << "nothing is left under way";
+}
+
+TEST(SweepProcess, TheIndexIsMadeAnewWhenItIsMissingOrDamaged) {
+  const Folder folder("sweep-index");
+  ASSERT_EQ(test::run(folder, small_sweep(folder / "s", {"--train.steps=10"})).code, 0);
+  const std::string index = folder / "s/index.sqlite";
+  const auto size = fs::file_size(index);
+  fs::remove(index);
+  ASSERT_EQ(test::run(folder, small_sweep(folder / "s", {"--train.steps=10"})).code, 0);
+  EXPECT_EQ(fs::file_size(index), size);
+  std::ofstream(index, std::ios::binary) << std::string(5000, 'x');
+  ASSERT_EQ(test::run(folder, small_sweep(folder / "s", {"--train.steps=10"})).code, 0);
+  EXPECT_EQ(fs::file_size(index), size);
+  EXPECT_EQ(test::read_file(index).substr(0, 15), "SQLite format 3");
+}
+
+TEST(SweepProcess, AFullDiskIsAnErrorAndWhatHasEndedStays) {
+  const Folder folder("sweep-full");
+  ASSERT_EQ(test::run(folder, small_sweep(folder / "s", {"--train.steps=10"})).code, 0);
+  const auto before = losses_in(folder / "s");
+  // No file may grow beyond what a checkpoint of the wide model needs.
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  const rlimit small{200'000, limit.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  const Outcome full = test::run(folder, small_sweep(folder / "s", {"--train.steps=10", "--model.width=[16,128]"}));
+  setrlimit(RLIMIT_FSIZE, &limit);
+  signal(SIGXFSZ, SIG_DFL);
+  EXPECT_EQ(full.code, 2) << full.err;
+  EXPECT_NE(full.err.find("File too large"), std::string::npos) << full.err;
+  for (const auto& [id, losses] : before) EXPECT_EQ(losses_in(folder / "s").at(id), losses);
+  const Outcome again = test::run(folder, small_sweep(folder / "s", {"--train.steps=10", "--model.width=[16,128]"}));
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(losses_in(folder / "s").size(), 12u) << "four from before, eight of the new grid";
+}
+
+TEST(SweepProcess, JsonFollowsTheFile) {
+  const Folder folder("sweep-json");
+  const std::string file = folder.write("grid.toml", R"toml([model]
+layers = 2
+width = 16
+heads = 2
+batch = 4
+time = 12
+[train]
+steps = 20
+evaluate_every = 5
+[sweep]
+"model.scheme" = ["pre", "post"]
+"train.lr" = [1e-3, 1e-2]
+"train.warmup" = [0, 5]
+"train.seed" = [1, 2]
+)toml");
+  const Outcome outcome = test::run(folder, {"sweep", file, "--out", folder / "s", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto all = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(all["runs"].size(), 16u);
+  EXPECT_EQ(all["maps"].size(), 2u);
+  ASSERT_EQ(all["tuned"].size(), 2u);
+  EXPECT_EQ(all["tuned"][0]["loss"]["n"], 2);
+  EXPECT_EQ(test::read_file(folder / "s/results.json"), outcome.out);
+  const Outcome report = test::run(folder, {"sweep", file, "--out", folder / "s", "--report"});
+  EXPECT_EQ(report.code, 0) << report.err;
+  EXPECT_NE(report.out.find("sensitivity"), std::string::npos) << report.out;
+}
+
+TEST(SweepProcess, MistakesExitWithTwoAndOneClearMessage) {
+  const Folder folder("sweep-mistakes");
+  std::string thousand = "[0";
+  for (int i = 1; i < 1000; ++i) thousand += "," + std::to_string(i);
+  thousand += "]";
+  const std::string occupied = folder.write("file", "not a folder");
+  fs::create_directories(folder / "full");
+  folder.write("full/letter.txt", "not a sweep");
+  struct Mistake {
+    std::vector<std::string> arguments;
+    std::string message;
+  };
+  const std::vector<Mistake> mistakes = {
+      {{}, "the grid is empty"},
+      {{"--train.lr=[]"}, "train.lr has no values"},
+      {{"--train.seed=" + thousand, "--train.data_seed=" + thousand}, "1000 x 1000 cells"},
+      {{"--train.lrr=[1,2]"}, "did you mean 'train.lr'?"},
+      {{"--model.scheme=[pre,pots]"}, "pots"},
+      {{"--model.heads=[1,7]"}, "7 heads"},
+      {{"--members.lr=[1,2]"}, "train.lr"},
+      {{"--train.lr=[1,2]", "--out", occupied}, "file"},
+      {{"--train.lr=[1,2]", "--out", folder / "full"}, "something else than a sweep"},
+      {{"nowhere.toml"}, "there is no file 'nowhere.toml'"},
+      {{"--train.lr=[1,2]", "--sweep.halving=3"}, "eta"},
+      {{"--surplus"}, "'--surplus' is not an option"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    std::vector<std::string> arguments = {"sweep"};
+    arguments.insert(arguments.end(), mistake.arguments.begin(), mistake.arguments.end());
+    if (std::find(arguments.begin(), arguments.end(), "--out") == arguments.end()) {
+      arguments.push_back("--out");
+      arguments.push_back(folder / "never");
+    }
+    const Outcome outcome = test::run(folder, arguments);
+    EXPECT_EQ(outcome.code, 2) << mistake.message << ": " << outcome.err;
+    EXPECT_NE(outcome.err.find(mistake.message), std::string::npos) << outcome.err;
+    EXPECT_FALSE(fs::exists(folder / "never")) << mistake.message;
+  }
 }
 
 }  // namespace

@@ -1,1 +1,4 @@
-norma_test(lab_sweep_test DEPENDS norma::lab SOURCES lab/sweep_test.cpp)
+find_package(nlohmann_json REQUIRED)
+norma_test(lab_sweep_test DEPENDS norma::lab nlohmann_json::nlohmann_json SOURCES
+  lab/sweep_results_test.cpp
+  lab/sweep_test.cpp)

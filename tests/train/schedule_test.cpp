@@ -52,7 +52,7 @@ TEST(Schedule, ShapesInBetween) {
 TEST(Schedule, UnknownNamesSuggestTheNearest) {
   EXPECT_EQ(test::error_of([] { schedule_shape("cosin"); }),
             "there is no schedule 'cosin' (did you mean 'cosine'?); expected constant, inverse_sqrt, cosine, linear, "
-            "step, wsd");
+            "step, wsd, ramp");
 }
 
 }  // namespace

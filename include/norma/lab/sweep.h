@@ -57,6 +57,7 @@ SweepConfig read_sweep(const std::filesystem::path& path);
 std::string print_sweep(const SweepConfig& config);
 
 // "train.lr=[1e-4, 1e-3]" adds or replaces an axis, "train.lr=1e-4" sets the base; words need no quotes.
+// "sweep.members=8" and "sweep.halving={eta = 3, min_steps = 100}" are understood too.
 void override_sweep(SweepConfig& config, std::string_view assignment);
 
 // Makes `key` an axis with these values (TOML text or bare words), in place of whatever varied it before.

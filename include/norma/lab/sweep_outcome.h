@@ -39,12 +39,14 @@ struct RunOutcome {
   std::int64_t spikes = 0;
   std::int64_t stopped_at_step = 0;  // when successive halving gave it up
   double tokens_per_second = 0;
-  double unigram_entropy = 0;
+  std::optional<double> unigram_entropy = {};  // what a model that knows only frequencies loses
   std::optional<double> optimum = {};
   std::string verdict = {};
   LossCurve curve = {}, evaluations = {};  // of training and of held-out data
 
   bool diverged() const { return status == RunStatus::diverged; }
+  // Came to its end, but knows no more than how frequent each token is.
+  bool learned_nothing() const;
   // The held-out loss at the end, or where nothing was held out the last training loss; infinite when the run diverged
   // or was not brought to its end.
   double loss() const;

@@ -1,4 +1,5 @@
-// Learning-rate schedules: a linear warmup times a shape, as a factor on the peak rate.
+// Learning-rate schedules: a linear warmup times a shape, as a factor on the peak rate. The shape `ramp` rises linearly
+// over the whole run, to find the rate at which a model diverges.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +9,12 @@
 
 namespace norma {
 
-enum class ScheduleShape { constant, inverse_sqrt, cosine, linear, step, wsd };
+enum class ScheduleShape { constant, inverse_sqrt, cosine, linear, step, wsd, ramp };
 
 struct ScheduleConfig {
   ScheduleShape shape = ScheduleShape::cosine;
   std::int64_t warmup = 0;      // steps of linear rise; the rate of step `warmup` is the peak
-  std::int64_t steps = 1000;    // of the whole run; where cosine, linear and wsd end
+  std::int64_t steps = 1000;    // of the whole run; where cosine, linear, wsd and ramp end
   double floor = 0.1;           // where cosine, linear and wsd end, as a share of the peak
   std::int64_t step_every = 0;  // step: multiply by `step_factor` so often; 0: a third of the run
   double step_factor = 0.1;

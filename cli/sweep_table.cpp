@@ -1,0 +1,118 @@
+#include "cli/sweep_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace norma::cli {
+namespace {
+
+constexpr std::size_t kWidestName = 40;
+constexpr const char* kShades[] = {"█", "▓", "▒", "░"};  // from the best loss to the worst
+
+std::string spread(const Estimate& e, int digits) {
+  if (e.n == 0) return "-";
+  if (e.n == 1) return fmt::format("{:.{}f}", e.mean, digits);
+  return fmt::format("{:.{}f} ± {:.{}f}", e.mean, digits, e.high - e.mean, digits);
+}
+
+std::string rate_text(const StableRate& rate) {
+  if (!rate.high) return "-";  // nothing was run
+  if (!rate.lr) return "none";
+  return fmt::format("{}{:.1e}", rate.beyond ? "≥ " : "", *rate.lr);
+}
+
+std::string shortened(const std::string& name) {
+  return name.size() <= kWidestName ? name : name.substr(0, kWidestName - 3) + "...";
+}
+
+// fmt counts code points for width, so "±" and "≥" line up.
+std::string tuned_table(const std::vector<Tuned>& all) {
+  std::string text =
+      fmt::format("{:<{}}  {:>8}  {:>6}  {:>17}  {:>9}  {:>9}  {:>15}  {:>6}  {:>8}\n", "scheme", kWidestName, "lr",
+                  "warmup", "loss", "stable lr", "no warmup", "sensitivity", "needs", "diverged");
+  for (const Tuned& one : all) {
+    const std::string name = shortened(Contest{one.scheme, one.layers, one.rest, {}}.name());
+    text += fmt::format("{:<{}}  {:>8}  {:>6}  {:>17}  {:>9}  {:>9}  {:>15}  {:>6}  {:>7.0f}%\n", name, kWidestName,
+                        one.lr ? fmt::format("{:.1e}", *one.lr) : "-", one.lr ? fmt::format("{}", one.warmup) : "-",
+                        spread(one.loss, 4), rate_text(one.with_warmup), rate_text(one.without_warmup),
+                        one.sensitivity ? spread(*one.sensitivity, 3) : "-",
+                        one.needs_warmup ? fmt::format("{}", *one.needs_warmup) : "-", 100 * one.diverged);
+  }
+  return text;
+}
+
+std::string shade(const Estimate& loss, double diverged, double best, double worst) {
+  if (std::isnan(diverged)) return " ";
+  if (diverged == 1) return "×";
+  if (diverged > 0) return "÷";
+  if (loss.n == 0) return "-";
+  const double share = worst > best ? (loss.mean - best) / (worst - best) : 0;
+  return kShades[std::min<std::size_t>(3, static_cast<std::size_t>(share * 4))];
+}
+
+std::string map_text(const StabilityMap& map) {
+  double best = std::numeric_limits<double>::infinity(), worst = -best;
+  for (std::size_t y = 0; y < map.y.size(); ++y) {
+    for (std::size_t x = 0; x < map.lr.size(); ++x) {
+      if (map.loss[y][x].n == 0 || map.diverged[y][x] > 0) continue;
+      best = std::min(best, map.loss[y][x].mean);
+      worst = std::max(worst, map.loss[y][x].mean);
+    }
+  }
+  const std::string where =
+      map.y_name == "layers" ? fmt::format(", warmup {}", map.warmup) : fmt::format(", {} layers", map.layers);
+  std::string text = fmt::format("\n{}{}{}{}: loss by learning rate and {}\n", shortened(map.scheme), where,
+                                 map.rest.empty() ? "" : ", ", map.rest, map.y_name);
+  text += fmt::format("{:>8} ", map.y_name);
+  for (const double lr : map.lr) text += fmt::format(" {:>7.0e}", lr);
+  text += "\n";
+  for (std::size_t y = map.y.size(); y-- > 0;) {
+    text += fmt::format("{:>8} ", map.y[y]);
+    for (std::size_t x = 0; x < map.lr.size(); ++x)
+      text += fmt::format(" {:>7}", shade(map.loss[y][x], map.diverged[y][x], best, worst));
+    text += "\n";
+  }
+  if (std::isfinite(best)) text += fmt::format("{:>8}  █ {:.3f} ... ░ {:.3f}", "", best, worst);
+  return text + "   × diverged  ÷ some seeds  - stopped early\n";
+}
+
+std::string ramp_table(const std::vector<RampLimit>& limits) {
+  if (limits.empty()) return "";
+  std::string text = fmt::format("\n{:<{}}  {}\n", "ramp", kWidestName, "learning rate before divergence");
+  for (const RampLimit& one : limits) {
+    const std::string name = shortened(Contest{one.scheme, one.layers, one.rest, {}}.name());
+    text += fmt::format("{:<{}}  {}{:.2e}{}\n", name, kWidestName, one.beyond ? "≥ " : "", one.lr.mean,
+                        one.lr.n > 1 ? fmt::format(" ± {:.1e}", one.lr.high - one.lr.mean) : "");
+  }
+  return text;
+}
+
+std::string depth_table(const std::vector<DepthEfficiency>& all) {
+  if (all.empty()) return "";
+  std::string text = fmt::format("\n{:<{}}  {:>20}  {}\n", "depth", kWidestName, "nats per doubling", "useful layers");
+  for (const DepthEfficiency& one : all) {
+    const std::string name = shortened(one.scheme + (one.rest.empty() ? "" : ", " + one.rest));
+    text += fmt::format("{:<{}}  {:>20}  {} of {}\n", name, kWidestName,
+                        one.gain_per_doubling ? spread(*one.gain_per_doubling, 4) : "-", one.useful_layers,
+                        std::llround(static_cast<double>(one.useful_layers) / one.useful_share));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string sweep_tables(const Outcomes& outcomes) {
+  const std::vector<Tuned> best = tuned(outcomes);
+  std::string text = best.empty() ? "" : tuned_table(best);
+  for (const StabilityMap& map : stability_maps(outcomes)) text += map_text(map);
+  text += ramp_table(ramp_limits(outcomes)) + depth_table(depth_efficiency(best));
+  const auto waiting = std::count_if(outcomes.begin(), outcomes.end(),
+                                     [](const RunOutcome& run) { return run.status == RunStatus::waiting; });
+  if (waiting > 0) text += fmt::format("\n{} of {} runs have not ended\n", waiting, outcomes.size());
+  return text + "\n";
+}
+
+}  // namespace norma::cli

@@ -1,0 +1,163 @@
+// The results of a sweep as docs/results.md writes them.
+#include <fmt/chrono.h>
+
+#include <cmath>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "norma/lab/sweep_results.h"
+#include "norma/version.h"
+
+namespace norma {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+json numbers(const std::vector<double>& values) {
+  json all = json::array();
+  for (const double v : values) all.push_back(number(v));
+  return all;
+}
+
+template <typename T, typename Write>
+json optional(const std::optional<T>& value, Write write) {
+  return value ? json(write(*value)) : json();
+}
+
+json estimate(const Estimate& e) {
+  return {{"mean", number(e.mean)}, {"low", number(e.low)}, {"high", number(e.high)}, {"n", e.n}};
+}
+
+json curve(const LossCurve& c) { return {{"step", c.step}, {"loss", numbers(c.loss)}}; }
+
+json run_json(const RunOutcome& run) {
+  json one = {{"id", run.id},
+              {"scheme", run.scheme},
+              {"layers", run.layers},
+              {"width", run.width},
+              {"lr", number(run.lr)},
+              {"warmup", run.warmup},
+              {"seed", run.seed},
+              {"status", name_of(run.status)},
+              {"axes", run.axes},
+              {"diverged", run.diverged()},
+              {"diverged_at_step", run.diverged() ? json(run.diverged_at_step) : json()},
+              {"diverged_because", run.diverged() ? json(run.diverged_because) : json()},
+              {"first_bad_wire", run.first_bad_wire.empty() ? json() : json(run.first_bad_wire)},
+              {"stopped_at_step", run.stopped_at_step > 0 ? json(run.stopped_at_step) : json()},
+              {"final_loss", number(run.final_loss)},
+              {"best_loss", number(run.best_loss)},
+              {"evaluation_loss", optional(run.evaluation_loss, number)},
+              {"tokens_per_second", number(run.tokens_per_second)},
+              {"verdict", run.verdict}};
+  one["curve"] = curve(run.curve);
+  one["evaluations"] = curve(run.evaluations);
+  return one;
+}
+
+json map_json(const StabilityMap& map) {
+  json one = {{"scheme", map.scheme},
+              {"layers", map.y_name == "layers" ? json() : json(map.layers)},
+              {"rest", map.rest},
+              {"x", {{"name", "lr"}, {"values", numbers(map.lr)}}},
+              {"y", {{"name", map.y_name}, {"values", numbers(map.y)}}},
+              {"loss", json::array()},
+              {"diverged", json::array()}};
+  if (map.y_name == "layers") one["warmup"] = map.warmup;
+  for (const std::vector<Estimate>& row : map.loss) {
+    json cells = json::array();
+    for (const Estimate& cell : row) cells.push_back(estimate(cell));
+    one["loss"].push_back(std::move(cells));
+  }
+  for (const std::vector<double>& row : map.diverged) one["diverged"].push_back(numbers(row));
+  return one;
+}
+
+json rate_json(const StableRate& rate) {
+  return {{"lr", optional(rate.lr, number)},
+          {"low", optional(rate.low, number)},
+          {"high", optional(rate.high, number)},
+          {"beyond", rate.beyond}};
+}
+
+json tuned_json(const Tuned& one) {
+  return {{"scheme", one.scheme},
+          {"layers", one.layers},
+          {"rest", one.rest},
+          {"lr", optional(one.lr, number)},
+          {"warmup", one.warmup},
+          {"loss", estimate(one.loss)},
+          {"sensitivity", one.sensitivity ? number(one.sensitivity->mean) : json()},
+          {"sensitivity_estimate", optional(one.sensitivity, estimate)},
+          {"largest_stable_lr", optional(one.with_warmup.lr, number)},
+          {"largest_stable_lr_without_warmup", optional(one.without_warmup.lr, number)},
+          {"stable_lr", rate_json(one.with_warmup)},
+          {"stable_lr_without_warmup", rate_json(one.without_warmup)},
+          {"needs_warmup", optional(one.needs_warmup, [](std::int64_t steps) { return json(steps); })},
+          {"diverged", number(one.diverged)},
+          {"steps_to_target", estimate(one.steps_to_target.steps)},
+          {"target", number(one.target)}};
+}
+
+json ramp_json(const RampLimit& one) {
+  return {{"scheme", one.scheme},
+          {"layers", one.layers},
+          {"rest", one.rest},
+          {"lr", estimate(one.lr)},
+          {"beyond", one.beyond}};
+}
+
+json depth_json(const DepthEfficiency& one) {
+  json losses = json::array();
+  for (const Estimate& loss : one.loss) losses.push_back(estimate(loss));
+  return {{"scheme", one.scheme},
+          {"rest", one.rest},
+          {"layers", one.layers},
+          {"loss", std::move(losses)},
+          {"gain_per_doubling", optional(one.gain_per_doubling, estimate)},
+          {"useful_layers", one.useful_layers},
+          {"useful_share", number(one.useful_share)}};
+}
+
+template <typename T, typename Write>
+json list(const std::vector<T>& values, Write write) {
+  json all = json::array();
+  for (const T& value : values) all.push_back(write(value));
+  return all;
+}
+
+}  // namespace
+
+std::string sweep_results_json(const Outcomes& outcomes, const SweepFacts& facts) {
+  const std::vector<Tuned> best = tuned(outcomes);
+  json all = {{"norma", NORMA_VERSION},
+              {"kind", "sweep"},
+              {"created", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+              {"seconds", facts.seconds},
+              {"config", facts.config},
+              {"command", facts.command}};
+  if (!outcomes.empty()) {
+    json task = {{"name", facts.task}};
+    for (const RunOutcome& run : outcomes) {
+      if (run.status == RunStatus::waiting) continue;
+      if (run.optimum) task["optimum"] = number(*run.optimum);
+      if (run.unigram_entropy) task["unigram"] = number(*run.unigram_entropy);
+      break;
+    }
+    all["task"] = std::move(task);
+  }
+  all["runs"] = list(outcomes, run_json);
+  all["maps"] = list(stability_maps(outcomes), map_json);
+  all["tuned"] = list(best, tuned_json);
+  all["ramps"] = list(ramp_limits(outcomes), ramp_json);
+  all["depth_efficiency"] = list(depth_efficiency(best), depth_json);
+  all["notes"] = facts.notes;
+  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace norma
