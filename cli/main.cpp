@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
   try {
     norma::cli::add_bench(app);
     norma::cli::add_check(app);
+    norma::cli::add_generate(app);
     norma::cli::add_inspect(app);
     norma::cli::add_plan(app);
     norma::cli::add_schemes(app);

@@ -8,6 +8,7 @@ namespace norma::cli {
 // Each adds its subcommand and runs through its callback. User mistakes leave as norma::Error.
 void add_bench(CLI::App& app);
 void add_check(CLI::App& app);
+void add_generate(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_schemes(CLI::App& app);

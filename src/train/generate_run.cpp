@@ -5,6 +5,7 @@
 #include "norma/store/run_directory.h"
 #include "norma/train/cohort.h"
 #include "norma/train/generate.h"
+#include "norma/train/trainer.h"
 
 namespace norma {
 namespace {
@@ -54,6 +55,8 @@ TrainedModel open_trained(const fs::path& run, int member) {
   const int members = static_cast<int>(member_configs(model.config).size());
   if (member < 0 || member >= members)
     fail("'{}' has no member {}; expected 0 to {}", run.string(), member, members - 1);
+  const fs::path folder = fs::is_directory(run) ? run : fs::absolute(run).parent_path().parent_path();
+  model.config.data = stored_data(model.config.data, folder);
   model.weights = [file, member, members](const std::string& parameter) {
     return file->bytes(checkpoint_name(parameter, member, members));
   };

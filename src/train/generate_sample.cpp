@@ -48,7 +48,7 @@ std::vector<Hypothesis> sample(Predictor& predictor, std::span<const std::vector
       const std::span<const float> logits = predictor.logits(index);
       const std::vector<std::int32_t> tokens = allowed.best(logits, among);
       const std::int32_t token =
-          greedy ? tokens.front() : draw(logits, tokens, options.temperature, random.uniform(row));
+          greedy ? tokens.front() : draw(logits, tokens, options.temperature, random.uniform(options.first_row + row));
       hypothesis.log_probability +=
           static_cast<double>(logits[static_cast<std::size_t>(token)]) - predictor.log_sum(index);
       hypothesis.ended = token == rules.end;

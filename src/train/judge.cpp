@@ -105,7 +105,8 @@ void add_bleu(const TrainedModel& model, const Source& source, const BeamOptions
     }
   }
   if (sources.empty()) return;
-  for (const Hypothesis& hypothesis : translate(model, source, sources, beam))
+  const GenerateOptions options{.most_tokens = model.config.model.time, .beam = beam};
+  for (const Hypothesis& hypothesis : generate(model, source, sources, options))
     hypotheses.push_back(source.decode(hypothesis.tokens));
   const Bleu bleu = corpus_bleu(hypotheses, references);
   scores.push_back({"bleu", bleu.score});

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "norma/data/tokenizer.h"
+#include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
 #include "norma/store/run_directory.h"
 #include "norma/train/generate.h"
@@ -36,19 +38,22 @@ void check_same_run(const RunView& run, const RunConfig& wanted) {
          values.begin()->second);
 }
 
+std::filesystem::path tokenizer_model_path(const std::filesystem::path& run) { return run / "tokenizer.model"; }
+
 class Run {
  public:
   Run(const RunRequest& request, RunObserver& observer, const std::atomic<bool>& stop)
       : observer_(observer),
         stop_(stop),
         source_(open_source(
-            request.config.data,
+            stored_data(request.config.data, request.directory),
             {request.config.model.batch, request.config.model.time,
              request.config.model.source_time > 0 ? request.config.model.source_time : request.config.model.time})),
         cohort_(request.config, source_),
         directory_(open_directory(request)),
         metrics_(directory_.open_metrics(restored_step_)),
         records_(cohort_) {
+    keep_tokenizer();
     if (cohort_.config().train.tensorboard) events_.emplace(directory_.open_events(restored_step_));
   }
 
@@ -90,6 +95,13 @@ class Run {
       restored_step_ = cohort_.step();
     }
     return directory;
+  }
+
+  void keep_tokenizer() const {
+    const Tokenizer* tokenizer = source_->tokenizer();
+    if (tokenizer == nullptr || tokenizer->model().empty() || !cohort_.config().data.tokenizer_path.empty()) return;
+    const std::filesystem::path path = tokenizer_model_path(directory_.path());
+    if (!std::filesystem::exists(path)) write_atomically(path, tokenizer->model());
   }
 
   bool due(std::int64_t every) const { return every > 0 && cohort_.step() % every == 0; }
@@ -157,6 +169,13 @@ class Run {
 };
 
 }  // namespace
+
+DataConfig stored_data(DataConfig data, const std::filesystem::path& run) {
+  const std::filesystem::path model = tokenizer_model_path(run);
+  const bool trains = data.tokenizer == "sentencepiece" && data.tokenizer_path.empty();
+  if (trains && RunView(run).exists() && std::filesystem::exists(model)) data.tokenizer_path = model.string();
+  return data;
+}
 
 RunEnd run_training(const RunRequest& request, RunObserver& observer, const std::atomic<bool>& stop) {
   const RunView view(request.directory);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,7 +20,7 @@ class Source;
 
 // The weights of one member after some steps.
 struct TrainedModel {
-  RunConfig config;  // resolved
+  RunConfig config;  // resolved; the tokenizer is that of the run
   std::int64_t step = 0;
   std::function<std::span<const std::byte>(const std::string& parameter)> weights;
 };
@@ -29,6 +30,16 @@ TrainedModel trained_model(Cohort& cohort, int member);
 // A member of a run (its newest whole checkpoint) or of a checkpoint file with its configuration in the metadata.
 // Throws Error that names the path and what is missing.
 TrainedModel open_trained(const std::filesystem::path& run, int member = 0);
+
+// The data of a trained model, with batches of its shape.
+std::shared_ptr<const Source> open_data(const TrainedModel& model);
+
+enum class UnknownWords { refused, kept };  // kept: as the tokenizer's unknown token, as in training
+
+// Tokens of a text, or of ids between spaces where the data are no text; a source gets its end. Throws Error that names
+// a word the vocabulary does not have, and for a text that is empty or too long for the model.
+std::vector<std::int32_t> encode_prompt(const TrainedModel& model, const Source& source, std::string_view text,
+                                        UnknownWords unknown = UnknownWords::refused);
 
 // Copies the weights into the parameters of a session's plan, and writes its schedules' values after the last step.
 void load_model(const TrainedModel& model, const std::vector<Schedule>& schedules, Session& session);
@@ -99,6 +110,7 @@ struct SampleOptions {
   double temperature = 0;  // 0: always the most probable token
   std::int64_t top_k = 0;  // among so many; 0: all
   std::uint64_t seed = 1;
+  std::uint64_t first_row = 0;  // the number of the first prefix, where others came before
 };
 
 // One hypothesis for each prefix, token by token. What is drawn depends on seed, row and position alone. Ties go to the
@@ -109,9 +121,15 @@ std::vector<Hypothesis> sample(Predictor& predictor, std::span<const std::vector
 // What the tokens of `source` ask for: its end, and never padding, other marks or ids that mean nothing.
 TokenRules token_rules(const Source& source, const ModelConfig& config);
 
-// Beam search over any number of sources (each with its end), sources of like length together. The result is in the
-// order of the sources.
-std::vector<Hypothesis> translate(const TrainedModel& model, const Source& source,
-                                  std::span<const std::vector<std::int32_t>> sources, const BeamOptions& options = {});
+struct GenerateOptions {
+  std::int64_t most_tokens = 200;
+  std::optional<BeamOptions> beam = {};  // none: sampling
+  SampleOptions sample = {};
+};
+
+// Continues any number of prompts, or translates them where the model is an encoder-decoder, in batches of the model's
+// size. The result is in the order of the prompts.
+std::vector<Hypothesis> generate(const TrainedModel& model, const Source& source,
+                                 std::span<const std::vector<std::int32_t>> prompts, const GenerateOptions& options);
 
 }  // namespace norma

@@ -39,6 +39,10 @@ enum class RunEnd { finished, interrupted };
 // another run, or a finished one, is refused. Throws Error; whatever was on disk before stays readable.
 RunEnd run_training(const RunRequest& request, RunObserver& observer, const std::atomic<bool>& stop);
 
+// The data of a run as its directory completes them: a SentencePiece model that the run trained is kept there, so that
+// it is trained once.
+DataConfig stored_data(DataConfig data, const std::filesystem::path& run);
+
 // The result of every member as JSON (result.json), with its scores where there are any.
 std::string describe_result(const Cohort& cohort, const Source& source, double seconds, std::int64_t steps_timed,
                             std::span<const Scores> scores = {});

@@ -1,0 +1,181 @@
+// norma generate: what a trained model says, or what it is worth on held-out data.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/verbs.h"
+#include "norma/core/error.h"
+#include "norma/core/mapped_file.h"
+#include "norma/train/generate.h"
+#include "norma/train/judge.h"
+
+namespace norma::cli {
+namespace {
+
+using json = nlohmann::json;
+
+struct Options {
+  std::string run;
+  std::optional<std::string> prompt, source;
+  bool evaluate = false;
+  std::optional<std::int64_t> beam, top_k;
+  std::optional<double> temperature;
+  double alpha = BeamOptions{}.alpha;
+  std::int64_t tokens = 200;
+  std::uint64_t seed = 1;
+  int member = 0;
+  std::int64_t threads = 0;
+  bool json = false;
+};
+
+constexpr double kTemperature = 0.8;
+constexpr std::int64_t kTopK = 40;
+
+std::vector<std::string> lines_of(const std::string& path) {
+  const std::string text = read_text(path);
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    if (!lines.back().empty() && lines.back().back() == '\r') lines.back().pop_back();
+    at = end + 1;
+  }
+  if (lines.empty()) fail("'{}' is empty; expected one text per line", path);
+  return lines;
+}
+
+class Generation {
+ public:
+  explicit Generation(const Options& options) : options_(options), model_(open_trained(options.run, options.member)) {
+    if (options.threads > 0) model_.config.train.threads = options.threads;
+    check_can_speak();
+    source_ = open_data(model_);
+  }
+
+  void run() {
+    if (options_.evaluate) return evaluate();
+    say(texts());
+    if (options_.json) print({{"outputs", outputs_}});
+  }
+
+ private:
+  bool translates() const { return model_.config.model.family == Family::encoder_decoder; }
+
+  // Before data are opened, which may take long.
+  void check_can_speak() const {
+    const ModelConfig& config = model_.config.model;
+    if (options_.evaluate) return;
+    if (config.classes > 0)
+      fail("'{}' is a classifier of {} classes and says nothing; --evaluate tells how good it is", options_.run,
+           config.classes);
+    if (config.family == Family::encoder)
+      fail("'{}' is an encoder and says nothing; --evaluate tells how good it is", options_.run);
+    if (translates() && !options_.prompt && !options_.source)
+      fail("'{}' translates; give a text with --prompt or a file of lines with --source, or --evaluate", options_.run);
+  }
+
+  std::vector<std::string> texts() const {
+    if (options_.source) return lines_of(*options_.source);
+    return {options_.prompt.value_or("")};
+  }
+
+  // Without a prompt it begins as the first held-out row does.
+  std::vector<std::int32_t> first_token() const {
+    Batch batch;
+    source_->fill_evaluation(0, batch);
+    return {batch.tokens.at(0)};
+  }
+
+  void say(const std::vector<std::string>& texts) {
+    std::vector<std::vector<std::int32_t>> prompts;
+    for (const std::string& text : texts) {
+      if (options_.source && text.find_first_not_of(" \t") == std::string::npos)
+        fail("'{}' line {} is empty", *options_.source, prompts.size() + 1);
+      const bool given = options_.prompt || options_.source;
+      const UnknownWords unknown = options_.source ? UnknownWords::kept : UnknownWords::refused;
+      prompts.push_back(given ? encode_prompt(model_, *source_, text, unknown) : first_token());
+    }
+    GenerateOptions how{.most_tokens = options_.tokens};
+    if (options_.beam || (translates() && !options_.temperature && !options_.top_k)) {
+      how.beam = beam();
+    } else {
+      how.sample = {.temperature = options_.temperature.value_or(kTemperature),
+                    .top_k = options_.top_k.value_or(kTopK),
+                    .seed = options_.seed};
+    }
+    const std::vector<Hypothesis> said = generate(model_, *source_, prompts, how);
+    for (std::size_t i = 0; i < texts.size(); ++i) show(texts[i], prompts[i], said[i]);
+  }
+
+  BeamOptions beam() const { return {.beam = options_.beam.value_or(BeamOptions{}.beam), .alpha = options_.alpha}; }
+
+  void show(const std::string& text, const std::vector<std::int32_t>& prompt, const Hypothesis& said) {
+    if (options_.json) {
+      outputs_.push_back({{"prompt", text},
+                          {"text", source_->decode(said.tokens)},
+                          {"tokens", said.tokens},
+                          {"log_probability", said.log_probability},
+                          {"score", said.score},
+                          {"ended", said.ended}});
+      return;
+    }
+    std::vector<std::int32_t> whole = translates() ? std::vector<std::int32_t>() : prompt;
+    whole.insert(whole.end(), said.tokens.begin(), said.tokens.end());
+    fmt::print("{}\n", source_->decode(whole));
+  }
+
+  void evaluate() {
+    const Scores scores = judge(model_, *source_, {.beam = beam()});
+    if (scores.empty()) fail("'{}' has no held-out data to be judged by", options_.run);
+    json named = json::object();
+    for (const Score& score : scores) {
+      named[score.name] = score.value;
+      if (!options_.json) fmt::print("{:<16} {:.4f}\n", score.name, score.value);
+    }
+    if (options_.json) print({{"scores", named}});
+  }
+
+  void print(json result) const {
+    result["run"] = options_.run;
+    result["member"] = options_.member;
+    result["step"] = model_.step;
+    // Bytes that a model says need not be UTF-8.
+    fmt::print("{}\n", result.dump(2, ' ', false, json::error_handler_t::replace));
+  }
+
+  const Options& options_;
+  TrainedModel model_;
+  std::shared_ptr<const Source> source_;
+  json outputs_ = json::array();
+};
+
+}  // namespace
+
+void add_generate(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("generate", "Let a trained model continue a text, translate, or be judged");
+  verb->add_option("run", options->run, "Run directory or checkpoint")->required();
+  CLI::Option* prompt =
+      verb->add_option("--prompt", options->prompt, "Text to continue or to translate; ids where the data are no text");
+  CLI::Option* source = verb->add_option("--source", options->source, "File with one such text per line");
+  CLI::Option* evaluate =
+      verb->add_flag("--evaluate", options->evaluate, "Loss, accuracy and BLEU on the held-out data instead");
+  prompt->excludes(source)->excludes(evaluate);
+  source->excludes(evaluate);
+  CLI::Option* beam = verb->add_option("--beam", options->beam, "Beam search of this width; 4 where nothing is drawn");
+  verb->add_option("--alpha", options->alpha, "Exponent of beam search's length normalisation")->capture_default_str();
+  verb->add_option("--tokens", options->tokens, "Most tokens to say")->capture_default_str();
+  CLI::Option* temperature = verb->add_option("--temperature", options->temperature,
+                                              "Draw tokens; 0: the most probable (language models: 0.8)");
+  CLI::Option* top_k = verb->add_option("--top-k", options->top_k, "Draw among so many; 0: all (language models: 40)");
+  beam->excludes(temperature)->excludes(top_k);
+  verb->add_option("--seed", options->seed, "Of what is drawn")->capture_default_str();
+  verb->add_option("--member", options->member, "Of a run with several")->capture_default_str();
+  verb->add_option("--threads", options->threads, "0: as in the run")->capture_default_str();
+  verb->add_flag("--json", options->json, "Print as JSON, with tokens and log-probabilities");
+  verb->callback([options] { Generation(*options).run(); });
+}
+
+}  // namespace norma::cli
