@@ -60,7 +60,7 @@ export function inspectFigure(context: Context, analysis: Analysis): HTMLElement
       values: [...(withExponent ? [exponentCell(line.exponent)] : []),
         ...(withTheory ? [line.theory ? exact(line.theory.exponent, formatExponent(line.theory.exponent)) : "–"] : [])],
     };
-  }), lines.some((line) => line.theory) ? "Broken lines: theory. Bands: 95 % interval." : null);
+  }), [lines.some((line) => line.theory) ? "Broken lines: theory." : "", lines.some((line) => line.y.some((y) => y.n > 1)) ? "Bands: 95 % interval over seeds." : ""].filter(Boolean).join(" "));
   onVisibilityChange(chart.element, draw);
   queueMicrotask(draw);
   return figure({
