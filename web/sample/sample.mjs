@@ -145,7 +145,7 @@ export function sample({ depths = [12, 24], seeds = 1, steps = 2000, points = 10
           for (let k = Math.min(i, j); k < Math.max(i, j); ++k) sum += weight[k] ** 2;
           return Math.min(0.5, 0.11 * Math.sqrt(sum));
         })),
-        lens: { kl: weight.map((_, l) => 2.4 * (1 - (l + 1) / layers) ** (1 + scheme.used)), agreement: weight.map((_, l) => ((l + 1) / layers) ** (2 * scheme.used)) },
+        lens: { kl: [0, ...weight].map((_, l) => 2.4 * (1 - l / layers) ** (1 + scheme.used)), agreement: [0, ...weight].map((_, l) => (l / layers) ** (2 * scheme.used)) },
       });
     }
   }

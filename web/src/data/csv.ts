@@ -1,5 +1,5 @@
 // The numbers of results.json as flat tables, for spreadsheets and scripts.
-import type { Estimate, PerLayer, Results } from "./results";
+import { firstIndex, type Estimate, type PerLayer, type Results } from "./results";
 
 export type Cell = string | number;
 export interface Sheet {
@@ -62,7 +62,7 @@ export function sheets(results: Results): Sheet[] {
       name: "depth_use", about: "measures per layer of trained models", head: ["scheme", "layers", "measure", "layer", ...kSpread], count: results.depthUse.length,
       rows: () => results.depthUse.flatMap((d) => [
         [d.scheme, d.layers, "effective_depth", "", ...spread(d.effectiveDepth)],
-        ...(Object.keys(d.perLayer) as PerLayer[]).flatMap((measure) => d.perLayer[measure].map((y, i) => [d.scheme, d.layers, measure, i + 1, ...spread(y)])),
+        ...(Object.keys(d.perLayer) as PerLayer[]).flatMap((measure) => d.perLayer[measure].map((y, i) => [d.scheme, d.layers, measure, i + firstIndex(measure), ...spread(y)])),
         ...d.curve.layersKept.map((kept, i) => [d.scheme, d.layers, "loss_with_layers_kept", kept, d.curve.loss[i] ?? NaN, NaN, NaN, 1]),
       ]),
     },

@@ -45,6 +45,7 @@ export interface Analysis {
   log: boolean;
   about: string;
   source: string;
+  exponentOf: string;  // what the exponent is a power of
   series: AnalysisSeries[];
 }
 export interface Curve {
@@ -103,7 +104,10 @@ export interface DepthUse {
   perLayer: Record<PerLayer, Estimate[]>;
   angularDistance: number[][];
 }
-export type PerLayer = "deletion" | "swap" | "width_equivalence" | "influence" | "lens_kl" | "lens_agreement";
+export type PerLayer = "deletion" | "swap" | "width_equivalence" | "influence" | "lens_kl" | "lens_agreement" | "probe" | "path_length";
+
+// Measures after 0, 1, ... layers, or by a length from 0; the others begin with layer 1.
+export const firstIndex = (measure: PerLayer): number => (["lens_kl", "lens_agreement", "probe", "path_length"].includes(measure) ? 0 : 1);
 export interface Verdict {
   scheme: string;
   rank: number;
@@ -221,6 +225,7 @@ function analysis(value: Dictionary): Analysis {
     log: value.log === true,
     about: text(value.about),
     source: text(value.source),
+    exponentOf: text(value.exponent_of) || text(value.x) || "x",
     series: dictionaries(value.series).map(analysisSeries),
   };
 }
@@ -293,6 +298,8 @@ function depthUse(value: Dictionary): DepthUse {
       influence: estimates(value.influence),
       lens_kl: estimates(lens.kl),
       lens_agreement: estimates(lens.agreement),
+      probe: estimates(value.probe),
+      path_length: estimates(value.path_length),
     },
     angularDistance: list(value.angular_distance).map(numbers),
   };

@@ -10,16 +10,18 @@ import { rampColour, swatch } from "../components/palette";
 import { exact, table } from "../components/table";
 import { Context, depthsOf } from "../context";
 import { formatInterval, formatNumber } from "../data/format";
-import type { DepthUse, PerLayer } from "../data/results";
+import { firstIndex, type DepthUse, type PerLayer } from "../data/results";
 import { isHidden, onVisibilityChange } from "../state";
 
-const kMeasures: { value: PerLayer; text: string; about: string }[] = [
+const kMeasures: { value: PerLayer; text: string; about: string; x?: string }[] = [
   { value: "deletion", text: "loss when the layer is removed", about: "Rise of the loss when one layer is taken out, without further training." },
   { value: "influence", text: "block influence", about: "One minus the mean cosine between a layer's input and output." },
   { value: "swap", text: "loss when swapped with the next", about: "Rise of the loss when a layer and the next change places." },
   { value: "width_equivalence", text: "loss when run beside the next", about: "Rise of the loss when two layers read the same input, as one wider layer would." },
-  { value: "lens_kl", text: "distance of the early answer", about: "Divergence between the answer read off after this layer and the final one (logit lens)." },
-  { value: "lens_agreement", text: "agreement of the early answer", about: "Share of tokens whose most likely answer after this layer is already the final one." },
+  { value: "lens_kl", text: "distance of the early answer", about: "Divergence between the answer read off after this layer and the final one (logit lens).", x: "after layer" },
+  { value: "lens_agreement", text: "agreement of the early answer", about: "Share of tokens whose most likely answer after this layer is already the final one.", x: "after layer" },
+  { value: "probe", text: "accuracy of a linear probe", about: "Accuracy of a linear classifier that reads the stream after this layer.", x: "after layer" },
+  { value: "path_length", text: "share of the gradient by path length", about: "Share of the gradient that comes through paths of this many branches.", x: "path length" },
 ];
 
 // One control for the depth of the models, where there are several.
@@ -64,7 +66,7 @@ function effectiveDepth(context: Context, items: DepthUse[]): HTMLElement {
     id: "effective-depth", title: "Effective depth", controls: depthChoice(depths, layers, (value) => { layers = value; fill(); draw(); }),
     takeaway: ranked.length > 1 ? `Most of its depth is used by ${say(ranked[0]!)}, least by ${say(ranked.at(-1)!)}.` : ranked.length === 1 ? `${say(ranked[0]!)}.` : null,
     body: [h("div", { class: "with-legend" }, chart.element, side)],
-    about: "The chart removes the layers of a trained model one after another, those of least influence first, and measures the loss of what is left. Effective depth is the number of layers that the loss needs.",
+    about: "The chart removes the layers of a trained model one after another, those whose removal costs least first, and measures the loss of what is left. Effective depth is the least number of layers that keeps nine tenths of what all layers gain.",
     data: () => table("Effective depth", [
       { title: "Scheme", head: true, cell: (item) => context.scheme(item.scheme).label, sort: (item) => item.scheme },
       { title: "Layers", numeric: true, cell: (item) => exact(item.layers), sort: (item) => item.layers },
@@ -83,11 +85,11 @@ function perLayer(context: Context, items: DepthUse[]): HTMLElement {
   const here = (): DepthUse[] => items.filter((item) => (depths.length === 0 || item.layers === layers) && item.perLayer[measure.value].length > 0);
   const draw = (): void => {
     about.textContent = measure.about;
-    chart.draw({ label: `${measure.text}, by layer, ${layers} layers`, xLabel: "layer", yLabel: measure.text, xLog: false, yLog, marks: "points", read: "column" },
+    chart.draw({ label: `${measure.text}, by layer, ${layers} layers`, xLabel: measure.x ?? "layer", yLabel: measure.text, xLog: false, yLog, marks: "points", read: "column" },
       here().filter((item) => !isHidden(item.scheme)).map((item): Series => {
         const view = context.scheme(item.scheme), values = item.perLayer[measure.value];
         return {
-          key: item.scheme, scheme: item.scheme, label: view.label, look: view.look, x: values.map((_, i) => i + 1), y: values.map((value) => value.mean),
+          key: item.scheme, scheme: item.scheme, label: view.label, look: view.look, x: values.map((_, i) => i + firstIndex(measure.value)), y: values.map((value) => value.mean),
           ...(values.some((value) => value.n > 1) ? { low: values.map((value) => value.low), high: values.map((value) => value.high) } : {}),
         };
       }));
@@ -109,7 +111,7 @@ function perLayer(context: Context, items: DepthUse[]): HTMLElement {
       { title: "Mean", numeric: true, cell: (row) => exact(row.value.mean), sort: (row) => row.value.mean },
       { title: "Low", numeric: true, cell: (row) => exact(row.value.low) },
       { title: "High", numeric: true, cell: (row) => exact(row.value.high) },
-    ], items.flatMap((item) => kMeasures.flatMap(({ value: key, text }) => item.perLayer[key].map((value, i) => ({ item, text, layer: i + 1, value }))))),
+    ], items.flatMap((item) => kMeasures.flatMap(({ value: key, text }) => item.perLayer[key].map((value, i) => ({ item, text, layer: i + firstIndex(key), value }))))),
   });
 }
 

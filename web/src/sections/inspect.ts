@@ -60,7 +60,7 @@ export function inspectFigure(context: Context, analysis: Analysis): HTMLElement
       values: [...(withExponent ? [exponentCell(line.exponent)] : []),
         ...(withTheory ? [line.theory ? exact(line.theory.exponent, formatExponent(line.theory.exponent)) : "–"] : [])],
     };
-  }), lines.some((line) => line.theory) ? "Broken lines: theory. Bands: 95 % interval." : null);
+  }), [lines.some((line) => line.theory) ? "Broken lines: theory." : "", lines.some((line) => line.y.some((y) => y.n > 1)) ? "Bands: 95 % interval over seeds." : ""].filter(Boolean).join(" "));
   onVisibilityChange(chart.element, draw);
   queueMicrotask(draw);
   return figure({
@@ -108,9 +108,9 @@ function takeaway(context: Context, analysis: Analysis, lines: AnalysisSeries[])
   const said: string[] = [];
   if (known.length >= 2) {
     const first = known[0]!, last = known.at(-1)!;
-    said.push(`From most to least growth with ${analysis.x}: ${label(first)} has exponent ${formatExponent(first.exponent!.value)}, ${label(last)} ${formatExponent(last.exponent!.value)}.`);
+    said.push(`From most to least growth with ${analysis.exponentOf}: ${label(first)} has exponent ${formatExponent(first.exponent!.value)}, ${label(last)} ${formatExponent(last.exponent!.value)}.`);
   } else if (known.length === 1) {
-    said.push(`${label(known[0]!)} has exponent ${formatExponent(known[0]!.exponent!.value)} in ${analysis.x}.`);
+    said.push(`${label(known[0]!)} has exponent ${formatExponent(known[0]!.exponent!.value)} in ${analysis.exponentOf}.`);
   } else {
     const spans = lines.map((line) => ({ line, ratio: (line.y.at(-1)?.mean ?? NaN) / (line.y[0]?.mean ?? NaN) })).filter((span) => Number.isFinite(span.ratio)).sort((a, b) => b.ratio - a.ratio);
     const top = spans[0];

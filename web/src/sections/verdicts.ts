@@ -12,7 +12,7 @@ type Tone = "good" | "care" | "bad" | "plain";
 export function badge(verdict: string): HTMLElement {
   const word = verdict.toLowerCase();
   const [tone, sign]: [Tone, string] =
-    /diverge|explod|fail|unstable/.test(word) ? ["bad", "✕"]
+    /diverge|explod|fail|unstable|not train/.test(word) ? ["bad", "✕"]
     : /warmup|hollow|slow|risk|fragile|sensitive|vanish|care/.test(word) ? ["care", "▲"]
     : /stable|trains|good|best|recommended/.test(word) ? ["good", "✓"] : ["plain", "•"];
   return h("span", { class: `badge ${tone}` }, h("span", { "aria-hidden": "true" }, sign), verdict || "no verdict");
