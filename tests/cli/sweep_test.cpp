@@ -71,12 +71,15 @@ TEST(SweepProcess, KilledAtRandomMomentsItEndsWithTheSameLosses) {
   const Folder folder("sweep-kill");
   const std::vector<std::string> more = {"--sweep.members=2", "--sweep.halving={eta = 2, min_steps = 40}",
                                          "--train.lr=[1e-4,1e-3,3e-3,1e5]"};
+  const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(test::run(folder, small_sweep(folder / "whole", more)).code, 0);
+  const std::chrono::duration<double, std::milli> straight = std::chrono::steady_clock::now() - start;
+  std::uniform_real_distribution<double> patience(1, std::max(20.0, straight.count() / 3));
   std::mt19937 random(std::random_device{}());
   int kills = 0;
   for (bool done = false; !done;) {
     Process process(folder, small_sweep(folder / "broken", more));
-    std::this_thread::sleep_for(std::chrono::milliseconds(std::uniform_int_distribution<int>(1, 600)(random)));
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(patience(random)));
     process.send(kills % 4 == 3 ? SIGTERM : SIGKILL);
     const Outcome outcome = process.wait();
     ASSERT_TRUE(outcome.signal == SIGKILL || outcome.signal == SIGTERM || outcome.code == 130 || outcome.code == 0)

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <set>
@@ -11,6 +12,7 @@
 #include "lab/sweep_cohorts.h"
 #include "lab/sweep_halving.h"
 #include "norma/core/error.h"
+#include "norma/lab/sweep_results.h"
 #include "norma/store/run_directory.h"
 #include "norma/train/trainer.h"
 
@@ -180,6 +182,31 @@ TEST(Sweep, HalvingStopsTheHopelessAndLeavesTheOthersAsTheyWere) {
   }
   EXPECT_EQ(finished, 2) << "of four settings two remain after the first rung and one after the second";
   EXPECT_GE(stopped, 2);
+}
+
+TEST(Sweep, ARampFindsTheRateAtWhichAModelDiverges) {
+  const Folder folder("sweep-ramp");
+  SweepConfig config = small_sweep(80);
+  for (const char* setting : {"train.schedule=ramp", "train.lr=1e4", "train.clip=0", "train.log_every=1",
+                              "train.probes=false", "train.seed=[1, 2]"})
+    override_sweep(config, setting);
+  const SweepResult result = sweep(config, folder / "sweep");
+  const std::vector<RampLimit> limits = ramp_limits(result.outcomes);
+  ASSERT_EQ(limits.size(), 1u);
+  EXPECT_FALSE(limits[0].beyond);
+  EXPECT_EQ(limits[0].lr.n, 2);
+  for (const RunOutcome& run : result.outcomes) {
+    ASSERT_TRUE(run.diverged());
+    const double limit = ramp_limit(run);
+    EXPECT_GT(limit, 0);
+    EXPECT_LE(limit, 1e4 * static_cast<double>(run.diverged_at_step - 1) / 80);
+    // The rate is the one that the optimiser was given at a step whose loss was still calm.
+    const auto step = static_cast<std::size_t>(std::llround(limit * 80 / 1e4));
+    ASSERT_LT(step, run.curve.loss.size());
+    EXPECT_LE(
+        run.curve.loss[step - 1],
+        *std::min_element(run.curve.loss.begin(), run.curve.loss.begin() + static_cast<std::ptrdiff_t>(step)) + 1);
+  }
 }
 
 TEST(Sweep, TheGridIsCheckedBeforeAnythingIsWritten) {

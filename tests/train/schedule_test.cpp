@@ -14,7 +14,7 @@ double at(ScheduleConfig config, std::int64_t step) { return schedule_factor(con
 
 TEST(Schedule, WarmupRisesLinearlyToThePeak) {
   for (const std::string& name : schedule_shapes()) {
-    if (name == "step") continue;
+    if (name == "step" || name == "ramp") continue;
     ScheduleConfig config{.shape = schedule_shape(name), .warmup = 100, .steps = 1000};
     EXPECT_NEAR(at(config, 1), 0.01, 1e-12) << name;
     EXPECT_NEAR(at(config, 50), 0.5, 1e-12) << name;
@@ -33,11 +33,14 @@ TEST(Schedule, EndsWhereItShould) {
   EXPECT_NEAR(end(ScheduleShape::cosine), 0.1, 1e-12);
   EXPECT_NEAR(end(ScheduleShape::linear), 0.1, 1e-12);
   EXPECT_NEAR(end(ScheduleShape::wsd), 0.1, 1e-12);
+  EXPECT_NEAR(end(ScheduleShape::ramp), 1, 1e-12);
   EXPECT_NEAR(end(ScheduleShape::inverse_sqrt), std::sqrt(10.0 / 1000), 1e-12);
   EXPECT_NEAR(at({.shape = ScheduleShape::cosine, .steps = 1000, .floor = 0.1}, 5000), 0.1, 1e-12) << "beyond the end";
 }
 
 TEST(Schedule, ShapesInBetween) {
+  EXPECT_NEAR(at({.shape = ScheduleShape::ramp, .steps = 1000}, 1), 0.001, 1e-12);
+  EXPECT_NEAR(at({.shape = ScheduleShape::ramp, .steps = 1000}, 250), 0.25, 1e-12);
   EXPECT_NEAR(at({.shape = ScheduleShape::cosine, .warmup = 0, .steps = 1000, .floor = 0}, 500), 0.5, 1e-12);
   EXPECT_NEAR(at({.shape = ScheduleShape::linear, .warmup = 0, .steps = 1000, .floor = 0.5}, 500), 0.75, 1e-12);
   const ScheduleConfig wsd{.shape = ScheduleShape::wsd, .steps = 1000, .floor = 0, .cooldown = 0.2};
