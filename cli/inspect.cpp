@@ -8,11 +8,13 @@
 #include <memory>
 
 #include "cli/findings_table.h"
+#include "cli/overrides.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/lab/inspect.h"
 #include "norma/norms/norm.h"
 #include "norma/store/atomic_file.h"
+#include "norma/store/environment.h"
 
 namespace norma::cli {
 namespace {
@@ -117,7 +119,8 @@ std::string repeat_command(const InspectVerb& verb) {
   return command;
 }
 
-void show(const InspectVerb& verb, const Findings& findings, const Provenance& provenance) {
+void show(const InspectVerb& verb, const Findings& findings, Provenance provenance) {
+  provenance.environment = describe_environment(command_line());
   const std::string all = verb.json || !verb.out.empty() ? results_json(findings, provenance) + "\n" : "";
   if (!verb.out.empty()) write_atomically(verb.out, all);
   fmt::print("{}", verb.json ? all : findings_table(findings));
@@ -173,6 +176,7 @@ void run_inspect(InspectVerb verb) {
   if (!verb.only.empty()) options.only = split(verb.only);
   options.batches = verb.batches;
   options.threads = verb.threads;
+  options.theory = true;
   options.open = [&](const ModelConfig& model) { return open_data(verb, model); };
   const auto start = std::chrono::steady_clock::now();
   Findings findings;

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "lab/theory_curves.h"
 #include "norma/core/error.h"
 #include "norma/core/names.h"
 #include "norma/lab/depth_use.h"
@@ -201,6 +202,9 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
   }
   if (progress) progress(1, "");
   findings.analyses = collector.finish(options.schemes);
+  if (options.theory) {
+    for (const std::string& scheme : options.schemes) add_theory_curves(findings, options.model, scheme);
+  }
   return findings;
 }
 

@@ -6,7 +6,6 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "norma/store/environment.h"
 #include "norma/version.h"
 
 namespace norma {
@@ -106,6 +105,7 @@ std::string results_json(const Findings& findings, const Provenance& provenance)
               {"seconds", provenance.seconds},
               {"config", provenance.config},
               {"command", provenance.command}};
+  if (!provenance.environment.empty()) all["environment"] = json::parse(provenance.environment, nullptr, false);
   if (!provenance.task_name.empty()) {
     all["task"] = {{"name", provenance.task_name}, {"description", provenance.task_description}};
     if (provenance.optimum) all["task"]["optimum"] = number(*provenance.optimum);

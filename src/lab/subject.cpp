@@ -108,6 +108,11 @@ Subject initial_subject(ModelConfig model, std::shared_ptr<const Source> source,
     if (model.family != Family::encoder) fail("classification needs an encoder");
     if (model.classes == 0) model.classes = source->classes();
   }
+  if (model.family == Family::encoder_decoder) {
+    Batch batch;
+    source->fill(0, seeds[0], batch);
+    if (batch.source.empty()) fail("this data has nothing for an encoder to read: {}", source->describe());
+  }
   model.dropout = model.smoothing = false;
   Subject subject{
       .model = std::move(model), .source = std::move(source), .seeds = std::move(seeds), .weights = nullptr};

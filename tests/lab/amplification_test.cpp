@@ -16,7 +16,11 @@ double amplification(const char* scheme, std::int64_t layers) {
   return mean_of(measure_amplification(test::theory_subject(model, 4)).output);
 }
 
-double growth_of_amplification(const char* scheme) { return amplification(scheme, 100) / amplification(scheme, 10); }
+double growth_of_amplification(const char* scheme) {
+  const double growth = amplification(scheme, 100) / amplification(scheme, 10);
+  testing::Test::RecordProperty(fmt::format("growth_{}", scheme), fmt::format("{:.3g}", growth));
+  return growth;
+}
 
 TEST(Amplification, GrowsLikeTheNumberOfSublayersInPostLN) { EXPECT_GE(growth_of_amplification("post"), 6); }
 TEST(Amplification, GrowsLikeItsLogarithmInPreLN) { EXPECT_LE(growth_of_amplification("pre"), 2.5); }
@@ -31,6 +35,7 @@ FirstStep first_step(const char* scheme, std::int64_t layers) {
 TEST(FirstStep, OfSgdGrowsWithDepthInPostLNButHardlyInDeepNorm) {
   const double post = mean_of(first_step("post", 100).sgd) / mean_of(first_step("post", 2).sgd);
   const double deepnorm = mean_of(first_step("deepnorm", 100).sgd) / mean_of(first_step("deepnorm", 2).sgd);
+  RecordProperty("growth", fmt::format("Post-LN {:.3g}, DeepNorm {:.3g}", post, deepnorm));
   EXPECT_GT(post, 50);
   EXPECT_LT(deepnorm, 5);
 }

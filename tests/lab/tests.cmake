@@ -1,8 +1,10 @@
-norma_test(lab_test DEPENDS norma::lab SOURCES
+find_package(nlohmann_json REQUIRED)
+norma_test(lab_test DEPENDS norma::lab nlohmann_json::nlohmann_json SOURCES
   lab/activations_test.cpp
   lab/amplification_test.cpp
   lab/depth_use_test.cpp
   lab/encoder_decoder_test.cpp
   lab/gradient_test.cpp
+  lab/inspect_test.cpp
   lab/jacobian_test.cpp
   lab/sharpness_test.cpp)

@@ -17,6 +17,6 @@ struct PathLengths {
 };
 
 // Throws NotBuiltError for schemes whose sublayers are not a chain: several streams, or one formula for a whole layer.
-PathLengths measure_path_lengths(const Subject& subject, int samples_per_length = 4);
+PathLengths measure_path_lengths(const Subject& subject, int samples_per_length = 8);
 
 }  // namespace norma

@@ -71,10 +71,11 @@ struct Findings {
 
 // What stands around the findings in results.json.
 struct Provenance {
-  std::string kind = "inspect", command, config;
+  std::string kind = "inspect", command = {}, config = {};
+  std::string environment = {};  // JSON; empty: left out
   double seconds = 0;
-  std::string task_name, task_description;
-  std::optional<double> optimum;
+  std::string task_name = {}, task_description = {};
+  std::optional<double> optimum = {};
 };
 
 std::string results_json(const Findings& findings, const Provenance& provenance);
