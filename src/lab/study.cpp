@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "lab/study_theory.h"
 #include "lab/verdict.h"
 #include "norma/core/error.h"
 #include "norma/lab/inspect.h"
@@ -110,6 +109,7 @@ class Study {
     options.depths = config_.depths;
     options.seeds.assign(config_.seeds.begin(), config_.seeds.end());
     options.only = {"gradient", "stream", "amplification"};
+    options.theory = true;
     options.open = [this](const ModelConfig& model) {
       RunConfig config = config_.base;
       config.model.batch = model.batch;
@@ -118,7 +118,6 @@ class Study {
     };
     findings_ = inspect(
         options, [this](double done, std::string_view what) { observer_.progressed("analyses at init", done, what); });
-    add_theory(findings_, config_.base.model);
     for (const Analysis& analysis : findings_.analyses) {
       for (const Series& series : analysis.series) {
         if (!series.exponent) continue;
@@ -198,6 +197,9 @@ class Study {
       }
       if (depths.empty()) continue;
       evidence.effective_depth = depths.size() > 1 ? estimate_of(depths) : findings_.depth_use.back().effective_depth;
+      const double layers = static_cast<double>(evidence.layers);  // the interval cannot leave the model
+      evidence.effective_depth->low = std::max(0.0, evidence.effective_depth->low);
+      evidence.effective_depth->high = std::min(layers, evidence.effective_depth->high);
       findings_.depth_use.back().effective_depth = *evidence.effective_depth;
     }
   }
@@ -286,14 +288,14 @@ StudyConfig::StudyConfig()
       depths({6, 12, 24, 48}),
       rates({1e-3, 3e-3, 1e-2, 3e-2}),
       warmups({0, 40}),
-      seeds({1, 2}) {
+      seeds({1, 2, 3}) {
   base.model.layers = 12;
   base.model.width = 32;
   base.model.heads = 4;
   base.model.time = 32;
   base.model.batch = 8;
   base.model.embedding_std = 1;
-  base.train.steps = 160;
+  base.train.steps = 150;
   base.train.clip = 0;
   base.train.log_every = 4;
   base.train.evaluate_every = 0;

@@ -47,15 +47,15 @@ std::string training_words(const SchemeEvidence& evidence, std::string& verdict)
   const bool both = has_warmup(evidence, true) && has_warmup(evidence, false);
   if (best == nullptr) {
     verdict = "does not train";
-    int diverged = 0, runs = 0;
+    int diverged = 0, stuck = 0, runs = 0;
     for (const TrainedCell& cell : evidence.cells) {
       diverged += cell.diverged;
+      stuck += cell.not_learned;
       runs += cell.runs;
     }
     return fmt::format(
-        "does not train at {} layers {}{} ({} of {} runs diverged, the others stayed at guessing by frequency or "
-        "varied by seed)",
-        evidence.layers, rates_text(evidence), both ? ", with or without warmup" : "", diverged, runs);
+        "does not train at {} layers {}{} (of {} runs {} diverged and {} never got below guessing by frequency)",
+        evidence.layers, rates_text(evidence), both ? ", with or without warmup" : "", runs, diverged, stuck);
   }
   std::string words =
       fmt::format("reaches {} at {:g}{}", loss_text(best->loss), best->lr,

@@ -43,8 +43,8 @@ std::vector<float> weights(Cohort& cohort, int member = 0) {
   return {tensor.begin(), tensor.end()};
 }
 
-TEST(Cohort, LearnsTheGrammar) {
-  Cohort cohort = make_cohort(small_run());
+TEST(Cohort, LearnsSentences) {
+  Cohort cohort = make_cohort(small_run("data.task = sentences"));
   cohort.evaluate();
   const double before = *cohort.member(0).evaluation_loss;
   for (int i = 0; i < 60; ++i) EXPECT_TRUE(cohort.train_step().empty());
