@@ -60,7 +60,7 @@ class BranchTable {
 struct BranchTables {
   BranchTable attention = {}, ffn = {};
   BranchTable attention_normed = {}, ffn_normed = {};  // empty: the rule for norms is applied to the plain ones
-  std::int64_t time = 0;                     // tokens that they were measured with
+  std::int64_t time = 0;                               // tokens that they were measured with
 };
 
 // Whether a formula of the scheme applies a norm directly to a branch, and of which kind ("norm", "rmsnorm"); "" if
