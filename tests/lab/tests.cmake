@@ -7,4 +7,5 @@ norma_test(lab_test DEPENDS norma::lab nlohmann_json::nlohmann_json SOURCES
   lab/gradient_test.cpp
   lab/inspect_test.cpp
   lab/jacobian_test.cpp
-  lab/sharpness_test.cpp)
+  lab/sharpness_test.cpp
+  lab/verdict_test.cpp)

@@ -1,0 +1,74 @@
+// From made-up evidence to words.
+#include "lab/verdict.h"
+
+#include <gtest/gtest.h>
+
+namespace norma {
+namespace {
+
+Estimate around(double mean, double half) { return {mean, mean - half, mean + half, 3}; }
+
+TrainedCell trains(double lr, std::int64_t warmup, double loss, double half = 0.01) {
+  return {.lr = lr, .warmup = warmup, .loss = around(loss, half), .runs = 3, .diverged = 0, .not_learned = 0};
+}
+TrainedCell fails(double lr, std::int64_t warmup, int diverged) {
+  return {.lr = lr, .warmup = warmup, .loss = {}, .runs = 3, .diverged = diverged, .not_learned = 3 - diverged};
+}
+
+SchemeEvidence evidence(const std::string& name, std::vector<TrainedCell> cells) {
+  return {.scheme = name, .title = name, .layers = 12, .cells = std::move(cells)};
+}
+
+std::string verdict_of(const SchemeEvidence& one) { return judge_schemes({one})[0].verdict; }
+
+TEST(Verdict, FollowsWhatTrained) {
+  EXPECT_EQ(verdict_of(evidence("a", {trains(1e-3, 0, 2), trains(1e-3, 100, 2)})), "stable");
+  EXPECT_EQ(verdict_of(evidence("a", {fails(1e-3, 0, 3), trains(1e-3, 100, 2)})), "needs warmup");
+  EXPECT_EQ(verdict_of(evidence("a", {trains(1e-3, 0, 2.5), trains(1e-3, 100, 2)})), "needs warmup");
+  EXPECT_EQ(verdict_of(evidence("a", {trains(1e-3, 0, 2.04), trains(1e-3, 100, 2)})), "stable") << "too little";
+  EXPECT_EQ(verdict_of(evidence("a", {trains(1e-3, 0, 2.5, 1), trains(1e-3, 100, 2)})), "stable") << "too unsure";
+  EXPECT_EQ(verdict_of(evidence("a", {fails(1e-3, 0, 3), fails(1e-3, 100, 1)})), "does not train");
+  EXPECT_EQ(verdict_of(evidence("a", {trains(1e-3, 0, 2), fails(1e-2, 0, 3), fails(1e-1, 0, 3)})), "narrow");
+  EXPECT_EQ(verdict_of(evidence("a", {})), "untested");
+}
+
+TEST(Verdict, SaysInWordsWhatItRestsOn) {
+  SchemeEvidence post = evidence("post", {fails(1e-3, 0, 0), fails(1e-2, 100, 1)});
+  post.gradient = Exponent{0.02, -0.1, 0.1};
+  post.amplification = Exponent{1.0, 0.9, 1.1};
+  const Verdict verdict = judge_schemes({post})[0];
+  EXPECT_EQ(
+      verdict.words,
+      "post: does not train at 12 layers at any tried rate from 0.001 to 0.01, with or without warmup (of 6 runs 1 "
+      "diverged and 5 never got below guessing by frequency); gradient of the last layer at init does not change "
+      "with depth (L^0.02); amplification grows with depth as N^1.00.");
+  ASSERT_EQ(verdict.evidence.size(), 2u);
+  EXPECT_EQ(verdict.evidence[1].value, 1.0);
+}
+
+TEST(Verdict, RanksByTheBestLossAndTheOthersLast) {
+  const std::vector<Verdict> verdicts =
+      judge_schemes({evidence("bad", {fails(1e-3, 0, 3)}), evidence("good", {trains(1e-3, 0, 2.0)}),
+                     evidence("best", {trains(1e-3, 0, 2.2), trains(1e-2, 0, 1.9)})});
+  EXPECT_EQ(verdicts[0].scheme, "best");
+  EXPECT_EQ(verdicts[1].scheme, "good");
+  EXPECT_EQ(verdicts[2].scheme, "bad");
+  EXPECT_EQ(verdicts[2].rank, 3);
+}
+
+TEST(Advice, NamesTiesAndNeverAdvisesWithoutEvidence) {
+  const std::vector<SchemeEvidence> apart = {evidence("a", {trains(1e-3, 40, 1.9)}),
+                                             evidence("b", {trains(1e-3, 0, 2.5)})};
+  const Advice clear = advise(apart, judge_schemes(apart), 3);
+  EXPECT_EQ(clear.words, "At 12 layers use a with a peak rate near 0.001 and 40 steps of warmup.");
+  EXPECT_NE(clear.confidence.find("apart from all others"), std::string::npos);
+  const std::vector<SchemeEvidence> close = {evidence("a", {trains(1e-3, 0, 1.9, 0.1)}),
+                                             evidence("b", {trains(1e-3, 0, 1.95, 0.1)})};
+  EXPECT_NE(advise(close, judge_schemes(close), 3).words.find("lie also: b"), std::string::npos);
+  const std::vector<SchemeEvidence> none = {evidence("a", {fails(1e-3, 0, 3)})};
+  EXPECT_TRUE(advise(none, judge_schemes(none), 3).ranking.empty());
+  EXPECT_NE(advise(none, judge_schemes(none), 3).words.find("No scheme trained"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace norma
