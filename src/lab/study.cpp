@@ -16,7 +16,7 @@
 #include "norma/models/budget.h"
 #include "norma/schemes/catalogue.h"
 #include "norma/schemes/diagram.h"
-#include "norma/store/atomic_file.h"
+#include "norma/store/environment.h"
 #include "norma/train/trainer.h"
 
 namespace norma {
@@ -240,7 +240,8 @@ class Study {
                                                     .seconds = seconds,
                                                     .task_name = config_.base.data.task,
                                                     .task_description = source_->describe(),
-                                                    .optimum = source_->optimum()}));
+                                                    .optimum = source_->optimum(),
+                                                    .environment = describe_environment(request_.command_line)}));
     all["schemes"] = json::array();
     for (const std::string& name : config_.schemes) all["schemes"].push_back(scheme_json(name));
     all["task"]["unigram"] = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed));
