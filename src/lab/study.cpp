@@ -234,14 +234,16 @@ class Study {
   json describe(double seconds) {
     std::string command;
     for (const std::string& word : request_.command_line) command += (command.empty() ? "" : " ") + word;
-    json all = json::parse(results_json(findings_, {.kind = "study",
-                                                    .command = command,
-                                                    .config = print_config(config_.base),
-                                                    .seconds = seconds,
-                                                    .task_name = config_.base.data.task,
-                                                    .task_description = source_->describe(),
-                                                    .optimum = source_->optimum(),
-                                                    .environment = describe_environment(request_.command_line)}));
+    Provenance provenance;
+    provenance.kind = "study";
+    provenance.command = command;
+    provenance.config = print_config(config_.base);
+    provenance.seconds = seconds;
+    provenance.task_name = config_.base.data.task;
+    provenance.task_description = source_->describe();
+    provenance.optimum = source_->optimum();
+    provenance.environment = describe_environment(request_.command_line);
+    json all = json::parse(results_json(findings_, provenance));
     all["schemes"] = json::array();
     for (const std::string& name : config_.schemes) all["schemes"].push_back(scheme_json(name));
     all["task"]["unigram"] = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed));
