@@ -2,13 +2,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <memory>
 
 #include "cli/overrides.h"
+#include "cli/stop.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
@@ -18,13 +17,6 @@
 
 namespace norma::cli {
 namespace {
-
-std::atomic<bool> stop_requested{false};
-
-void request_stop(int signal) {
-  stop_requested = true;
-  std::signal(signal, SIG_DFL);
-}
 
 struct StudyOptions {
   std::vector<std::string> schemes;
@@ -102,15 +94,13 @@ StudyConfig study_config(const StudyOptions& options, const std::vector<std::str
 
 int run(const StudyOptions& options, const std::vector<std::string>& extras) {
   const StudyConfig config = study_config(options, extras);
-  std::signal(SIGINT, request_stop);
-  std::signal(SIGTERM, request_stop);
   Progress progress(options.quiet || options.json);
   const std::filesystem::path folder = options.out;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) fail("--out: cannot create '{}': {}", options.out, error.message());
   const StudyResult result =
-      run_study({.config = config, .directory = folder, .command_line = command_line()}, progress, stop_requested);
+      run_study({.config = config, .directory = folder, .command_line = command_line()}, progress, stop_on_signals());
   progress.close();
   if (result.interrupted) {
     fmt::print(stderr, "stopped; the same command goes on from here\n");

@@ -3,14 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <limits>
 #include <memory>
 
 #include "cli/overrides.h"
+#include "cli/stop.h"
 #include "cli/sweep_table.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
@@ -21,14 +20,6 @@
 
 namespace norma::cli {
 namespace {
-
-std::atomic<bool> stop_requested{false};
-
-// The first signal asks for a checkpoint; the second has its usual effect.
-void request_stop(int signal) {
-  stop_requested = true;
-  std::signal(signal, SIG_DFL);
-}
 
 struct SweepOptions {
   std::string config;
@@ -145,11 +136,9 @@ int run(const SweepOptions& options, const std::vector<std::string>& extras) {
     report(read_outcomes(config, directory), config, directory, 0, options.json);
     return 0;
   }
-  std::signal(SIGINT, request_stop);
-  std::signal(SIGTERM, request_stop);
   Progress progress(options.quiet || options.json);
-  const SweepResult result =
-      run_sweep({.config = config, .directory = directory, .command_line = command_line()}, progress, stop_requested);
+  const SweepResult result = run_sweep({.config = config, .directory = directory, .command_line = command_line()},
+                                       progress, stop_on_signals());
   progress.close();
   if (result.interrupted) {
     fmt::print(stderr, "stopped; the same command goes on from here\n");

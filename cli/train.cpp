@@ -3,12 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <memory>
 
 #include "cli/overrides.h"
+#include "cli/stop.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
@@ -17,14 +16,6 @@
 
 namespace norma::cli {
 namespace {
-
-std::atomic<bool> stop_requested{false};
-
-// The first signal asks for a checkpoint; the second has its usual effect.
-void request_stop(int signal) {
-  stop_requested = true;
-  std::signal(signal, SIG_DFL);
-}
 
 struct TrainOptions {
   std::string config;
@@ -134,11 +125,9 @@ int run_train(const TrainOptions& options, const std::vector<std::string>& extra
     return 0;
   }
   const std::string directory = options.out.empty() ? default_directory(options) : options.out;
-  std::signal(SIGINT, request_stop);
-  std::signal(SIGTERM, request_stop);
   Progress progress(options.quiet || options.json, std::max<std::int64_t>(1, config.train.steps / 20));
   const RunEnd end = run_training({.config = config, .directory = directory, .command_line = std::move(command)},
-                                  progress, stop_requested);
+                                  progress, stop_on_signals());
   progress.close();
   if (end == RunEnd::interrupted) {
     fmt::print(stderr, "stopped; the same command goes on from here\n");
