@@ -25,6 +25,14 @@ std::string rates_text(const SchemeEvidence& evidence) {
   return low == high ? fmt::format("at {:g}", low) : fmt::format("at any tried rate from {:g} to {:g}", low, high);
 }
 
+// "largest" or "smallest" where the rate lies at the end of those tried: a better one may lie beyond.
+std::string edge_of(const SchemeEvidence& evidence, double lr) {
+  const auto [low, high] = std::minmax_element(evidence.cells.begin(), evidence.cells.end(),
+                                               [](const TrainedCell& a, const TrainedCell& b) { return a.lr < b.lr; });
+  if (low->lr == high->lr) return "";
+  return lr == high->lr ? "largest" : (lr == low->lr ? "smallest" : "");
+}
+
 bool has_warmup(const SchemeEvidence& evidence, bool warmup) {
   return std::any_of(evidence.cells.begin(), evidence.cells.end(),
                      [&](const TrainedCell& cell) { return (cell.warmup > 0) == warmup; });
@@ -60,6 +68,8 @@ std::string training_words(const SchemeEvidence& evidence, std::string& verdict)
   std::string words =
       fmt::format("reaches {} at {:g}{}", loss_text(best->loss), best->lr,
                   best->warmup > 0 ? fmt::format(" with {} steps of warmup", best->warmup) : " without warmup");
+  if (const std::string edge = edge_of(evidence, best->lr); !edge.empty())
+    words += fmt::format(", the {} rate tried", edge);
   const auto training = std::count_if(evidence.cells.begin(), evidence.cells.end(),
                                       [](const TrainedCell& cell) { return cell.trains(); });
   verdict = "stable";
@@ -162,6 +172,8 @@ Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>
   }
   advice.words = fmt::format("At {} layers use {} with a peak rate near {:g}{}.", trained[0]->layers, trained[0]->title,
                              first->lr, first->warmup > 0 ? fmt::format(" and {} steps of warmup", first->warmup) : "");
+  if (const std::string edge = edge_of(*trained[0], first->lr); !edge.empty())
+    advice.words += fmt::format(" That is the {} rate tried: a wider grid may change the order.", edge);
   if (!tied.empty())
     advice.words += fmt::format(" Within the interval of its loss lie also: {}.", fmt::join(tied, ", "));
   if (seeds < 2) {

@@ -56,6 +56,20 @@ TEST(Verdict, RanksByTheBestLossAndTheOthersLast) {
   EXPECT_EQ(verdicts[2].rank, 3);
 }
 
+TEST(Verdict, WarnsOfARateAtTheEdgeOfTheGrid) {
+  const auto words = [](std::vector<TrainedCell> cells) {
+    const std::vector<SchemeEvidence> all = {evidence("a", std::move(cells))};
+    const std::vector<Verdict> verdicts = judge_schemes(all);
+    return verdicts[0].words + " " + advise(all, verdicts, 3).words;
+  };
+  const std::string high = words({trains(1e-3, 0, 2.2), trains(1e-2, 0, 1.9)});
+  EXPECT_NE(high.find(", the largest rate tried"), std::string::npos) << high;
+  EXPECT_NE(high.find("a wider grid may change the order"), std::string::npos) << high;
+  EXPECT_NE(words({trains(1e-3, 0, 1.8), trains(1e-2, 0, 1.9)}).find("smallest rate tried"), std::string::npos);
+  EXPECT_EQ(words({trains(1e-3, 0, 2), trains(1e-2, 0, 1.9), trains(1e-1, 0, 2)}).find("rate tried"),
+            std::string::npos);
+}
+
 TEST(Advice, NamesTiesAndNeverAdvisesWithoutEvidence) {
   const std::vector<SchemeEvidence> apart = {evidence("a", {trains(1e-3, 40, 1.9)}),
                                              evidence("b", {trains(1e-3, 0, 2.5)})};
