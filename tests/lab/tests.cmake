@@ -1,5 +1,5 @@
 find_package(nlohmann_json REQUIRED)
-norma_test(lab_test DEPENDS norma::lab nlohmann_json::nlohmann_json SOURCES
+norma_test(lab_test LABEL laws DEPENDS norma::lab nlohmann_json::nlohmann_json SOURCES
   lab/activations_test.cpp
   lab/amplification_test.cpp
   lab/depth_use_test.cpp
