@@ -6,6 +6,7 @@
 #include "graph/layered.h"
 #include "graph/print_names.h"
 #include "norma/core/error.h"
+#include "norma/core/xml.h"
 #include "norma/graph/print.h"
 
 namespace norma {
@@ -28,20 +29,6 @@ text { font: 11px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; 
 }
 </style>
 )";
-
-std::string escape(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      default: escaped += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;  // control characters are not XML
-    }
-  }
-  return escaped;
-}
 
 // The row of each node: below what it reads, and what depends on the backward pass below all that does not. A node
 // whose inputs are early moves down to its first reader. 0: nobody needs it, and it will not be drawn.
@@ -230,7 +217,7 @@ class Drawing {
         "<rect class=\"group\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"8\"/>\n"
         "<text class=\"small\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
         left - kAround, top - kAround - 6, right - left + 2 * kAround, bottom - top + 2 * kAround + 6, left - 4,
-        top - kAround + 6, escape(label));
+        top - kAround + 6, xml_text(label));
   }
 
   static std::string draw_edge(const Edge& edge) {
@@ -253,11 +240,11 @@ class Drawing {
                     face.style, box.x - box.width / 2, box.y, box.width, box.height, face.round ? box.height / 2 : 4);
     double y = box.y + kLine;
     text += fmt::format("<text class=\"title\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", box.x, y,
-                        escape(face.title));
+                        xml_text(face.title));
     for (const std::string& line : face.lines) {
       y += kLine;
       text += fmt::format("<text class=\"small\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", box.x,
-                          y, escape(line));
+                          y, xml_text(line));
     }
     return text;
   }

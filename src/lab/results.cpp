@@ -1,4 +1,5 @@
 #include "norma/lab/results.h"
+#include "lab/json_parts.h"
 
 #include <fmt/chrono.h>
 
@@ -13,19 +14,8 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-json number(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
-
-json numbers(const std::vector<double>& values) {
-  json all = json::array();
-  for (const double v : values) all.push_back(number(v));
-  return all;
-}
-
 json estimate(const Estimate& e) {
-  return {{"mean", number(e.mean)}, {"low", number(e.low)}, {"high", number(e.high)}, {"n", e.n}};
+  return {{"mean", json_number(e.mean)}, {"low", json_number(e.low)}, {"high", json_number(e.high)}, {"n", e.n}};
 }
 
 json estimates(const std::vector<Estimate>& values) {
@@ -35,21 +25,21 @@ json estimates(const std::vector<Estimate>& values) {
 }
 
 json exponent(const Exponent& e) {
-  return {{"value", number(e.value)}, {"low", number(e.low)}, {"high", number(e.high)}};
+  return {{"value", json_number(e.value)}, {"low", json_number(e.low)}, {"high", json_number(e.high)}};
 }
 
 json profile_json(const LayerProfile& profile) {
   json one = {{"depth", profile.depth}, {"sites", profile.sites}, {"y", estimates(profile.y)}};
-  if (!profile.theory.empty()) one["theory"] = numbers(profile.theory);
+  if (!profile.theory.empty()) one["theory"] = json_numbers(profile.theory);
   return one;
 }
 
 json series_json(const Series& series) {
-  json one = {{"scheme", series.scheme}, {"x", numbers(series.x)}, {"y", estimates(series.y)}};
+  json one = {{"scheme", series.scheme}, {"x", json_numbers(series.x)}, {"y", estimates(series.y)}};
   if (series.exponent) one["exponent"] = exponent(*series.exponent);
   if (series.theory) {
-    one["theory"]["y"] = numbers(series.theory->y);
-    if (series.theory->exponent) one["theory"]["exponent"] = number(*series.theory->exponent);
+    one["theory"]["y"] = json_numbers(series.theory->y);
+    if (series.theory->exponent) one["theory"]["exponent"] = json_number(*series.theory->exponent);
   }
   one["profiles"] = json::array();
   for (const LayerProfile& profile : series.profiles) one["profiles"].push_back(profile_json(profile));
@@ -68,20 +58,21 @@ json analysis_json(const Analysis& analysis) {
 json depth_json(const DepthFinding& found) {
   std::vector<double> layers_kept;
   for (std::size_t k = 0; k < found.kept_loss.size(); ++k) layers_kept.push_back(static_cast<double>(k));
-  json one = {{"scheme", found.scheme},
-              {"layers", found.layers},
-              {"loss", estimate(found.loss)},
-              {"effective_depth", estimate(found.effective_depth)},
-              {"curve", {{"layers_kept", numbers(layers_kept)}, {"loss", numbers(found.kept_loss)}}},
-              {"deletion", estimates(found.deletion)},
-              {"swap", estimates(found.swap)},
-              {"width_equivalence", estimates(found.width_equivalence)},
-              {"influence", estimates(found.influence)},
-              {"angular_distance", json::array()},
-              {"lens", {{"kl", numbers(found.lens_divergence)}, {"agreement", numbers(found.lens_agreement)}}}};
-  for (const std::vector<double>& row : found.angular_distance) one["angular_distance"].push_back(numbers(row));
+  json one = {
+      {"scheme", found.scheme},
+      {"layers", found.layers},
+      {"loss", estimate(found.loss)},
+      {"effective_depth", estimate(found.effective_depth)},
+      {"curve", {{"layers_kept", json_numbers(layers_kept)}, {"loss", json_numbers(found.kept_loss)}}},
+      {"deletion", estimates(found.deletion)},
+      {"swap", estimates(found.swap)},
+      {"width_equivalence", estimates(found.width_equivalence)},
+      {"influence", estimates(found.influence)},
+      {"angular_distance", json::array()},
+      {"lens", {{"kl", json_numbers(found.lens_divergence)}, {"agreement", json_numbers(found.lens_agreement)}}}};
+  for (const std::vector<double>& row : found.angular_distance) one["angular_distance"].push_back(json_numbers(row));
   if (!found.probe.empty()) one["probe"] = estimates(found.probe);
-  if (!found.path_share.empty()) one["path_length"] = numbers(found.path_share);
+  if (!found.path_share.empty()) one["path_length"] = json_numbers(found.path_share);
   return one;
 }
 
@@ -108,7 +99,7 @@ std::string results_json(const Findings& findings, const Provenance& provenance)
   if (!provenance.environment.empty()) all["environment"] = json::parse(provenance.environment, nullptr, false);
   if (!provenance.task_name.empty()) {
     all["task"] = {{"name", provenance.task_name}, {"description", provenance.task_description}};
-    if (provenance.optimum) all["task"]["optimum"] = number(*provenance.optimum);
+    if (provenance.optimum) all["task"]["optimum"] = json_number(*provenance.optimum);
   }
   all["schemes"] = json::array();
   for (const SchemeSummary& scheme : findings.schemes) all["schemes"].push_back(scheme_json(scheme));

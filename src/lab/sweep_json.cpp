@@ -5,6 +5,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "lab/json_parts.h"
 #include "norma/lab/sweep_results.h"
 #include "norma/version.h"
 
@@ -13,34 +14,23 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-json number(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
-
-json numbers(const std::vector<double>& values) {
-  json all = json::array();
-  for (const double v : values) all.push_back(number(v));
-  return all;
-}
-
 template <typename T, typename Write>
 json optional(const std::optional<T>& value, Write write) {
   return value ? json(write(*value)) : json();
 }
 
 json estimate(const Estimate& e) {
-  return {{"mean", number(e.mean)}, {"low", number(e.low)}, {"high", number(e.high)}, {"n", e.n}};
+  return {{"mean", json_number(e.mean)}, {"low", json_number(e.low)}, {"high", json_number(e.high)}, {"n", e.n}};
 }
 
-json curve(const LossCurve& c) { return {{"step", c.step}, {"loss", numbers(c.loss)}}; }
+json curve(const LossCurve& c) { return {{"step", c.step}, {"loss", json_numbers(c.loss)}}; }
 
 json run_json(const RunOutcome& run) {
   json one = {{"id", run.id},
               {"scheme", run.scheme},
               {"layers", run.layers},
               {"width", run.width},
-              {"lr", number(run.lr)},
+              {"lr", json_number(run.lr)},
               {"warmup", run.warmup},
               {"seed", run.seed},
               {"status", name_of(run.status)},
@@ -50,10 +40,10 @@ json run_json(const RunOutcome& run) {
               {"diverged_because", run.diverged() ? json(run.diverged_because) : json()},
               {"first_bad_wire", run.first_bad_wire.empty() ? json() : json(run.first_bad_wire)},
               {"stopped_at_step", run.stopped_at_step > 0 ? json(run.stopped_at_step) : json()},
-              {"final_loss", number(run.final_loss)},
-              {"best_loss", number(run.best_loss)},
-              {"evaluation_loss", optional(run.evaluation_loss, number)},
-              {"tokens_per_second", number(run.tokens_per_second)},
+              {"final_loss", json_number(run.final_loss)},
+              {"best_loss", json_number(run.best_loss)},
+              {"evaluation_loss", optional(run.evaluation_loss, json_number)},
+              {"tokens_per_second", json_number(run.tokens_per_second)},
               {"verdict", run.verdict}};
   one["curve"] = curve(run.curve);
   one["evaluations"] = curve(run.evaluations);
@@ -64,8 +54,8 @@ json map_json(const StabilityMap& map) {
   json one = {{"scheme", map.scheme},
               {"layers", map.y_name == "layers" ? json() : json(map.layers)},
               {"rest", map.rest},
-              {"x", {{"name", "lr"}, {"values", numbers(map.lr)}}},
-              {"y", {{"name", map.y_name}, {"values", numbers(map.y)}}},
+              {"x", {{"name", "lr"}, {"values", json_numbers(map.lr)}}},
+              {"y", {{"name", map.y_name}, {"values", json_numbers(map.y)}}},
               {"loss", json::array()},
               {"diverged", json::array()}};
   if (map.y_name == "layers") one["warmup"] = map.warmup;
@@ -74,14 +64,14 @@ json map_json(const StabilityMap& map) {
     for (const Estimate& cell : row) cells.push_back(estimate(cell));
     one["loss"].push_back(std::move(cells));
   }
-  for (const std::vector<double>& row : map.diverged) one["diverged"].push_back(numbers(row));
+  for (const std::vector<double>& row : map.diverged) one["diverged"].push_back(json_numbers(row));
   return one;
 }
 
 json rate_json(const StableRate& rate) {
-  return {{"lr", optional(rate.lr, number)},
-          {"low", optional(rate.low, number)},
-          {"high", optional(rate.high, number)},
+  return {{"lr", optional(rate.lr, json_number)},
+          {"low", optional(rate.low, json_number)},
+          {"high", optional(rate.high, json_number)},
           {"beyond", rate.beyond}};
 }
 
@@ -89,19 +79,19 @@ json tuned_json(const Tuned& one) {
   return {{"scheme", one.scheme},
           {"layers", one.layers},
           {"rest", one.rest},
-          {"lr", optional(one.lr, number)},
+          {"lr", optional(one.lr, json_number)},
           {"warmup", one.warmup},
           {"loss", estimate(one.loss)},
-          {"sensitivity", one.sensitivity ? number(one.sensitivity->mean) : json()},
+          {"sensitivity", one.sensitivity ? json_number(one.sensitivity->mean) : json()},
           {"sensitivity_estimate", optional(one.sensitivity, estimate)},
-          {"largest_stable_lr", optional(one.with_warmup.lr, number)},
-          {"largest_stable_lr_without_warmup", optional(one.without_warmup.lr, number)},
+          {"largest_stable_lr", optional(one.with_warmup.lr, json_number)},
+          {"largest_stable_lr_without_warmup", optional(one.without_warmup.lr, json_number)},
           {"stable_lr", rate_json(one.with_warmup)},
           {"stable_lr_without_warmup", rate_json(one.without_warmup)},
           {"needs_warmup", optional(one.needs_warmup, [](std::int64_t steps) { return json(steps); })},
-          {"diverged", number(one.diverged)},
+          {"diverged", json_number(one.diverged)},
           {"steps_to_target", estimate(one.steps_to_target.steps)},
-          {"target", number(one.target)}};
+          {"target", json_number(one.target)}};
 }
 
 json ramp_json(const RampLimit& one) {
@@ -121,7 +111,7 @@ json depth_json(const DepthEfficiency& one) {
           {"loss", std::move(losses)},
           {"gain_per_doubling", optional(one.gain_per_doubling, estimate)},
           {"useful_layers", one.useful_layers},
-          {"useful_share", number(one.useful_share)}};
+          {"useful_share", json_number(one.useful_share)}};
 }
 
 template <typename T, typename Write>
@@ -145,8 +135,8 @@ std::string sweep_results_json(const Outcomes& outcomes, const SweepFacts& facts
     json task = {{"name", facts.task}};
     for (const RunOutcome& run : outcomes) {
       if (run.status == RunStatus::waiting) continue;
-      if (run.optimum) task["optimum"] = number(*run.optimum);
-      if (run.unigram_entropy) task["unigram"] = number(*run.unigram_entropy);
+      if (run.optimum) task["optimum"] = json_number(*run.optimum);
+      if (run.unigram_entropy) task["unigram"] = json_number(*run.unigram_entropy);
       break;
     }
     all["task"] = std::move(task);

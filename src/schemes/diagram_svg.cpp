@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "norma/core/xml.h"
 #include "schemes/diagram_parts.h"
 
 namespace norma {
@@ -32,20 +33,6 @@ text { font: 13px ui-sans-serif, system-ui, "DejaVu Sans", "Helvetica Neue", Ari
 }
 </style>
 )";
-
-std::string escape(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      default: escaped += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;  // control characters are not XML
-    }
-  }
-  return escaped;
-}
 
 double length_of(const std::string& text, double character) {
   return character * static_cast<double>(std::count_if(text.begin(), text.end(), [](char c) {
@@ -95,7 +82,7 @@ class SvgDrawing {
                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
                "{1:.0f}\" role=\"img\" aria-labelledby=\"title desc\">\n<title id=\"title\">{2}</title>\n<desc "
                "id=\"desc\">{3}</desc>\n",
-               width, height, escape(parts_.heading), escape(description())) +
+               width, height, xml_text(parts_.heading), xml_text(description())) +
            kStyle + text("heading", kMargin, kMargin + 8, parts_.heading) + body + "</svg>\n";
   }
 
@@ -111,7 +98,7 @@ class SvgDrawing {
   }
 
   static std::string text(const char* style, double x, double y, const std::string& content) {
-    return fmt::format("<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", style, x, y, escape(content));
+    return fmt::format("<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", style, x, y, xml_text(content));
   }
 
   static double width_of(const DiagramPart& part) {
