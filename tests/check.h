@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "error_of.h"
 #include "norma/core/error.h"
 #include "norma/core/random.h"
 #include "norma/device/session.h"
@@ -20,16 +21,6 @@
 #include "norma/ops/reduce.h"
 
 namespace norma::test {
-
-// A message thrown as Error by `action`, or "" when it did not throw.
-inline std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 // Fills a named tensor with normal numbers that depend on name and seed alone.
 template <typename T>

@@ -11,8 +11,8 @@ namespace norma {
 namespace {
 
 using nlohmann::json;
-using test::Folder;
 using test::Outcome;
+using test::TemporaryFolder;
 namespace fs = std::filesystem;
 
 std::vector<std::string> tiny(const std::string& out, const std::vector<std::string>& more) {
@@ -39,14 +39,14 @@ std::string pairs() {
   return text;
 }
 
-std::vector<std::string> translation(const Folder& folder, const std::string& tokenizer) {
+std::vector<std::string> translation(const TemporaryFolder& folder, const std::string& tokenizer) {
   return {"--model.family=encoder_decoder", "--model.time=24",
           "--data.task=translation",        "--data.path=" + (folder / "pairs.tsv"),
           "--data.tokenizer=" + tokenizer,  "--train.steps=30"};
 }
 
 TEST(GenerateProcess, ALanguageModelContinuesTextTheSameWayForTheSameSeed) {
-  const Folder folder("generate-text");
+  const TemporaryFolder folder;
   std::string text;
   for (int i = 0; i < 2000; ++i) text += "abc abc. ";
   const std::string file = folder.write("text.txt", text), run = folder / "run";
@@ -76,7 +76,7 @@ TEST(GenerateProcess, ALanguageModelContinuesTextTheSameWayForTheSameSeed) {
 }
 
 TEST(GenerateProcess, ATranslatorKeepsItsTokenizerAndIsJudgedAsAtTheEndOfTraining) {
-  const Folder folder("generate-pairs");
+  const TemporaryFolder folder;
   folder.write("pairs.tsv", pairs());
   const std::string run = folder / "run";
   std::vector<std::string> more = translation(folder, "sentencepiece");
@@ -102,7 +102,7 @@ TEST(GenerateProcess, ATranslatorKeepsItsTokenizerAndIsJudgedAsAtTheEndOfTrainin
 }
 
 TEST(GenerateProcess, MistakesExitWithTwoAndOneClearMessage) {
-  const Folder folder("generate-mistakes");
+  const TemporaryFolder folder;
   folder.write("pairs.tsv", pairs());
   std::string labelled;
   for (int i = 0; i < 200; ++i)

@@ -8,40 +8,13 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "temporary_folder.h"
+
 namespace norma::test {
-
-inline std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-// A folder of its own for one test, removed at the end.
-class Folder {
- public:
-  explicit Folder(const std::string& name)
-      : path_(std::filesystem::temp_directory_path() / ("norma-" + name + "-" + std::to_string(getpid()))) {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  const std::filesystem::path& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name, std::ios::binary) << text;
-    return *this / name;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 struct Outcome {
   int code = -1;   // exit code, or -1 when a signal ended it
@@ -52,7 +25,7 @@ struct Outcome {
 class Process {
  public:
   // Output goes to files in `folder`.
-  Process(const Folder& folder, std::vector<std::string> arguments)
+  Process(const TemporaryFolder& folder, std::vector<std::string> arguments)
       : out_(folder / ("out" + std::to_string(++count()))), err_(folder / ("err" + std::to_string(count()))) {
     arguments.insert(arguments.begin(), NORMA_PROGRAM);
     std::vector<char*> words;
@@ -93,7 +66,7 @@ class Process {
   pid_t pid_;
 };
 
-inline Outcome run(const Folder& folder, std::vector<std::string> arguments) {
+inline Outcome run(const TemporaryFolder& folder, std::vector<std::string> arguments) {
   return Process(folder, std::move(arguments)).wait();
 }
 

@@ -10,11 +10,11 @@
 namespace norma {
 namespace {
 
-using test::Folder;
 using test::Outcome;
+using test::TemporaryFolder;
 using Json = nlohmann::json;
 
-Json explained(const Folder& folder, std::vector<std::string> arguments) {
+Json explained(const TemporaryFolder& folder, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "schemes");
   arguments.push_back("--json");
   const Outcome outcome = test::run(folder, arguments);
@@ -23,7 +23,7 @@ Json explained(const Folder& folder, std::vector<std::string> arguments) {
 }
 
 TEST(SchemesProcess, ListsTheCatalogue) {
-  const Folder folder("schemes_list");
+  const TemporaryFolder folder;
   const Json all = explained(folder, {});
   EXPECT_GE(all.size(), 30u);
   for (const Json& scheme : all) {
@@ -34,7 +34,7 @@ TEST(SchemesProcess, ListsTheCatalogue) {
 }
 
 TEST(SchemesProcess, CountsTheNormsOfEncoderDecoders) {
-  const Folder folder("schemes_count");
+  const TemporaryFolder folder;
   const auto six = [&](const char* scheme) {
     return explained(folder, {scheme, "--family", "encoder-decoder", "--layers", "6", "--width", "512"});
   };
@@ -49,7 +49,7 @@ TEST(SchemesProcess, CountsTheNormsOfEncoderDecoders) {
 }
 
 TEST(SchemesProcess, ExplainsOneSchemeWithItsTheory) {
-  const Folder folder("schemes_one");
+  const TemporaryFolder folder;
   const Json post = explained(folder, {"post", "--norm", "rms"}), pre = explained(folder, {"pre"});
   EXPECT_NEAR(post.at("exponents").at("last_gradient"), 0, 0.05);
   EXPECT_GT(post.at("exponents").at("amplification"), 0.8);
@@ -66,7 +66,7 @@ TEST(SchemesProcess, ExplainsOneSchemeWithItsTheory) {
 }
 
 TEST(SchemesProcess, WritesTheDiagram) {
-  const Folder folder("schemes_svg");
+  const TemporaryFolder folder;
   const Outcome outcome = test::run(folder, {"schemes", "x + f(norm(x))/sqrt(l)", "--svg", folder / "block.svg"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(test::read_file(folder / "block.svg").find("÷ sqrt(l)"), std::string::npos);
@@ -76,7 +76,7 @@ TEST(SchemesProcess, WritesTheDiagram) {
 }
 
 TEST(SchemesProcess, ReadsFoldersOfTheUser) {
-  const Folder folder("schemes_user");
+  const TemporaryFolder folder;
   std::ofstream(folder / "mine.toml") << "title = \"Mine\"\nsublayer = \"x + f(norm(x))/2\"\n";
   std::ofstream(folder / "post.toml") << "title = \"My Post\"\nsublayer = \"norm(x + f(x)/2)\"\n";
   std::ofstream(folder / "broken.toml") << "sublayer = \"x + g(\"\n";
@@ -94,7 +94,7 @@ TEST(SchemesProcess, ReadsFoldersOfTheUser) {
 }
 
 TEST(SchemesProcess, MistakesEndWithCodeTwo) {
-  const Folder folder("schemes_wrong");
+  const TemporaryFolder folder;
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"schemes", "pots"},
                                                     {"schemes", "post", "--family", "decodr"},
                                                     {"schemes", "post", "--layer", "99"},

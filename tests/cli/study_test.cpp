@@ -10,8 +10,8 @@
 namespace norma {
 namespace {
 
-using test::Folder;
 using test::Outcome;
+using test::TemporaryFolder;
 
 std::vector<std::string> small_study(const std::string& out, std::vector<std::string> more = {}) {
   std::vector<std::string> arguments = {"study",   "--out",    out,    "--quiet",         "--depths",
@@ -23,7 +23,7 @@ std::vector<std::string> small_study(const std::string& out, std::vector<std::st
 }
 
 TEST(StudyProcess, EndsWithATableResultsAndAReport) {
-  const Folder folder("study");
+  const TemporaryFolder folder;
   const Outcome outcome =
       test::run(folder, small_study(folder / "out", {"--schemes", "pre", "post", "norm(2*x + f(x))"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -49,7 +49,7 @@ TEST(StudyProcess, EndsWithATableResultsAndAReport) {
 }
 
 TEST(StudyProcess, MistakesExitWithTwoAndOneClearMessage) {
-  const Folder folder("study-mistakes");
+  const TemporaryFolder folder;
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
       {{"--schemes", "prre"}, "did you mean 'pre'?"},
       {{"--schemes", "norm(x + "}, "^"},

@@ -12,9 +12,9 @@
 namespace norma {
 namespace {
 
-using test::Folder;
 using test::Outcome;
 using test::Process;
+using test::TemporaryFolder;
 namespace fs = std::filesystem;
 
 std::vector<std::string> small_sweep(const std::string& out, std::vector<std::string> more = {}) {
@@ -52,7 +52,7 @@ std::map<std::string, std::vector<double>> losses_in(const std::string& sweep) {
 }
 
 TEST(SweepProcess, TwoByTwoRunsAndPrintsItsResults) {
-  const Folder folder("sweep");
+  const TemporaryFolder folder;
   const Outcome outcome = test::run(folder, small_sweep(folder / "s"));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("pre"), std::string::npos) << outcome.out;
@@ -68,7 +68,7 @@ TEST(SweepProcess, TwoByTwoRunsAndPrintsItsResults) {
 }
 
 TEST(SweepProcess, KilledAtRandomMomentsItEndsWithTheSameLosses) {
-  const Folder folder("sweep-kill");
+  const TemporaryFolder folder;
   const std::vector<std::string> more = {"--sweep.members=2", "--sweep.halving={eta = 2, min_steps = 40}",
                                          "--train.lr=[1e-4,1e-3,3e-3,1e5]"};
   const auto start = std::chrono::steady_clock::now();
@@ -96,7 +96,7 @@ TEST(SweepProcess, KilledAtRandomMomentsItEndsWithTheSameLosses) {
 }
 
 TEST(SweepProcess, TheIndexIsMadeAnewWhenItIsMissingOrDamaged) {
-  const Folder folder("sweep-index");
+  const TemporaryFolder folder;
   ASSERT_EQ(test::run(folder, small_sweep(folder / "s", {"--train.steps=10"})).code, 0);
   const std::string index = folder / "s/index.sqlite";
   const auto size = fs::file_size(index);
@@ -110,7 +110,7 @@ TEST(SweepProcess, TheIndexIsMadeAnewWhenItIsMissingOrDamaged) {
 }
 
 TEST(SweepProcess, AFullDiskIsAnErrorAndWhatHasEndedStays) {
-  const Folder folder("sweep-full");
+  const TemporaryFolder folder;
   ASSERT_EQ(test::run(folder, small_sweep(folder / "s", {"--train.steps=10"})).code, 0);
   const auto before = losses_in(folder / "s");
   // No file may grow beyond what a checkpoint of the wide model needs.
@@ -131,7 +131,7 @@ TEST(SweepProcess, AFullDiskIsAnErrorAndWhatHasEndedStays) {
 }
 
 TEST(SweepProcess, JsonFollowsTheFile) {
-  const Folder folder("sweep-json");
+  const TemporaryFolder folder;
   const std::string file = folder.write("grid.toml", R"toml([model]
 layers = 2
 width = 16
@@ -161,7 +161,7 @@ evaluate_every = 5
 }
 
 TEST(SweepProcess, MistakesExitWithTwoAndOneClearMessage) {
-  const Folder folder("sweep-mistakes");
+  const TemporaryFolder folder;
   std::string thousand = "[0";
   for (int i = 1; i < 1000; ++i) thousand += "," + std::to_string(i);
   thousand += "]";

@@ -12,9 +12,9 @@
 namespace norma {
 namespace {
 
-using test::Folder;
 using test::Outcome;
 using test::Process;
+using test::TemporaryFolder;
 namespace fs = std::filesystem;
 
 constexpr int kSteps = 400;
@@ -62,7 +62,7 @@ std::string last_checkpoint(const std::string& run) {
 }
 
 TEST(TrainProcess, KilledAtRandomMomentsItEndsWithTheSameBits) {
-  const Folder folder("kill");
+  const TemporaryFolder folder;
   const std::string whole = folder / "whole", broken = folder / "broken";
   const Outcome straight = test::run(folder, small_run(whole));
   ASSERT_EQ(straight.code, 0) << straight.err;
@@ -92,7 +92,7 @@ TEST(TrainProcess, KilledAtRandomMomentsItEndsWithTheSameBits) {
 }
 
 TEST(TrainProcess, DivergenceIsAResult) {
-  const Folder folder("diverge");
+  const TemporaryFolder folder;
   const Outcome outcome = test::run(folder, small_run(folder / "run", {"--json"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto result = nlohmann::json::parse(outcome.out);
@@ -105,7 +105,7 @@ TEST(TrainProcess, DivergenceIsAResult) {
 }
 
 TEST(TrainProcess, ARerunResumesOrRefusesAndNeverOverwrites) {
-  const Folder folder("rerun");
+  const TemporaryFolder folder;
   const std::string out = folder / "run";
   ASSERT_EQ(test::run(folder, small_run(out, {"--train.steps=20"})).code, 0);
   const std::string config = RunView(out).config(), result = RunView(out).result();
@@ -121,7 +121,7 @@ TEST(TrainProcess, ARerunResumesOrRefusesAndNeverOverwrites) {
 }
 
 TEST(TrainProcess, TheStoredConfigurationIsAcceptedBackUnchanged) {
-  const Folder folder("config");
+  const TemporaryFolder folder;
   ASSERT_EQ(test::run(folder, small_run(folder / "first", {"--train.steps=20"})).code, 0);
   const std::string stored = folder / "first/config.toml";
   ASSERT_EQ(test::run(folder, {"train", stored, "--out", folder / "second", "--quiet"}).code, 0);
@@ -130,7 +130,7 @@ TEST(TrainProcess, TheStoredConfigurationIsAcceptedBackUnchanged) {
 }
 
 TEST(TrainProcess, ADamagedCheckpointIsPassedOverForTheOneBefore) {
-  const Folder folder("damage");
+  const TemporaryFolder folder;
   const std::string out = folder / "run";
   Process process(folder, small_run(out));
   while (!RunView(out).exists() || RunView(out).checkpoint_steps().size() < 2)
@@ -155,7 +155,7 @@ struct Mistake {
 };
 
 TEST(TrainProcess, MistakesExitWithTwoAndOneClearMessage) {
-  const Folder folder("mistakes");
+  const TemporaryFolder folder;
   const std::string empty = folder.write("empty.txt", ""), config = folder.write("bad.toml", "[train]\nlrr = 1\n");
   const std::string binary = folder.write("binary.txt", std::string("ab\0cd", 5) + std::string(5000, 'x'));
   const std::string occupied = folder.write("file", "not a folder");

@@ -109,7 +109,7 @@ TEST(Translation, NamesWhatIsWrong) {
   EXPECT_NE(message(translation(two), {1, 8, 8}).find("line 1 has 1 columns"), std::string::npos);
   EXPECT_NE(message(translation(two, two), {1, 8, 0}).find("needs an encoder"), std::string::npos);
   EXPECT_NE(message(translation(two, two), {1, 1, 1}).find("none of 2 pairs"), std::string::npos);
-  EXPECT_NE(message(translation(two, folder.path("missing")), {1, 8, 8}).find("cannot open"), std::string::npos);
+  EXPECT_NE(message(translation(two, folder / "missing"), {1, 8, 8}).find("cannot open"), std::string::npos);
 }
 
 TEST(Translation, ReadsRealPairsWithSentencePiece) {
@@ -301,7 +301,8 @@ TEST(HostileFiles, NeverCrashATask) {
           DataConfig config{.task = task, .path = path, .tokenizer = tokenizer};
           if (two) config.validation_path = other;
           if (two) config.target_path = config.validation_target_path = other;
-          if (trial % 2 == 0) config.tokenizer_path = config.tokenizer == std::string("gpt2") ? folder.path() : other;
+          if (trial % 2 == 0)
+            config.tokenizer_path = config.tokenizer == std::string("gpt2") ? folder.path().string() : other;
           try {
             const auto source = open_source(config, {2, 6, 6});
             Batch batch;

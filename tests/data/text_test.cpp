@@ -110,8 +110,8 @@ TEST(Text, RefusesFilesThatAreNotText) {
     return error_of([&] { open_source(text_config(path), shape); });
   };
   EXPECT_NE(message("").find("set data.path"), std::string::npos);
-  EXPECT_NE(message(folder.path("missing")).find("No such file"), std::string::npos);
-  EXPECT_NE(message(folder.path()).find("is a folder"), std::string::npos);
+  EXPECT_NE(message(folder / "missing").find("No such file"), std::string::npos);
+  EXPECT_NE(message(folder.path().string()).find("is a folder"), std::string::npos);
   EXPECT_NE(message(folder.write("empty", "")).find("is empty"), std::string::npos);
   EXPECT_NE(message(folder.write("nul", std::string("some text\0 and more of it", 25))).find("byte 9 is NUL"),
             std::string::npos);

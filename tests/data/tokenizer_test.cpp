@@ -145,7 +145,7 @@ void write_small_gpt2(const TemporaryFolder& folder) {
 TEST(Gpt2, ReadsItsFilesAndKeepsEveryByte) {
   const TemporaryFolder folder;
   write_small_gpt2(folder);
-  const TokenizerPointer tokenizer = gpt2_tokenizer(folder.path());
+  const TokenizerPointer tokenizer = gpt2_tokenizer(folder.path().string());
   EXPECT_EQ(tokenizer->vocabulary(), 259);
   EXPECT_EQ(tokenizer->encode("he he"), (Tokens{256, 257}));
   EXPECT_EQ(tokenizer->encode("<|end|>").size(), 7u) << "special tokens are not looked for";
@@ -161,7 +161,7 @@ TEST(Gpt2, RefusesOtherFiles) {
     write_small_gpt2(folder);
     if (!vocabulary.empty()) folder.write("vocab.json", vocabulary);
     if (!merges.empty()) folder.write("merges.txt", merges);
-    return error_of([&] { gpt2_tokenizer(folder.path()); });
+    return error_of([&] { gpt2_tokenizer(folder.path().string()); });
   };
   EXPECT_EQ(message("", ""), "");
   EXPECT_NE(message("[1, 2]", "").find("is not a vocabulary"), std::string::npos);

@@ -8,6 +8,7 @@
 #include "norma/lab/paths.h"
 #include "norma/store/safetensors_writer.h"
 #include "norma/train/cohort.h"
+#include "temporary_folder.h"
 
 namespace norma {
 namespace {
@@ -114,14 +115,14 @@ TEST(DepthUse, OfATrainedModelIsPositive) {
   ASSERT_EQ(probes.size(), 4u);
   EXPECT_GT(probes[3][0], 1.0 / static_cast<double>(source->vocabulary()));
 
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / "norma_lab_checkpoint.safetensors";
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "checkpoint.safetensors";
   write_safetensors(path, cohort.checkpoint_tensors(), cohort.checkpoint_metadata());
   const StoredModel stored = open_stored_model(path);
   Subject loaded = subject;
   loaded.weights = stored.weights;
   EXPECT_EQ(stored.step, 60);
   EXPECT_DOUBLE_EQ(measure_depth_use(loaded).loss[0], use.loss[0]);
-  std::filesystem::remove(path);
 }
 
 }  // namespace

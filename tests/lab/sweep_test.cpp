@@ -2,7 +2,6 @@
 #include "norma/lab/sweep.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,25 +14,13 @@
 #include "norma/lab/sweep_results.h"
 #include "norma/store/run_directory.h"
 #include "norma/train/trainer.h"
+#include "temporary_folder.h"
 
 namespace norma {
 namespace {
 
 namespace fs = std::filesystem;
-
-class Folder {
- public:
-  explicit Folder(const std::string& name)
-      : path_(fs::temp_directory_path() / ("norma-" + name + "-" + std::to_string(getpid()))) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
+using test::TemporaryFolder;
 
 SweepConfig small_sweep(std::int64_t steps = 30) {
   SweepConfig config;
@@ -61,7 +48,7 @@ std::string message_of(const std::function<void()>& act) {
 }
 
 TEST(Sweep, AMemberIsBitForBitTheRunAlone) {
-  const Folder folder("sweep-alone");
+  const TemporaryFolder folder;
   SweepConfig config = small_sweep();
   override_sweep(config, "model.scheme=[pre, post]");
   override_sweep(config, "train.lr=[1e-3, 1e5]");
@@ -72,7 +59,7 @@ TEST(Sweep, AMemberIsBitForBitTheRunAlone) {
   const std::vector<SweepCell> cells = sweep_cells(config);
   int diverged = 0;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const RunView member(folder / "sweep" / "runs" / cells[i].id);
+    const RunView member(folder.path() / "sweep/runs" / cells[i].id);
     const fs::path alone = folder / ("alone" + std::to_string(i));
     RunObserver observer;
     const std::atomic<bool> stop{false};
@@ -102,11 +89,11 @@ TEST(Sweep, AMemberIsBitForBitTheRunAlone) {
   }
   EXPECT_GE(diverged, 2);
   EXPECT_LT(diverged, 8);
-  EXPECT_FALSE(fs::exists(folder / "sweep" / "cohorts") && !fs::is_empty(folder / "sweep" / "cohorts"));
+  EXPECT_FALSE(fs::exists(folder / "sweep/cohorts") && !fs::is_empty(folder / "sweep/cohorts"));
 }
 
 TEST(Sweep, NothingIsDoneTwice) {
-  const Folder folder("sweep-twice");
+  const TemporaryFolder folder;
   SweepConfig config = small_sweep(12);
   override_sweep(config, "train.lr=[1e-3, 2e-3]");
   const SweepResult first = sweep(config, folder / "sweep");
@@ -126,7 +113,7 @@ TEST(Sweep, NothingIsDoneTwice) {
 }
 
 TEST(Sweep, StoppedAtAnyStepItEndsWithTheSameBits) {
-  const Folder folder("sweep-stop");
+  const TemporaryFolder folder;
   SweepConfig config = small_sweep(20);
   override_sweep(config, "train.lr=[1e-3, 3e-3, 1e-2]");
   override_sweep(config, "model.scheme=[pre, post]");
@@ -154,7 +141,7 @@ TEST(Sweep, StoppedAtAnyStepItEndsWithTheSameBits) {
 }
 
 TEST(Sweep, HalvingStopsTheHopelessAndLeavesTheOthersAsTheyWere) {
-  const Folder folder("sweep-halving");
+  const TemporaryFolder folder;
   SweepConfig config = small_sweep(40);
   override_sweep(config, "train.lr=[1e-5, 1e-3, 3e-3, 1e5]");
   override_sweep(config, "train.seed=[1, 2]");
@@ -185,7 +172,7 @@ TEST(Sweep, HalvingStopsTheHopelessAndLeavesTheOthersAsTheyWere) {
 }
 
 TEST(Sweep, ARampFindsTheRateAtWhichAModelDiverges) {
-  const Folder folder("sweep-ramp");
+  const TemporaryFolder folder;
   SweepConfig config = small_sweep(80);
   for (const char* setting : {"train.schedule=ramp", "train.lr=1e4", "train.clip=0", "train.log_every=1",
                               "train.probes=false", "train.seed=[1, 2]"})
@@ -210,7 +197,7 @@ TEST(Sweep, ARampFindsTheRateAtWhichAModelDiverges) {
 }
 
 TEST(Sweep, TheGridIsCheckedBeforeAnythingIsWritten) {
-  const Folder folder("sweep-bad");
+  const TemporaryFolder folder;
   const auto said = [&](const std::vector<std::string>& settings) {
     return message_of([&] {
       SweepConfig config = small_sweep();

@@ -194,7 +194,7 @@ TEST(Ngpt, WeightsStartOnTheSphereAlongTheEmbedding) {
     EXPECT_FALSE(spec.name.ends_with(".bias")) << "nGPT has no biases";
     EXPECT_NE(spec.role, "norm") << "and no norms";
     EXPECT_EQ(spec.decay, 0) << "and no weight decay: " << spec.name;
-    constrained += spec.unit != Unit::none ? 1 : 0;
+    constrained += spec.unit != UnitVectors::none ? 1 : 0;
   }
   EXPECT_EQ(constrained, 2 + 3 * 4);
   EXPECT_NEAR(session.tensor<double>("layers.0.attn.a")[0], 1 / std::sqrt(24.0), 1e-12) << "stored";

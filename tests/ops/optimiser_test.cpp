@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EveryOptimiser,
                          [](const auto& kind) { return std::string(name_of(kind.param)); });
 
 TEST(Optimiser, BringsRowsOrColumnsBackToUnitLength) {
-  for (const auto unit : {OptimiserGroup::Unit::rows, OptimiserGroup::Unit::columns}) {
+  for (const auto unit : {UnitVectors::rows, UnitVectors::columns}) {
     const std::int64_t rows = 37, columns = 83;
     Graph g;
     const Wire p = g.parameter("p", {{rows, columns}, DType::f32}),
@@ -152,7 +152,7 @@ TEST(Optimiser, BringsRowsOrColumnsBackToUnitLength) {
     session.write<float>("control", values);
     session.write<float>("scale", std::array{1.0f});
     session.run();
-    const bool by_rows = unit == OptimiserGroup::Unit::rows;
+    const bool by_rows = unit == UnitVectors::rows;
     const auto x = session.tensor<float>("p");
     for (std::int64_t i = 0; i < (by_rows ? rows : columns); ++i) {
       double squares = 0;

@@ -2,7 +2,6 @@
 #include "norma/report/report.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,6 +10,7 @@
 
 #include "norma/core/error.h"
 #include "report/embedded_page.h"
+#include "temporary_folder.h"
 
 namespace norma {
 namespace {
@@ -127,8 +127,7 @@ TEST(Report, TakesDeepAndMarkedInput) {
 }
 
 TEST(Report, IsWrittenWholeOrNotAtAll) {
-  const fs::path folder = fs::temp_directory_path() / ("norma_report_test_" + std::to_string(getpid()));
-  fs::create_directories(folder);
+  const test::TemporaryFolder folder;
   const fs::path path = folder / "report.html";
   const auto read = [&] {
     std::ostringstream text;
@@ -139,9 +138,8 @@ TEST(Report, IsWrittenWholeOrNotAtAll) {
   EXPECT_EQ(read(), make_report(tiny().dump()));
   EXPECT_THROW(write_report(path, "{}"), Error);
   EXPECT_EQ(read(), make_report(tiny().dump()));
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
-  EXPECT_THROW(write_report(folder / "missing" / "report.html", tiny().dump()), Error);
-  fs::remove_all(folder);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
+  EXPECT_THROW(write_report(folder / "missing/report.html", tiny().dump()), Error);
 }
 
 }  // namespace

@@ -1,13 +1,12 @@
 // Finding schemes: by name, by file, in folders of the user's own; bad files keep nobody from the others.
 #include "norma/schemes/catalogue.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
 #include "check.h"
+#include "temporary_folder.h"
 
 namespace norma {
 namespace {
@@ -18,26 +17,15 @@ using test::error_of;
 // A folder of its own that NORMA_SCHEMES names, gone at the end.
 class UserFolder : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / fmt::format("norma_schemes_{}_{}", getpid(),
-                                                      testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(folder_);
-    setenv("NORMA_SCHEMES", folder_.c_str(), 1);
-  }
-  void TearDown() override {
-    unsetenv("NORMA_SCHEMES");
-    fs::remove_all(folder_);
-  }
-  fs::path write(const std::string& file, const std::string& text) const {
-    std::ofstream(folder_ / file) << text;
-    return folder_ / file;
-  }
+  void SetUp() override { setenv("NORMA_SCHEMES", folder_.path().c_str(), 1); }
+  void TearDown() override { unsetenv("NORMA_SCHEMES"); }
+  fs::path write(const std::string& file, const std::string& text) const { return folder_.write(file, text); }
   static const SchemeEntry* entry(const std::vector<SchemeEntry>& all, const std::string& name) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const SchemeEntry& e) { return e.name == name; });
     return found == all.end() ? nullptr : &*found;
   }
 
-  fs::path folder_;
+  test::TemporaryFolder folder_;
 };
 
 TEST_F(UserFolder, IsReadBesideTheCatalogue) {
@@ -87,12 +75,12 @@ TEST_F(UserFolder, NearestNamesIncludeTheUsersOwn) {
 }
 
 TEST_F(UserFolder, AFolderThatIsNotThereIsAnEntryOfTheList) {
-  setenv("NORMA_SCHEMES", (folder_.string() + "::" + folder_.string() + "/absent").c_str(), 1);
+  setenv("NORMA_SCHEMES", (folder_.path().string() + "::" + folder_.path().string() + "/absent").c_str(), 1);
   write("mine.toml", "sublayer = \"x + f(x)\"\n");
   EXPECT_EQ(scheme_folders().size(), 2u) << "an empty part of the list is no folder";
   EXPECT_EQ(find_scheme("mine").name, "mine");
   const std::vector<SchemeEntry> all = all_schemes();
-  const SchemeEntry* absent = entry(all, folder_.string() + "/absent");
+  const SchemeEntry* absent = entry(all, folder_.path().string() + "/absent");
   ASSERT_NE(absent, nullptr);
   EXPECT_NE(absent->error.find("cannot read the folder of schemes"), std::string::npos);
 }
@@ -101,7 +89,7 @@ TEST_F(UserFolder, TheFirstFolderWins) {
   fs::create_directories(folder_ / "second");
   write("mine.toml", "title = \"first\"\nsublayer = \"x + f(x)\"\n");
   write("second/mine.toml", "title = \"second\"\nsublayer = \"x + f(x)\"\n");
-  setenv("NORMA_SCHEMES", (folder_.string() + ":" + folder_.string() + "/second").c_str(), 1);
+  setenv("NORMA_SCHEMES", (folder_.path().string() + ":" + folder_.path().string() + "/second").c_str(), 1);
   EXPECT_EQ(find_scheme("mine").title, "first");
   add_scheme_folder(folder_ / "second");
   EXPECT_EQ(find_scheme("mine").title, "second") << "what is added comes before the environment";

@@ -11,10 +11,10 @@ namespace {
 using test::error_of;
 using test::files_in;
 using test::read_file;
-using test::TemporaryDirectory;
+using test::TemporaryFolder;
 
 TEST(AtomicFile, ReplacesAFileOnlyAtCommit) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   write_atomically(directory / "a.txt", "old");
   AtomicFile file(directory / "a.txt");
   file.write("ne");
@@ -27,7 +27,7 @@ TEST(AtomicFile, ReplacesAFileOnlyAtCommit) {
 }
 
 TEST(AtomicFile, WithoutCommitNothingHappened) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   {
     AtomicFile file(directory / "a.txt");
     file.write("half");
@@ -38,7 +38,7 @@ TEST(AtomicFile, WithoutCommitNothingHappened) {
 }
 
 TEST(AtomicFile, AnEmptyFileAndALargeOne) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   write_atomically(directory / "empty", "");
   EXPECT_EQ(read_file(directory / "empty"), "");
   const std::string large(5'000'001, 'x');
@@ -47,9 +47,9 @@ TEST(AtomicFile, AnEmptyFileAndALargeOne) {
 }
 
 TEST(AtomicFile, AMissingDirectoryIsNamed) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const std::string message = error_of([&] { write_atomically(directory / "none/a.txt", "x"); });
-  EXPECT_NE(message.find((directory / "none/a.txt").string()), std::string::npos) << message;
+  EXPECT_NE(message.find((directory / "none/a.txt")), std::string::npos) << message;
   EXPECT_NE(message.find("No such file or directory"), std::string::npos) << message;
 }
 
@@ -58,14 +58,14 @@ TEST(AtomicFile, AnUnwritableDirectoryIsNamed) {
   const std::string message = error_of([] { write_atomically("/proc/self/a.txt", "x"); });
   EXPECT_NE(message.find("/proc/self/a.txt"), std::string::npos) << message;
   if (::geteuid() == 0) return;
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   test::fs::permissions(directory.path(), test::fs::perms::owner_read | test::fs::perms::owner_exec);
   EXPECT_NE(error_of([&] { write_atomically(directory / "a.txt", "x"); }).find("Permission denied"), std::string::npos);
   test::fs::permissions(directory.path(), test::fs::perms::owner_all);
 }
 
 TEST(AtomicFile, ADirectoryIsNotReplaced) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   test::fs::create_directory(directory / "a");
   const std::string message = error_of([&] { write_atomically(directory / "a", "x"); });
   EXPECT_NE(message.find("cannot replace"), std::string::npos) << message;
@@ -74,7 +74,7 @@ TEST(AtomicFile, ADirectoryIsNotReplaced) {
 }
 
 TEST(AtomicFile, AWriteThatFailsKeepsTheOldFile) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   write_atomically(directory / "a.txt", "old");
   std::string message;
   {
@@ -88,7 +88,7 @@ TEST(AtomicFile, AWriteThatFailsKeepsTheOldFile) {
 }
 
 TEST(AtomicFile, AFullDiskKeepsTheOldFile) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const test::SmallDisk disk(directory);
   if (!disk.mounted()) GTEST_SKIP() << "a small file system cannot be mounted here";
   write_atomically(directory / "a.txt", "old");
@@ -100,7 +100,7 @@ TEST(AtomicFile, AFullDiskKeepsTheOldFile) {
 }
 
 TEST(AtomicFile, LeftoversAreKnownByTheirNamesAndRemoved) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   AtomicFile living(directory / "a.txt");
   const std::string name = test::fs::directory_iterator(directory.path())->path().filename().string();
   EXPECT_TRUE(is_stale_temporary(name)) << name;

@@ -12,7 +12,7 @@
 namespace norma {
 namespace {
 
-using test::TemporaryDirectory;
+using test::TemporaryFolder;
 
 constexpr int kKills = 60, kSteps = 20;  // at least
 constexpr std::size_t kWeights = 100'000;
@@ -39,7 +39,7 @@ void train(const test::fs::path& path) {
 }
 
 TEST(Kill, ARunSurvivesItAtAnyMoment) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const test::fs::path path = directory / "run";
   std::mt19937 random(static_cast<unsigned>(::getpid()));
   std::int64_t last = -1;

@@ -14,7 +14,7 @@ namespace {
 
 using test::error_of;
 using test::read_file;
-using test::TemporaryDirectory;
+using test::TemporaryFolder;
 using test::write_file;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -34,7 +34,7 @@ TEST(Metrics, ALineIsWhatItLooksLike) {
 }
 
 TEST(Metrics, RoundTrip) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   {
     MetricsLog log = MetricsLog::create(directory / "m");
     EXPECT_EQ(log.last_step(), -1);
@@ -117,7 +117,7 @@ TEST(Metrics, RandomDamageNeverCrashes) {
 }
 
 TEST(Metrics, ALogRefusesWhatWouldMakeItUnreadable) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   MetricsLog log = MetricsLog::create(directory / "m");
   log.append(5, loss(1));
   EXPECT_NE(error_of([&] { log.append(4, loss(1)); }).find("step 4 cannot follow step 5"), std::string::npos);
@@ -133,7 +133,7 @@ TEST(Metrics, ALogRefusesWhatWouldMakeItUnreadable) {
 }
 
 TEST(Metrics, FlushPolicyIsKept) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   MetricsLog log = MetricsLog::create(directory / "m", {.records = 3, .age = std::chrono::hours(1)});
   for (int step = 0; step < 8; ++step) {
     log.append(step, loss(step));
@@ -147,7 +147,7 @@ TEST(Metrics, FlushPolicyIsKept) {
 }
 
 TEST(Metrics, ResumeCutsLaterStepsAndATornLine) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   std::string whole, up_to_four;
   for (int step = 0; step < 10; ++step) {
     whole += print_metrics_line(step, loss(step));
@@ -169,7 +169,7 @@ TEST(Metrics, ResumeCutsLaterStepsAndATornLine) {
 }
 
 TEST(Metrics, ResumeDoesNotHideDamage) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const auto resume = [&](const std::string& text) {
     write_file(directory / "m", text);
     return error_of([&] { MetricsLog::resume(directory / "m", 4); });
@@ -187,7 +187,7 @@ TEST(Metrics, ResumeDoesNotHideDamage) {
 }
 
 TEST(Metrics, ALineThatCouldNotBeWrittenIsTakenBack) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   MetricsLog log = MetricsLog::create(directory / "m", {.records = 1});
   log.append(0, loss(0));
   {
@@ -205,7 +205,7 @@ TEST(Metrics, ALineThatCouldNotBeWrittenIsTakenBack) {
 }
 
 TEST(Metrics, PythonReadsThem) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   {
     MetricsLog log = MetricsLog::create(directory / "m");
     log.append(3, std::vector<Metric>{{"loss", kNan},

@@ -13,7 +13,7 @@ namespace {
 
 using test::error_of;
 using test::files_in;
-using test::TemporaryDirectory;
+using test::TemporaryFolder;
 using Steps = std::vector<std::int64_t>;
 
 const std::string kConfig = "seed = 1\n";
@@ -31,7 +31,7 @@ void flip_last_bit(const test::fs::path& path) {
 }
 
 TEST(RunDirectory, HoldsWhatARunIs) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const test::fs::path path = directory / "runs/a";
   {
     RunDirectory run = RunDirectory::create(path, kConfig, "{}\n");
@@ -59,7 +59,7 @@ TEST(RunDirectory, HoldsWhatARunIs) {
 }
 
 TEST(RunDirectory, NeverOverwritesARun) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   { RunDirectory::create(directory / "a", kConfig, "{}"); }
   const std::string again = error_of([&] { RunDirectory::create(directory / "a", "other", "{}"); });
   EXPECT_NE(again.find("already holds a run"), std::string::npos) << again;
@@ -81,7 +81,7 @@ TEST(RunDirectory, NeverOverwritesARun) {
 }
 
 TEST(RunDirectory, ABeginningThatWasKilledCanBeginAgain) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   { RunDirectory::create(directory / "a", kConfig, "{}"); }
   test::fs::remove(directory / "a/config.toml");
   test::write_file(directory / "a/.config.toml.17-0.norma-tmp", "se");
@@ -91,7 +91,7 @@ TEST(RunDirectory, ABeginningThatWasKilledCanBeginAgain) {
 }
 
 TEST(RunDirectory, ResumeSaysWhyNot) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   EXPECT_NE(error_of([&] { RunDirectory::resume(directory / "none"); }).find("holds no run"), std::string::npos);
   EXPECT_NE(error_of([&] { static_cast<void>(RunView(directory / "none").config()); }).find("holds no run"),
             std::string::npos);
@@ -101,7 +101,7 @@ TEST(RunDirectory, ResumeSaysWhyNot) {
 }
 
 TEST(RunDirectory, ResumeRemovesLeftovers) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   { RunDirectory::create(directory / "a", kConfig, "{}"); }
   const test::fs::path one = directory / "a/.result.json.9-9.norma-tmp";
   const test::fs::path two = directory / "a/checkpoints/.step-00000001.safetensors.9-9.norma-tmp";
@@ -114,7 +114,7 @@ TEST(RunDirectory, ResumeRemovesLeftovers) {
 }
 
 TEST(RunDirectory, OneWriterAtATime) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);
   const pid_t child = ::fork();
@@ -142,7 +142,7 @@ TEST(RunDirectory, OneWriterAtATime) {
 }
 
 TEST(RunDirectory, RetentionKeepsTheLastAndTheLandmarks) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   RunDirectory run = RunDirectory::create(directory / "a", kConfig, "{}");
   for (std::int64_t step = 10; step <= 120; step += 10) save(run, step, {.keep_last = 3, .keep_every = 40});
   EXPECT_EQ(run.checkpoint_steps(), (Steps{40, 80, 100, 110, 120}));
@@ -159,7 +159,7 @@ TEST(RunDirectory, RetentionKeepsTheLastAndTheLandmarks) {
 }
 
 TEST(RunDirectory, ADamagedCheckpointIsPassedOver) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   RunDirectory run = RunDirectory::create(directory / "a", kConfig, "{}");
   for (const int step : {10, 20, 30, 40}) save(run, step, {.keep_last = 9});
   flip_last_bit(run.checkpoint_path(40));
@@ -184,7 +184,7 @@ TEST(RunDirectory, ADamagedCheckpointIsPassedOver) {
 }
 
 TEST(RunDirectory, ACheckpointInPieces) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   RunDirectory run = RunDirectory::create(directory / "a", kConfig, "{}");
   save(run, 1);
   const std::vector<float> half(50, 2.0f);
@@ -211,7 +211,7 @@ void expect_first_checkpoint_alone(const RunView& run) {
 }
 
 TEST(RunDirectory, ACheckpointThatCannotBeWrittenKeepsThePreviousOne) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   RunDirectory run = RunDirectory::create(directory / "a", kConfig, "{}");
   save(run, 1);
   std::string message;
@@ -225,7 +225,7 @@ TEST(RunDirectory, ACheckpointThatCannotBeWrittenKeepsThePreviousOne) {
 }
 
 TEST(RunDirectory, AFullDiskKeepsThePreviousCheckpoint) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const test::SmallDisk disk(directory);
   if (!disk.mounted()) GTEST_SKIP() << "a small file system cannot be mounted here";
   RunDirectory run = RunDirectory::create(directory / "a", kConfig, "{}");

@@ -15,7 +15,7 @@ namespace {
 
 using test::error_of;
 using test::read_file;
-using test::TemporaryDirectory;
+using test::TemporaryFolder;
 using test::write_file;
 
 const std::vector<float> kWeights = {0.5f, -1.25f, 0x1p-126f, 1e30f, 0.0f, 7.0f};
@@ -51,7 +51,7 @@ std::string with_header(const std::string& json, const std::string& data) {
 }
 
 TEST(Safetensors, RoundTrip) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   for (const TensorOrder order : {TensorOrder::by_size_and_name, TensorOrder::as_given}) {
     write_sample(directory / "a", {.order = order});
     const SafetensorsFile file(directory / "a");
@@ -81,7 +81,7 @@ TEST(Safetensors, RoundTrip) {
 }
 
 TEST(Safetensors, TheOrderIsTheOneAskedFor) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   write_sample(directory / "a", {.order = TensorOrder::as_given});
   const SafetensorsFile file(directory / "a");
   EXPECT_EQ(file.tensors()[0].name, "flags");
@@ -90,7 +90,7 @@ TEST(Safetensors, TheOrderIsTheOneAskedFor) {
 }
 
 TEST(Safetensors, NothingAtAllIsAFile) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   write_safetensors(directory / "a", {}, {}, {.checksum = Checksum::none});
   EXPECT_TRUE(SafetensorsFile(directory / "a").tensors().empty());
   EXPECT_FALSE(SafetensorsFile(directory / "a").has_checksum());
@@ -101,7 +101,7 @@ TEST(Safetensors, NothingAtAllIsAFile) {
 }
 
 TEST(Safetensors, TensorsCanComeInPieces) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const auto bytes = std::as_bytes(std::span(kWeights));
   {
     SafetensorsWriter writer(directory / "a", {{"w", ElementType::f32, {6}}, {"v", ElementType::f32, {6}}});
@@ -123,7 +123,7 @@ TEST(Safetensors, TensorsCanComeInPieces) {
 }
 
 TEST(Safetensors, HalfPrecisionIsReadExactly) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   std::vector<std::uint16_t> all(1 << 16);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
   write_safetensors(directory / "a",
@@ -146,7 +146,7 @@ TEST(Safetensors, HalfPrecisionIsReadExactly) {
 }
 
 TEST(Safetensors, AWrongNameOrTypeIsExplained) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   write_sample(directory / "a");
   const SafetensorsFile file(directory / "a");
   EXPECT_NE(error_of([&] { file.bytes("token"); }).find("did you mean 'tokens'?"), std::string::npos);
@@ -157,7 +157,7 @@ TEST(Safetensors, AWrongNameOrTypeIsExplained) {
 }
 
 TEST(Safetensors, TheWriterRefusesWhatNobodyCouldRead) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const auto write = [&](std::vector<TensorEntry> entries, Metadata metadata = {}) {
     return error_of([&] { SafetensorsWriter(directory / "a", std::move(entries), std::move(metadata)); });
   };
@@ -174,7 +174,7 @@ TEST(Safetensors, TheWriterRefusesWhatNobodyCouldRead) {
 }
 
 TEST(Safetensors, EveryMistakeInAHeaderIsNamed) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const auto entry = [](const std::string& inside) { return "{\"w\":{" + inside + "}}"; };
   const std::string good = R"("dtype":"F32","shape":[2],"data_offsets":[0,8])";
   const std::string data(8, 'x');
@@ -231,7 +231,7 @@ TEST(Safetensors, EveryMistakeInAHeaderIsNamed) {
     write_file(directory / "a", c.file);
     const std::string message = error_of([&] { SafetensorsFile file(directory / "a"); });
     EXPECT_NE(message.find(c.message), std::string::npos) << "expected: " << c.message << "\ngot: " << message;
-    EXPECT_NE(message.find((directory / "a").string()), std::string::npos) << message;
+    EXPECT_NE(message.find((directory / "a")), std::string::npos) << message;
   }
 }
 
@@ -254,7 +254,7 @@ bool read_everything(const test::fs::path& path) {
 }
 
 TEST(Safetensors, EveryTruncationIsRefused) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   write_sample(directory / "a");
   const std::string whole = read_file(directory / "a");
   ASSERT_TRUE(read_everything(directory / "a"));
@@ -265,7 +265,7 @@ TEST(Safetensors, EveryTruncationIsRefused) {
 }
 
 TEST(Safetensors, EveryFlippedBitIsNoticed) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   write_sample(directory / "a");
   const std::string whole = read_file(directory / "a");
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
@@ -277,7 +277,7 @@ TEST(Safetensors, EveryFlippedBitIsNoticed) {
 }
 
 TEST(Safetensors, RandomDamageNeverCrashes) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   write_sample(directory / "a", {.checksum = Checksum::none});
   const std::string whole = read_file(directory / "a");
   std::uint64_t length = 0;
@@ -319,7 +319,7 @@ TEST(Safetensors, RandomDamageNeverCrashes) {
 }
 
 TEST(Safetensors, PythonReadsWhatWeWrite) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   write_sample(directory / "a");
   const test::ScriptResult result = test::run_script("read_safetensors.py", directory / "a");
   if (result.exit_status == test::kSkipped) GTEST_SKIP() << result.output;

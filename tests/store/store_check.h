@@ -1,4 +1,4 @@
-// What the tests of the store share: a directory of their own, whole files as text, and Python as a second reader.
+// What the tests of the store share: full disks, and Python as a second reader.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,59 +10,13 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <functional>
 #include <iterator>
 #include <string>
 
-#include "norma/core/error.h"
+#include "error_of.h"
+#include "temporary_folder.h"
 
 namespace norma::test {
-
-namespace fs = std::filesystem;
-
-inline std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = testing::TempDir() + "norma-store-XXXXXX";
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot create " + pattern);
-    path_ = pattern;
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
-inline std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error("cannot open " + path.string());
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
-// Not atomic, on purpose: for files that a test damages.
-inline void write_file(const fs::path& path, const std::string& content) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << content;
-  if (!file.flush()) throw std::runtime_error("cannot write " + path.string());
-}
 
 inline int files_in(const fs::path& directory) {
   return static_cast<int>(std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
@@ -89,7 +43,7 @@ class FileSizeLimit {
 // A file system of one MiB over `directory`, where the tests may mount one.
 class SmallDisk {
  public:
-  explicit SmallDisk(const TemporaryDirectory& directory)
+  explicit SmallDisk(const TemporaryFolder& directory)
       : path_(directory.path()), mounted_(::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=1m") == 0) {}
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;

@@ -12,7 +12,7 @@
 namespace norma {
 namespace {
 
-using test::TemporaryDirectory;
+using test::TemporaryFolder;
 
 std::vector<EventScalar> loss(float value) { return {{"loss", value}}; }
 
@@ -55,7 +55,7 @@ TEST(TensorBoard, Crc32cHasThePublishedValues) {
 }
 
 TEST(TensorBoard, AnIndependentReaderSeesTheSame) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   write_resumed_run(directory.path());
   const test::ScriptResult result = test::run_script("read_events.py", directory.path());
   if (result.exit_status == test::kSkipped) GTEST_SKIP() << result.output;
@@ -67,7 +67,7 @@ TEST(TensorBoard, AnIndependentReaderSeesTheSame) {
 }
 
 TEST(TensorBoard, TensorBoardSeesTheSame) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   write_resumed_run(directory.path());
   const test::ScriptResult result = test::run_script("read_events_with_tensorboard.py", directory.path());
   if (result.exit_status == test::kSkipped) GTEST_SKIP() << result.output;
@@ -76,7 +76,7 @@ TEST(TensorBoard, TensorBoardSeesTheSame) {
 }
 
 TEST(TensorBoard, FilesSortInTheOrderOfTheirWriters) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   test::write_file(directory / "events.out.tfevents.9000000000.other", "");  // the clock went back
   std::vector<std::string> names;
   for (int i = 0; i < 12; ++i) names.push_back(EventWriter(directory.path()).path().filename().string());

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "check.h"
+#include "temporary_folder.h"
 
 namespace norma {
 namespace {
@@ -129,7 +130,8 @@ class Resume : public testing::TestWithParam<const char*> {};
 
 TEST_P(Resume, GivesTheSameBitsAsAnUninterruptedRun) {
   const RunConfig config = small_run(GetParam());
-  const fs::path path = fs::path(testing::TempDir()) / "cohort.safetensors";
+  const test::TemporaryFolder folder;
+  const fs::path path = folder / "cohort.safetensors";
   Cohort whole = make_cohort(config);
   Cohort first = make_cohort(config);
   for (int i = 0; i < 13; ++i) {
@@ -149,7 +151,6 @@ TEST_P(Resume, GivesTheSameBitsAsAnUninterruptedRun) {
       ASSERT_EQ(whole.member(member).loss, second.member(member).loss) << "step " << i << " member " << member;
   }
   for (int member = 0; member < whole.members(); ++member) EXPECT_EQ(weights(whole, member), weights(second, member));
-  fs::remove(path);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -161,7 +162,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "detect.patience = 1\ndetect.snapshot_every = 4"));
 
 TEST(Resume, RefusesAnotherModelAndChangesNothing) {
-  const fs::path path = fs::path(testing::TempDir()) / "other.safetensors";
+  const test::TemporaryFolder folder;
+  const fs::path path = folder / "other.safetensors";
   Cohort narrow = make_cohort(small_run());
   write_safetensors(path, narrow.checkpoint_tensors(), narrow.checkpoint_metadata());
   Cohort wide = make_cohort(small_run("model.width = 32"));
@@ -172,7 +174,6 @@ TEST(Resume, RefusesAnotherModelAndChangesNothing) {
   EXPECT_NE(
       test::error_of([&] { two.restore(SafetensorsFile(path)); }).find("holds 1 members but the configuration has 2"),
       std::string::npos);
-  fs::remove(path);
 }
 
 TEST(Cohort, RefusesAVocabularyThatIsTooSmall) {

@@ -3,24 +3,15 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <random>
 #include <sstream>
 
 #include "check.h"
 #include "norma/train/cohort.h"
+#include "temporary_folder.h"
 
 namespace norma {
 namespace {
-
-namespace fs = std::filesystem;
-
-std::string write_file(const std::string& name, const std::string& text) {
-  const fs::path path = fs::path(testing::TempDir()) / name;
-  std::ofstream(path, std::ios::binary) << text;
-  return path.string();
-}
 
 double score(const Scores& scores, const std::string& name) {
   for (const Score& one : scores) {
@@ -68,6 +59,7 @@ std::string reversed_pairs(int count) {
 }
 
 TEST(Judge, AnEncoderDecoderLearnsToTranslate) {
+  const test::TemporaryFolder folder;
   Training training(fmt::format(R"(
 model.family = "encoder_decoder"
 model.layers = 2
@@ -87,7 +79,7 @@ train.warmup = 50
 train.threads = 1
 train.probes = false
 )",
-                                write_file("reversed.tsv", reversed_pairs(3000))));
+                                folder.write("reversed.tsv", reversed_pairs(3000))));
   const Scores before = training.judged();
   EXPECT_LT(score(before, "bleu"), 20);
   training.train();
@@ -119,6 +111,7 @@ std::string labelled(int count) {
 }
 
 TEST(Judge, AClassifierLearns) {
+  const test::TemporaryFolder folder;
   Training training(fmt::format(R"(
 model.family = "encoder"
 model.layers = 2
@@ -135,7 +128,7 @@ train.lr = 3e-3
 train.threads = 1
 train.probes = false
 )",
-                                write_file("labelled.tsv", labelled(2000))));
+                                folder.write("labelled.tsv", labelled(2000))));
   EXPECT_LT(score(training.judged(), "accuracy"), 0.8);
   training.train();
   const Scores after = training.judged();
