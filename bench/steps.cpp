@@ -42,6 +42,18 @@ void bench_step(Report& report, const std::string& name, const ModelConfig& conf
   report.add_rate("step/" + name + "/tokens", static_cast<double>(config.batch * config.time), timing, "tokens/s", "");
 }
 
+// What watching every layer costs: the same step with and without probes, in turns.
+void bench_probes(Report& report, const std::string& name, const ModelConfig& config, const Options& options) {
+  const TrainingStep watched = build_training_step(config, {.probes = true});
+  const TrainingStep plain = build_training_step(config, {.probes = false});
+  Session with(watched.plan, {.members = 1, .threads = options.threads});
+  Session without(plain.plan, {.members = 1, .threads = options.threads});
+  prepare(with, watched, config);
+  prepare(without, plain, config);
+  const double ratio = time_ratio([&] { with.run(); }, [&] { without.run(); }, 4 * options.seconds);
+  report.add_value("probes/" + name, 100 * (ratio - 1), "%", "step without probes", 1 / ratio);
+}
+
 }  // namespace
 
 void bench_steps(Report& report, const Options& options) {
@@ -52,6 +64,11 @@ void bench_steps(Report& report, const Options& options) {
   small_post.scheme = "post";
   bench_step(report, "6 layers d=128 T=64 B=16 post", small_post, options);
   bench_step(report, "100 layers d=64 T=32 B=8", deep, options);
+
+  const ModelConfig shakespeare{.layers = 12, .width = 64, .heads = 4, .vocabulary = 256, .batch = 16, .time = 32};
+  bench_probes(report, "6 layers d=128 T=64 B=16", small, options);
+  bench_probes(report, "12 layers d=64 T=32 B=16", shakespeare, options);
+  bench_probes(report, "100 layers d=64 T=32 B=8", deep, options);
 
   // Members: two on two threads against one on one thread, in steps of a member per second.
   const Timing one = time_step(small, {.members = 1, .threads = 1}, options.seconds);

@@ -1,19 +1,15 @@
 // sweep.toml: the tables of a run, and [sweep] with what varies.
-#include <toml++/toml.h>
-
 #include <algorithm>
-#include <fstream>
 #include <sstream>
 
 #include "lab/sweep_keys.h"
 #include "norma/core/error.h"
 #include "norma/core/names.h"
 #include "norma/lab/sweep.h"
+#include "train/toml_input.h"
 
 namespace norma {
 namespace {
-
-constexpr std::size_t kLargestFile = 1 << 20;  // bytes
 
 std::string text_of(const toml::node& node) {
   std::ostringstream text;
@@ -24,9 +20,9 @@ std::string text_of(const toml::node& node) {
 void require_key(const std::string& key, const RunConfig& base) {
   if (key.starts_with("members."))
     fail("{} cannot vary in a sweep, which makes its members itself; vary train.{} instead", key, key.substr(8));
+  if (is_config_key(key)) return;
   std::vector<std::string> names;
   for (const ConfigKey& known : config_keys(base)) names.push_back(known.name);
-  if (key.starts_with("model.constants.") || std::find(names.begin(), names.end(), key) != names.end()) return;
   fail("there is no key '{}'{}", key, did_you_mean(key, names));
 }
 
@@ -129,12 +125,7 @@ std::vector<std::string> split_list(std::string_view text) {
 
 // sweep.members and sweep.halving.
 void override_course(SweepConfig& config, const std::string& key, const std::string& value) {
-  toml::table table;
-  try {
-    table = toml::parse("value = " + value);
-  } catch (const toml::parse_error& error) {
-    fail("{}: '{}' was given: {}", key, value, error.description());
-  }
+  const toml::table table = parse_toml("value = " + value, key);
   const toml::node* node = table.get("value");
   if (node == nullptr || table.size() != 1) fail("{}: '{}' was given; expected one value", key, value);
   if (key == "sweep.members") {
@@ -160,14 +151,7 @@ void set_axis(SweepConfig& config, const std::string& key, std::vector<std::stri
 }
 
 SweepConfig parse_sweep(std::string_view toml, std::string_view origin) {
-  if (toml.size() > kLargestFile) fail("{}: {} bytes are too many for a configuration", origin, toml.size());
-  toml::table table;
-  try {
-    table = toml::parse(toml);
-  } catch (const toml::parse_error& error) {
-    fail("{}, line {}, column {}: {}", origin, error.source().begin.line, error.source().begin.column,
-         error.description());
-  }
+  toml::table table = parse_toml(toml, origin);
   toml::table sweep;
   if (const toml::node* node = table.get("sweep")) {
     if (!node->is_table()) fail("{}: sweep is {}; expected a table [sweep]", origin, text_of(*node));
@@ -191,17 +175,7 @@ SweepConfig parse_sweep(std::string_view toml, std::string_view origin) {
   return config;
 }
 
-SweepConfig read_sweep(const std::filesystem::path& path) {
-  std::error_code status;
-  if (!std::filesystem::exists(path, status)) fail("there is no file '{}'", path.string());
-  if (std::filesystem::is_directory(path, status)) fail("'{}' is a folder; expected a TOML file", path.string());
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail("cannot read '{}'", path.string());
-  std::string text(kLargestFile + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return parse_sweep(text, path.string());
-}
+SweepConfig read_sweep(const std::filesystem::path& path) { return parse_sweep(read_toml(path), path.string()); }
 
 std::string print_sweep(const SweepConfig& config) {
   std::string text = print_config(config.base) + "\n[sweep]\n";
@@ -209,10 +183,10 @@ std::string print_sweep(const SweepConfig& config) {
   if (config.halving)
     text += fmt::format("halving = {{eta = {}, min_steps = {}}}\n", config.halving->eta, config.halving->min_steps);
   for (const SweepAxis& axis : config.axes)
-    text += fmt::format("\"{}\" = [{}]\n", axis.key, fmt::join(axis.values, ", "));
+    text += fmt::format("{} = [{}]\n", toml_string(axis.key), fmt::join(axis.values, ", "));
   for (const SweepPoint& point : config.points) {
     text += "\n[[sweep.list]]\n";
-    for (const auto& [key, value] : point) text += fmt::format("\"{}\" = {}\n", key, value);
+    for (const auto& [key, value] : point) text += fmt::format("{} = {}\n", toml_string(key), value);
   }
   return text;
 }

@@ -27,7 +27,7 @@ struct Dense {
 
   // x W + b in a scope of its own. The embedding dimension is that of `x` (columns are vectors along it) or that of
   // the result (rows are).
-  Wire operator()(const char* scope_name, Wire x, const std::vector<Part>& parts, const char* role, Unit unit,
+  Wire operator()(const char* scope_name, Wire x, const std::vector<Part>& parts, const char* role, UnitVectors unit,
                   Activation activation = Activation::none) const {
     const auto scope = parameters.graph().scope(scope_name);
     const std::int64_t in = x.shape().channels();
@@ -48,7 +48,7 @@ struct Dense {
                        .init = uniform ? Init::uniform(std::sqrt(3.0)) : Init::normal(1),
                        .blocks = std::move(blocks),
                        .role = role,
-                       .unit = style.unit ? unit : Unit::none};
+                       .unit = style.unit ? unit : UnitVectors::none};
     optimiser.apply(roles, spec);
     const Wire weight = parameters.share({in, out}, spec);
     if (!style.biases) return linear(x, weight, {}, activation);
@@ -98,14 +98,14 @@ class AttentionBuilder {
     const std::int64_t kv = kv_heads_ * head_width_;
     Wire q, k, v;
     if (branch_.memory) {
-      q = dense_("q", x_, {{"cross_query", width_}}, "query", Unit::columns);
+      q = dense_("q", x_, {{"cross_query", width_}}, "query", UnitVectors::columns);
       const Wire packed =
-          dense_("kv", branch_.memory, {{"cross_key", kv}, {"cross_value", kv}}, "key_value", Unit::columns);
+          dense_("kv", branch_.memory, {{"cross_key", kv}, {"cross_value", kv}}, "key_value", UnitVectors::columns);
       k = slice_last(packed, 0, kv);
       v = slice_last(packed, kv, kv);
     } else {
       const Wire packed =
-          dense_("qkv", x_, {{"query", width_}, {"key", kv}, {"value", kv}}, "query_key_value", Unit::columns);
+          dense_("qkv", x_, {{"query", width_}, {"key", kv}, {"value", kv}}, "query_key_value", UnitVectors::columns);
       if (plain()) return attention_packed(rotated(packed, width_ + kv), options, branch_.lengths);
       q = slice_last(packed, 0, width_);
       k = slice_last(packed, width_, kv);
@@ -122,7 +122,7 @@ class AttentionBuilder {
   Wire project(Wire context) {
     const AttentionExtras& extras = branch_.extras;
     if (!extras.inner_norm.empty()) context = branch_.norm(extras.inner_norm, "inner_norm", context);
-    const Wire out = dense_("out", context, {{branch_.memory ? "cross_out" : "out", width_}}, "out", Unit::rows);
+    const Wire out = dense_("out", context, {{branch_.memory ? "cross_out" : "out", width_}}, "out", UnitVectors::rows);
     if (!extras.head_gain) return out;
     ParameterSpec spec{.name = "head_gain", .init = Init::constant(1), .role = "learned"};
     branch_.optimiser.apply("learned", spec);
@@ -175,7 +175,7 @@ Wire feed_forward_branch(Parameters& parameters, Wire x, const FeedForwardBranch
   std::vector<Part> parts = {{"ffn", branch.hidden}};
   if (branch.gated) parts.push_back({"ffn", branch.hidden});
   const bool direct = !branch.gated && !branch.gain;
-  Wire hidden = dense("in", x, parts, "ffn", Unit::columns, direct ? branch.activation : Activation::none);
+  Wire hidden = dense("in", x, parts, "ffn", UnitVectors::columns, direct ? branch.activation : Activation::none);
   if (branch.gain) hidden = hidden * dense.gain("gain", hidden.shape().channels(), *branch.gain);
   if (branch.gated) {
     const Wire gate = slice_last(hidden, 0, branch.hidden), value = slice_last(hidden, branch.hidden, branch.hidden);
@@ -186,7 +186,7 @@ Wire feed_forward_branch(Parameters& parameters, Wire x, const FeedForwardBranch
   if (!branch.inner_norm.empty()) hidden = branch.norm(branch.inner_norm, "inner_norm", hidden);
   // GPT-2's rule for output projections names the second matrix "out" as well.
   const char* role = branch.init.deviation.contains("out") ? "out" : "ffn";
-  return dense("out", hidden, {{role, width}}, "ffn", Unit::rows);
+  return dense("out", hidden, {{role, width}}, "ffn", UnitVectors::rows);
 }
 
 }  // namespace norma

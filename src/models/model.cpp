@@ -92,19 +92,19 @@ class ModelBuilder {
   }
 
   // A table or head, which start as the model says unless the scheme does.
-  ParameterSpec outer(const char* name, const char* role, const SchemeRules& rules, Unit unit) const {
+  ParameterSpec outer(const char* name, const char* role, const SchemeRules& rules, UnitVectors unit) const {
     const double otherwise = std::string_view(role) == "head" ? config_.head_std : config_.embedding_std;
     const double deviation = rules.init.deviation_of(role).value_or(otherwise);
     ParameterSpec spec{.name = name,
                        .init = Init::normal(deviation * rules.init.gain_of(role)),
                        .role = role,
-                       .unit = scheme_.weights.unit ? unit : Unit::none};
+                       .unit = scheme_.weights.unit ? unit : UnitVectors::none};
     rules.optimiser.apply(role, spec);
     return spec;
   }
 
   Wire table(const char* name, std::int64_t vocabulary, const SchemeRules& rules) {
-    return parameters_.share({vocabulary, config_.width}, outer(name, "embedding", rules, Unit::rows));
+    return parameters_.share({vocabulary, config_.width}, outer(name, "embedding", rules, UnitVectors::rows));
   }
 
   // Tokens and their positions; `side` is "" or "source_".
@@ -184,7 +184,7 @@ class ModelBuilder {
     const auto number = [&](const ExpressionPtr& e) { return evaluate(*e, numbers, print_expression(*e)); };
     Wire weight = config_.tied ? table_
                                : parameters_.make({config_.width, outputs},
-                                                  outer("head.weight", "head", head_rules_, Unit::columns));
+                                                  outer("head.weight", "head", head_rules_, UnitVectors::columns));
     if (scheme_.head.gain != nullptr) {
       const double start = number(scheme_.head.gain);
       const double stored = scheme_.head.gain_stored == nullptr ? start : number(scheme_.head.gain_stored);

@@ -20,7 +20,7 @@ std::vector<double> column_gains(const ParameterSpec& spec, std::size_t width) {
 }
 
 template <typename T>
-void make_unit(std::span<T> target, std::size_t width, Unit unit) {
+void make_unit(std::span<T> target, std::size_t width, UnitVectors unit) {
   const std::size_t rows = target.size() / width;
   const auto scale = [&](std::size_t first, std::size_t count, std::size_t stride) {
     double sum = 0;
@@ -29,7 +29,7 @@ void make_unit(std::span<T> target, std::size_t width, Unit unit) {
     for (std::size_t i = 0; i < count; ++i)
       target[first + i * stride] = static_cast<T>(static_cast<double>(target[first + i * stride]) * factor);
   };
-  if (unit == Unit::rows) {
+  if (unit == UnitVectors::rows) {
     for (std::size_t row = 0; row < rows; ++row) scale(row * width, width, 1);
   } else {
     for (std::size_t column = 0; column < width; ++column) scale(column, rows, width);
@@ -47,7 +47,7 @@ void fill(std::span<T> target, std::size_t width, const ParameterSpec& spec, std
     if (spec.init.kind == Init::Kind::values) value = spec.init.values[i];
     target[i] = static_cast<T>(value * gains[i % width]);
   }
-  if (spec.unit != Unit::none) make_unit(target, width, spec.unit);
+  if (spec.unit != UnitVectors::none) make_unit(target, width, spec.unit);
 }
 
 }  // namespace

@@ -151,9 +151,9 @@ OptimiserRates<T> rates_of(const T* control, T scale, const OptimiserGroup& grou
 }
 
 template <typename T>
-Phase unit_phase(OptimiserGroup::Unit unit, const Shape& shape, int states, auto* rows_kernel, auto* columns_kernel) {
+Phase unit_phase(UnitVectors unit, const Shape& shape, int states, auto* rows_kernel, auto* columns_kernel) {
   const std::int64_t width = shape.channels(), rows = shape.elements() / width;
-  const bool by_rows = unit == OptimiserGroup::Unit::rows;
+  const bool by_rows = unit == UnitVectors::rows;
   const Tiling tiling(by_rows ? rows : width, by_rows ? 16 : 64, by_rows ? 1 : 16);
   return {tiling.tiles, [=](const Call& call, std::int64_t tile) {
             if (!applies(call.in<T>(kFirstState + states), *call.in<T>(kFirstState + states + 1))) return;
@@ -233,7 +233,7 @@ CpuKernel Optimiser::cpu(std::span<const Type> in, std::span<const Type>) const 
                                     .rates = rates_of(control, scale, group)});
            if (squares != nullptr) squares[tile] = sum;
          }});
-    if (group_.unit != OptimiserGroup::Unit::none)
+    if (group_.unit != UnitVectors::none)
       made.phases.push_back(unit_phase<T>(group_.unit, in[0].shape, states(), rows_kernel, columns_kernel));
     return made;
   };

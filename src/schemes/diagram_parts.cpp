@@ -118,8 +118,9 @@ class Walker {
     result_.sections.push_back(section.title);
     section_ = &section;
     const bool closing = section.title == "after the last layer";
-    numbers_ = start_numbers(scheme_, closing ? place_of(options_, options_.layers, sublayers_of(options_) - 1)
-                                              : place_of(options_, layer_, section.offset));
+    const std::int64_t last = place_of(options_, 1, 0).sublayers_per_layer() - 1;
+    numbers_ = numbers_at_start(
+        scheme_, closing ? place_of(options_, options_.layers, last) : place_of(options_, layer_, section.offset));
     wires_ = streams_;
     for (const Statement& statement : section.formula->statements) {
       const std::string target = statement.target.empty() ? "x" : statement.target;
@@ -300,9 +301,9 @@ std::vector<std::string> legend(const Scheme& scheme, const DiagramOptions& opti
   }
   const auto is_used = [&](const std::string& name) { return std::find(used.begin(), used.end(), name) != used.end(); };
   std::vector<std::string> notes;
-  const StartPlace place = place_of(options, layer, 0);
-  const Variables numbers = start_numbers(scheme, place);
-  for (const NamedExpression& constant : start_constants(scheme, place.role)) {
+  const Place place = place_of(options, layer, 0);
+  const Variables numbers = numbers_at_start(scheme, place);
+  for (const NamedExpression& constant : constants_of(scheme, place.stack)) {
     if (!is_used(constant.name)) continue;
     const std::string text = print_expression(*constant.value);
     const std::vector<std::string> names = names_in(*constant.value);

@@ -43,20 +43,16 @@ std::vector<DiagramSection> sections_of(const Scheme& scheme, const DiagramOptio
   return sections;
 }
 
-std::int64_t sublayers_of(const DiagramOptions& options) {
-  return options.cross == DiagramOptions::Cross::present ? 3 : 2;
-}
-
-StartPlace place_of(const DiagramOptions& options, std::int64_t layer, std::int64_t offset) {
-  const std::int64_t per_layer = sublayers_of(options);
-  return {.layer = layer,
-          .sublayer = per_layer * (layer - 1) + 1 + offset,
-          .sublayers = per_layer * options.layers,
-          .layers = options.layers,
-          .decoder = options.layers,
-          .width = options.width,
-          .heads = options.heads,
-          .role = options.cross == DiagramOptions::Cross::present ? StackRole::decoder : StackRole::alone};
+Place place_of(const DiagramOptions& options, std::int64_t layer, std::int64_t offset) {
+  const bool cross = options.cross == DiagramOptions::Cross::present;
+  Place place{.stack = cross ? StackKind::decoder : StackKind::single,
+              .layers = options.layers,
+              .other_layers = cross ? options.layers : 0,
+              .width = options.width,
+              .heads = options.heads,
+              .layer = layer};
+  place.sublayer = place.sublayers_per_layer() * (layer - 1) + 1 + offset;
+  return place;
 }
 
 std::vector<Wiring> wirings(const Scheme& scheme, const DiagramOptions& options) {
@@ -70,7 +66,7 @@ std::vector<Wiring> wirings(const Scheme& scheme, const DiagramOptions& options)
   for (std::int64_t layer = 1; layer <= options.layers; ++layer) {
     std::string outcome;
     for (const DiagramSection& section : sections) {
-      const Variables numbers = start_numbers(scheme, place_of(options, layer, section.offset));
+      const Variables numbers = numbers_at_start(scheme, place_of(options, layer, section.offset));
       for (const Statement& statement : section.formula->statements)
         outcomes(*statement.value, numbers, section.formula->text, outcome);
       outcome += ';';

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "norma/schemes/diagram.h"
-#include "schemes/start_place.h"
+#include "norma/schemes/place.h"
 
 namespace norma {
 
@@ -14,7 +14,6 @@ struct DiagramSection {
 };
 
 std::vector<DiagramSection> sections_of(const Scheme& scheme, const DiagramOptions& options);
-std::int64_t sublayers_of(const DiagramOptions& options);  // of one layer
-StartPlace place_of(const DiagramOptions& options, std::int64_t layer, std::int64_t offset);
+Place place_of(const DiagramOptions& options, std::int64_t layer, std::int64_t offset);
 
 }  // namespace norma

@@ -125,4 +125,15 @@ std::vector<StepSchedule> schedules_of(const Scheme& scheme, StackKind stack, co
   return result;
 }
 
+Variables numbers_at_start(const Scheme& scheme, const Place& place, const Variables& given) {
+  Variables known = numbers_at(scheme, place, given);
+  known["t"] = 0;
+  known["T"] = 1;
+  for (const StepSchedule& schedule : schedules_of(scheme, place.stack, given)) {
+    for (const NamedExpression& link : schedule.chain)
+      known[link.name] = evaluate(*link.value, known, print_expression(*link.value));
+  }
+  return known;
+}
+
 }  // namespace norma

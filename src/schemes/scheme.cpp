@@ -8,6 +8,7 @@
 
 #include "norma/core/error.h"
 #include "norma/core/names.h"
+#include "norma/core/toml_text.h"
 
 namespace norma {
 namespace {
@@ -29,6 +30,7 @@ const Keys kFfnOptions = {"inner", "gain", "gain_stored"};
 class Reader {
  public:
   Reader(std::string_view name, std::string_view text) : name_(name) {
+    require_ascii_outside_strings(text, fmt::format("scheme '{}'", name));
     try {
       table_ = toml::parse(text, std::string(name));
     } catch (const toml::parse_error& error) {

@@ -59,6 +59,7 @@ StepOptions step_options(const RunConfig& config) {
   return {.optimiser = config.train.optimiser,
           .clip = std::any_of(members.begin(), members.end(), [](const TrainConfig& one) { return one.clip > 0; }),
           .decay_vectors = config.train.decay_vectors,
+          .groups = config.groups,
           .accumulate = config.train.accumulate,
           .probes = config.train.probes,
           .recompute_every = static_cast<int>(config.train.recompute_every)};

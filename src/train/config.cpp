@@ -1,19 +1,16 @@
 #include "norma/train/config.h"
 
-#include <toml++/toml.h>
-
+#include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <sstream>
 
 #include "train/config_fields.h"
+#include "train/toml_input.h"
 #include "train/words.h"
 
 namespace norma {
 namespace {
-
-constexpr std::size_t kLargestConfig = 1 << 20;  // bytes
 
 std::vector<std::string> names_of(const std::vector<ConfigField>& fields) {
   std::vector<std::string> names;
@@ -57,16 +54,6 @@ void read_table(std::vector<ConfigField>& fields, const toml::table& table, cons
   }
 }
 
-toml::table parse_toml(std::string_view text, std::string_view origin) {
-  if (text.size() > kLargestConfig) fail("{}: {} bytes are too many for a configuration", origin, text.size());
-  try {
-    return toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    fail("{}, line {}, column {}: {}", origin, error.source().begin.line, error.source().begin.column,
-         error.description());
-  }
-}
-
 }  // namespace
 
 RunConfig::RunConfig() { model.vocabulary = 0; }
@@ -79,17 +66,7 @@ RunConfig parse_config(std::string_view toml, std::string_view origin) {
   return config;
 }
 
-RunConfig read_config(const std::filesystem::path& path) {
-  std::error_code status;
-  if (!std::filesystem::exists(path, status)) fail("there is no file '{}'", path.string());
-  if (std::filesystem::is_directory(path, status)) fail("'{}' is a folder; expected a TOML file", path.string());
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail("cannot read '{}'", path.string());
-  std::string text(kLargestConfig + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return parse_config(text, path.string());
-}
+RunConfig read_config(const std::filesystem::path& path) { return parse_config(read_toml(path), path.string()); }
 
 void override_config(RunConfig& config, std::string_view assignment) {
   const std::size_t equals = assignment.find('=');
@@ -99,8 +76,8 @@ void override_config(RunConfig& config, std::string_view assignment) {
   std::vector<ConfigField> fields = config_fields(config);
   toml::table table;
   try {
-    table = toml::parse("value = " + value);
-  } catch (const toml::parse_error&) {
+    table = parse_toml("value = " + value, key);
+  } catch (const Error&) {  // text without quotes
     table.insert("value", value);
   }
   if (table.size() != 1 || table.get("value")->is_table()) {
@@ -111,15 +88,24 @@ void override_config(RunConfig& config, std::string_view assignment) {
   member_configs(config);
 }
 
+bool is_config_key(std::string_view key) {
+  RunConfig config;
+  const std::vector<ConfigField> fields = config_fields(config);
+  return std::any_of(fields.begin(), fields.end(), [&](const ConfigField& field) {
+    return field.read_entry ? key.starts_with(field.key + ".") : field.key == key;
+  });
+}
+
 std::vector<ConfigKey> config_keys(const RunConfig& config) {
   RunConfig copy = config;
   std::vector<ConfigKey> keys;
   for (const ConfigField& field : config_fields(copy)) {
     if (!field.read_entry) {
-      keys.push_back({field.key, field.write(), field.help});
+      keys.push_back({field.key, field.key.substr(0, field.key.rfind('.')), field.write(), field.help});
       continue;
     }
-    for (const auto& [name, value] : field.entries()) keys.push_back({field.key + "." + name, value, field.help});
+    for (const auto& [name, value] : field.entries())
+      keys.push_back({field.key + "." + name, field.key, value, field.help});
   }
   return keys;
 }
@@ -127,13 +113,11 @@ std::vector<ConfigKey> config_keys(const RunConfig& config) {
 std::string print_config(const RunConfig& config, bool with_help) {
   std::string text, open;
   for (const ConfigKey& key : config_keys(config)) {
-    const std::size_t dot = key.name.rfind('.');
-    const std::string table = key.name.substr(0, dot);
-    if (table != open) {
-      text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", table);
-      open = table;
+    if (key.table != open) {
+      text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", key.table);
+      open = key.table;
     }
-    const std::string line = fmt::format("{} = {}", key.name.substr(dot + 1), key.value);
+    const std::string line = fmt::format("{} = {}", toml_key(key.name.substr(key.table.size() + 1)), key.value);
     text += with_help ? fmt::format("{:<34} # {}\n", line, key.help) : line + "\n";
   }
   return text;

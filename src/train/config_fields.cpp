@@ -8,6 +8,7 @@
 
 #include "norma/data/source.h"
 #include "norma/schemes/catalogue.h"
+#include "train/toml_input.h"
 #include "train/words.h"
 
 namespace norma {
@@ -33,21 +34,6 @@ std::string given(const toml::node& node) {
   std::ostringstream text;
   node.visit([&](const auto& value) { text << value; });
   return text.str();
-}
-
-std::string toml_text(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (code < 0x20 || code == 0x7f) {
-      out += fmt::format("\\u{:04x}", code);
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
 }
 
 std::string number_text(double value) {
@@ -107,7 +93,7 @@ class Fields {
           if (check) check(word);
           value = word;
         },
-        [&value] { return toml_text(value); });
+        [&value] { return toml_string(value); });
   }
   template <typename Choice>
   void choice(const char* key, Choice& value, std::function<Choice(std::string_view)> read,
@@ -118,7 +104,7 @@ class Fields {
           if (!node.is_string()) fail("{} was given; expected a word", given(node));
           value = read(*node.value<std::string>());
         },
-        [&value, write] { return toml_text(write(value)); });
+        [&value, write] { return toml_string(write(value)); });
   }
   template <typename Choice, std::size_t n>
   void word(const char* key, Choice& value, const Word<Choice> (&words)[n], const char* what, const char* help) {
@@ -156,12 +142,12 @@ class Fields {
     list(
         key, values, [=](const toml::node& node) { return read_number(node, low, high); }, number_text, help);
   }
-  void table(const char* key, std::map<std::string, double>& values, const char* help) {
+  void table(const char* key, std::map<std::string, double>& values, const char* help,
+             double low = -std::numeric_limits<double>::max(), double high = std::numeric_limits<double>::max()) {
     ConfigField field{.key = key, .help = help, .read = {}, .write = {}};
     field.read = [key](const toml::node& node) { fail("{} was given; expected a table [{}]", given(node), key); };
-    field.read_entry = [&values](const std::string& name, const toml::node& node) {
-      constexpr double kLargest = std::numeric_limits<double>::max();
-      values[name] = read_number(node, -kLargest, kLargest);
+    field.read_entry = [&values, low, high](const std::string& name, const toml::node& node) {
+      values[name] = read_number(node, low, high);
     };
     field.entries = [&values] {
       std::vector<std::pair<std::string, std::string>> all;
@@ -312,6 +298,12 @@ void member_fields(Fields& f, MembersConfig& m) {
   f.numbers("members.dropout", m.dropout, 0, 0.99, "");
 }
 
+void group_fields(Fields& f, GroupRules& g) {
+  f.table("groups.lr", g.lr, "times the learning rate of these parameters", 0, 1e6);
+  f.table("groups.decay", g.decay, "share of the weight decay for these parameters", 0, 1e6);
+  f.table("groups.eps", g.eps, "times eps for these parameters", 0, 1e6);
+}
+
 }  // namespace
 
 std::string_view name_of(Recovery recovery) { return word_for(std::span(kRecoveries), recovery); }
@@ -323,6 +315,7 @@ std::vector<ConfigField> config_fields(RunConfig& config) {
   train_fields(f, config.train);
   detect_fields(f, config.detect);
   member_fields(f, config.members);
+  group_fields(f, config.groups);
   return std::move(f.fields);
 }
 

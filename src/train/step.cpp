@@ -16,15 +16,6 @@ namespace {
 // NaN where the loss is not finite, 1 elsewhere: what multiplies gradients when nothing clips them.
 Wire guard(Wire loss) { return loss * 0.0 + 1.0; }
 
-OptimiserGroup::Unit unit_of(Unit unit) {
-  switch (unit) {
-    case Unit::none: return OptimiserGroup::Unit::none;
-    case Unit::rows: return OptimiserGroup::Unit::rows;
-    case Unit::columns: return OptimiserGroup::Unit::columns;
-  }
-  return OptimiserGroup::Unit::none;
-}
-
 class StepBuilder {
  public:
   StepBuilder(const ModelConfig& config, const StepOptions& options) : config_(config), options_(options) {}
@@ -33,6 +24,7 @@ class StepBuilder {
     const Model model = build_model(graph_, config_);
     const std::size_t forward_nodes = graph_.nodes().size();
     step_.parameters = model.parameters;
+    apply_groups(options_.groups, options_.decay_vectors, step_.parameters);
     step_.schedules = model.schedules;
     Wires parameters;
     for (const ParameterSpec& spec : model.parameters) parameters.push_back(graph_.find(spec.name));
@@ -74,9 +66,9 @@ class StepBuilder {
       }
     }
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      const ParameterSpec& spec = model.parameters[i];
-      OptimiserGroup group = optimiser_group(options_.optimiser, spec.lr, spec.eps, decays(spec) ? spec.decay : 0);
-      group.unit = unit_of(spec.unit);
+      const ParameterSpec& spec = step_.parameters[i];
+      OptimiserGroup group = optimiser_group(options_.optimiser, spec.lr, spec.eps, spec.decay);
+      group.unit = spec.unit;
       const Wire squares =
           optimise(kind_of(options_.optimiser.name), parameters[i], gradients[i], control, scale, group);
       ParameterPlace& place = step_.places[i];
@@ -86,11 +78,6 @@ class StepBuilder {
       place.update_output = "update_squares." + spec.name;
       graph_.output(place.update_output, squares);
     }
-  }
-
-  // Learned values of a scheme say themselves whether they decay.
-  bool decays(const ParameterSpec& spec) const {
-    return options_.decay_vectors || (spec.role != "bias" && spec.role != "norm");
   }
 
   void add_probe(ProbeSite::Kind kind, const std::string& site, const std::string& output, std::size_t index) {

@@ -8,6 +8,7 @@
 
 #include "norma/device/session.h"
 #include "norma/graph/graph.h"
+#include "norma/ops/optimiser.h"
 
 namespace norma {
 
@@ -28,9 +29,6 @@ struct Init {
   static Init xavier_normal(std::int64_t fan_in, std::int64_t fan_out, double gain = 1);
 };
 
-// A constraint that holds after initialisation and after every optimiser step: rows or columns of unit length (nGPT).
-enum class Unit { none, rows, columns };
-
 // Columns of a weight that were packed side by side (queries, keys, values), and a factor on how they start.
 struct ColumnBlock {
   std::int64_t columns = 0;
@@ -46,7 +44,7 @@ struct ParameterSpec {
   double decay = 1;  // multiplies weight decay; 0: none. Whether vectors decay is the trainer's rule
   // embedding, position, query_key_value, query, key_value, out, ffn, head, bias, norm, learned
   std::string role = {};
-  Unit unit = Unit::none;
+  UnitVectors unit = UnitVectors::none;
 };
 
 // The parameters of one model, made while it is traced.

@@ -26,11 +26,13 @@ struct OptimiserControl {
   enum Index { lr, shrink, l2, beta1, beta2, eps, correction1, correction2, rectify, active, size };
 };
 
+// Vectors that have unit length from the start and after every step (nGPT): none, or the rows or columns of a matrix.
+enum class UnitVectors { none, rows, columns };
+
 // What distinguishes one parameter from the others.
 struct OptimiserGroup {
   double lr = 1, eps = 1, shrink = 1, l2 = 1;  // multiply those of the control block
-  // Vectors that are brought back to unit length after the step (nGPT): rows or columns of a matrix.
-  enum class Unit { none, rows, columns } unit = Unit::none;
+  UnitVectors unit = UnitVectors::none;
 };
 
 // Inputs p, g, states, control and a scale [1] on g. Nothing changes while control.active is 0 or the scale is not

@@ -32,6 +32,9 @@ struct Place {
 // the scheme does not have.
 Variables numbers_at(const Scheme& scheme, const Place& place, const Variables& given = {});
 
+// The same, and the constants that depend on the step, as they are before the first (t = 0, of T = 1).
+Variables numbers_at_start(const Scheme& scheme, const Place& place, const Variables& given = {});
+
 // The constants of a stack: the common ones, replaced or joined by the stack's own.
 std::vector<NamedExpression> constants_of(const Scheme& scheme, StackKind stack);
 

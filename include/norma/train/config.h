@@ -10,6 +10,7 @@
 
 #include "norma/data/config.h"
 #include "norma/models/model.h"
+#include "norma/train/groups.h"
 #include "norma/train/optimiser.h"
 #include "norma/train/schedule.h"
 
@@ -65,6 +66,7 @@ struct RunConfig {
   TrainConfig train = {};
   DetectConfig detect = {};
   MembersConfig members = {};
+  GroupRules groups = {};
 
   RunConfig();
 };
@@ -72,6 +74,7 @@ struct RunConfig {
 // One key of the table.
 struct ConfigKey {
   std::string name;   // "train.lr"
+  std::string table;  // "train"
   std::string value;  // as TOML
   std::string help;
 };
@@ -83,6 +86,9 @@ RunConfig read_config(const std::filesystem::path& path);
 
 // "train.lr=3e-4": the value as TOML, or as bare text where TOML would need quotes.
 void override_config(RunConfig& config, std::string_view assignment);
+
+// Whether a configuration can have this key: one of config_keys, or an entry of a table of free names.
+bool is_config_key(std::string_view key);
 
 // All keys in order, with their values and what they mean.
 std::vector<ConfigKey> config_keys(const RunConfig& config);

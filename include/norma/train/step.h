@@ -8,6 +8,7 @@
 
 #include "norma/graph/plan.h"
 #include "norma/models/model.h"
+#include "norma/train/groups.h"
 #include "norma/train/optimiser.h"
 
 namespace norma {
@@ -17,6 +18,7 @@ struct StepOptions {
   // Clipping makes every update wait for the norm of all gradients; without it each follows its own gradient at once.
   bool clip = false;
   bool decay_vectors = false;  // whether biases and norm gains decay
+  GroupRules groups = {};
   // Batches per step: their mean gradient gathers over so many runs of the plan; `first` starts, `control.active` ends.
   std::int64_t accumulate = 1;
   bool probes = true;
@@ -49,8 +51,8 @@ struct ParameterPlace {
 // the norm), parameters and optimiser states stay as they were.
 struct TrainingStep {
   std::shared_ptr<const Plan> plan;
-  std::vector<ParameterSpec> parameters;
-  std::vector<ParameterPlace> places;  // one per parameter
+  std::vector<ParameterSpec> parameters;  // with the rules of the run
+  std::vector<ParameterPlace> places;     // one per parameter
   std::vector<ProbeSite> probes;
   std::vector<Schedule> schedules;  // inputs that the host writes each step
 };
