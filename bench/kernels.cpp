@@ -73,9 +73,10 @@ void bench_norm(Report& report, const NormInfo& info, std::int64_t rows, std::in
   const Type type{shape_of(info.kind, rows, width), DType::f32};
   const Passes passes = passes_of(info.kind);
   const auto add = [&](const std::string& what, double tensors, const Isolated& isolated) {
+    const std::string name = fmt::format("norm/{}/{}/{}x{}", info.name, what, rows, width);
+    if (!options.wants(name)) return;
     const MemoryTiming timing = time_beside_copy(isolated, options);
-    report.add_rate(fmt::format("norm/{}/{}/{}x{}", info.name, what, rows, width), tensors * tensor, timing.kernel,
-                    "GB/s", limit, timing.copy_gbps);
+    report.add_rate(name, tensors * tensor, timing.kernel, "GB/s", limit, timing.copy_gbps);
   };
   // A pre-norm step: the sum is read by the norm and by the stream, its gradient comes from both.
   Graph g;
@@ -123,10 +124,12 @@ void bench_attention(Report& report, const Options& options) {
     const double flops = 1e-9 * pairs * static_cast<double>(c.width);
     const std::string shape = fmt::format("B={} H={} T={} dh={}", c.batch, c.heads, c.time, c.width);
     // Per pair and channel: two products of 2 operations forward, five backward (the scores are computed again).
-    report.add_rate("attention/forward/" + shape, 4 * flops, time_kernel(isolate(g, "attention"), options), "GFLOP/s",
-                    "sgemm_gflops");
-    report.add_rate("attention/backward/" + shape, 10 * flops, time_kernel(isolate(g, "attention_backward"), options),
-                    "GFLOP/s", "sgemm_gflops");
+    const auto add = [&](const std::string& name, double work, const char* op) {
+      if (options.wants(name))
+        report.add_rate(name, work, time_kernel(isolate(g, op), options), "GFLOP/s", "sgemm_gflops");
+    };
+    add("attention/forward/" + shape, 4 * flops, "attention");
+    add("attention/backward/" + shape, 10 * flops, "attention_backward");
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "bench/report.h"
 
@@ -12,8 +13,11 @@ class Team;
 namespace norma::bench {
 
 struct Options {
-  double seconds = 0.5;  // per measurement
-  int threads = 0;       // 0: all cores
+  double seconds = 0.5;    // per measurement
+  int threads = 0;         // 0: all cores
+  std::string match = {};  // only what has this in its name
+
+  bool wants(const std::string& name) const { return name.find(match) != std::string::npos; }
 };
 
 // memcpy by all threads, each its own part.

@@ -37,6 +37,7 @@ Timing time_step(const ModelConfig& config, Session::Options options, double sec
 }
 
 void bench_step(Report& report, const std::string& name, const ModelConfig& config, const Options& options) {
+  if (!options.wants("step/" + name)) return;
   const Timing timing = time_step(config, {.members = 1, .threads = options.threads}, 2 * options.seconds);
   report.add_rate("step/" + name, model_flops(config) * 1e-9, timing, "GFLOP/s", "sgemm_gflops");
   report.add_rate("step/" + name + "/tokens", static_cast<double>(config.batch * config.time), timing, "tokens/s", "");
@@ -44,6 +45,7 @@ void bench_step(Report& report, const std::string& name, const ModelConfig& conf
 
 // What watching every layer costs: the same step with and without probes, in turns.
 void bench_probes(Report& report, const std::string& name, const ModelConfig& config, const Options& options) {
+  if (!options.wants("probes/" + name)) return;
   const TrainingStep watched = build_training_step(config, {.probes = true});
   const TrainingStep plain = build_training_step(config, {.probes = false});
   Session with(watched.plan, {.members = 1, .threads = options.threads});
@@ -54,29 +56,17 @@ void bench_probes(Report& report, const std::string& name, const ModelConfig& co
   report.add_value("probes/" + name, 100 * (ratio - 1), "%", "step without probes", 1 / ratio);
 }
 
-}  // namespace
-
-void bench_steps(Report& report, const Options& options) {
-  const ModelConfig small{.layers = 6, .width = 128, .heads = 4, .vocabulary = 256, .batch = 16, .time = 64};
-  const ModelConfig deep{.layers = 100, .width = 64, .heads = 4, .vocabulary = 256, .batch = 8, .time = 32};
-  bench_step(report, "6 layers d=128 T=64 B=16", small, options);
-  ModelConfig small_post = small;
-  small_post.scheme = "post";
-  bench_step(report, "6 layers d=128 T=64 B=16 post", small_post, options);
-  bench_step(report, "100 layers d=64 T=32 B=8", deep, options);
-
-  const ModelConfig shakespeare{.layers = 12, .width = 64, .heads = 4, .vocabulary = 256, .batch = 16, .time = 32};
-  bench_probes(report, "6 layers d=128 T=64 B=16", small, options);
-  bench_probes(report, "12 layers d=64 T=32 B=16", shakespeare, options);
-  bench_probes(report, "100 layers d=64 T=32 B=8", deep, options);
-
-  // Members: two on two threads against one on one thread, in steps of a member per second.
-  const Timing one = time_step(small, {.members = 1, .threads = 1}, options.seconds);
-  const Timing two = time_step(small, {.members = 2, .threads = 2}, options.seconds);
+// Two members on two threads against one on one thread, in steps of a member per second.
+void bench_members(Report& report, const ModelConfig& config, const Options& options) {
+  const Timing one = time_step(config, {.members = 1, .threads = 1}, options.seconds);
+  const Timing two = time_step(config, {.members = 2, .threads = 2}, options.seconds);
   report.add_value("members/2 on 2 threads over 1 on 1", 2 * one.best / two.best, "x", "ideal of 2",
                    one.best / two.best);
+}
 
-  const auto plan_once = [&] { return build_training_step(deep, {}); };
+// How long planning takes, and how much memory the plan needs.
+void bench_plan(Report& report, const ModelConfig& config, const Options& options) {
+  const auto plan_once = [&] { return build_training_step(config, {}); };
   const auto before = std::chrono::steady_clock::now();
   const TrainingStep step = plan_once();
   const double cold = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - before).count();
@@ -86,9 +76,37 @@ void bench_steps(Report& report, const Options& options) {
   const double arena = static_cast<double>(step.plan->transient_bytes());
   report.add_value("arena/100 layers", arena / 1048576, "MiB", "peak live bytes",
                    static_cast<double>(step.plan->peak_live_bytes()) / arena);
-  const TrainingStep lean = build_training_step(deep, {.recompute_every = 10});
+  const TrainingStep lean = build_training_step(config, {.recompute_every = 10});
   report.add_value("arena/100 layers/recompute every 10", static_cast<double>(lean.plan->transient_bytes()) / 1048576,
                    "MiB");
+}
+
+}  // namespace
+
+void bench_steps(Report& report, const Options& options) {
+  const ModelConfig small{.layers = 6, .width = 128, .heads = 4, .vocabulary = 256, .batch = 16, .time = 64};
+  const ModelConfig deep{.layers = 100, .width = 64, .heads = 4, .vocabulary = 256, .batch = 8, .time = 32};
+  // The shape of examples/runs/shakespeare.toml.
+  const ModelConfig shakespeare{.layers = 12,
+                                .width = 64,
+                                .heads = 4,
+                                .vocabulary = 256,
+                                .batch = 16,
+                                .time = 32,
+                                .activation = Activation::relu};
+  bench_step(report, "6 layers d=128 T=64 B=16", small, options);
+  ModelConfig small_post = small;
+  small_post.scheme = "post";
+  bench_step(report, "6 layers d=128 T=64 B=16 post", small_post, options);
+  bench_step(report, "12 layers d=64 T=32 B=16", shakespeare, options);
+  bench_step(report, "100 layers d=64 T=32 B=8", deep, options);
+
+  bench_probes(report, "6 layers d=128 T=64 B=16", small, options);
+  bench_probes(report, "12 layers d=64 T=32 B=16", shakespeare, options);
+  bench_probes(report, "100 layers d=64 T=32 B=8", deep, options);
+
+  if (options.wants("members/2 on 2 threads over 1 on 1")) bench_members(report, small, options);
+  if (options.wants("plan/100 layers") || options.wants("arena/100 layers")) bench_plan(report, deep, options);
 }
 
 }  // namespace norma::bench

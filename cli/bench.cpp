@@ -106,6 +106,7 @@ void add_bench(CLI::App& app) {
   verb->add_flag("--json", options->json, "Print JSON instead of a table");
   verb->add_option("--only", options->only, "Part to measure")
       ->check(CLI::IsMember({"all", "limits", "norms", "attention", "steps"}));
+  verb->add_option("--match", options->measure.match, "Only what has this text in its name");
   verb->add_option("--seconds", options->measure.seconds, "Time per measurement")->check(CLI::Range(0.001, 600.0));
   verb->add_option("--threads", options->measure.threads, "Threads; 0 = all cores")->check(CLI::Range(0, 1024));
   verb->add_option("--peer", options->peer, "Results of bench/pytorch_cpu.py to compare with");

@@ -24,6 +24,13 @@ struct RowSums {
   T g_xh;  // sum of g xh
 };
 
+template <class Norm, class D, typename T>
+HWY_INLINE hn::Vec<D> normalised(D d, const T* x, RowStatistics<T> statistics) {
+  auto xh = hn::LoadU(d, x);
+  if constexpr (Norm::kCentred) xh = hn::Sub(xh, hn::Set(d, statistics.mean));
+  return hn::Mul(xh, hn::Set(d, statistics.rstd));
+}
+
 // First pass over kRows neighbouring rows: the sums over each, and their share of dgain and dbias, which are read and
 // written once for all of them. Vectors of tag `d` in [begin, end).
 template <class Norm, bool kGain, bool kDgain, bool kDbias, int kRows, class D, typename T>
@@ -35,11 +42,11 @@ HWY_INLINE void row_backward_sums(D d, const T* x, const T* dy, std::int64_t wid
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t i = begin; i < end; i += lanes) {
     auto dgain_here = hn::Zero(d), dbias_here = hn::Zero(d);
+    if constexpr (kDgain) dgain_here = hn::LoadU(d, dgain + i);
+    if constexpr (kDbias) dbias_here = hn::LoadU(d, dbias + i);
     for (int r = 0; r < kRows; ++r) {
       const auto dy_here = hn::LoadU(d, dy + r * width + i);
-      auto xh = hn::LoadU(d, x + r * width + i);
-      if constexpr (Norm::kCentred) xh = hn::Sub(xh, hn::Set(d, statistics[r].mean));
-      xh = hn::Mul(xh, hn::Set(d, statistics[r].rstd));
+      const auto xh = normalised<Norm>(d, x + r * width + i, statistics[r]);
       auto g = dy_here;
       if constexpr (kGain) g = hn::Mul(g, hn::LoadU(d, gain + i));
       if constexpr (Norm::kCentred) sum_g[r] = hn::Add(sum_g[r], g);
@@ -47,8 +54,8 @@ HWY_INLINE void row_backward_sums(D d, const T* x, const T* dy, std::int64_t wid
       if constexpr (kDgain) dgain_here = hn::MulAdd(dy_here, xh, dgain_here);
       if constexpr (kDbias) dbias_here = hn::Add(dy_here, dbias_here);
     }
-    if constexpr (kDgain) hn::StoreU(hn::Add(dgain_here, hn::LoadU(d, dgain + i)), d, dgain + i);
-    if constexpr (kDbias) hn::StoreU(hn::Add(dbias_here, hn::LoadU(d, dbias + i)), d, dbias + i);
+    if constexpr (kDgain) hn::StoreU(dgain_here, d, dgain + i);
+    if constexpr (kDbias) hn::StoreU(dbias_here, d, dbias + i);
   }
   for (int r = 0; r < kRows; ++r) {
     sums[r] = {sums[r].g + sum_lanes(d, sum_g[r]), sums[r].g_xh + sum_lanes(d, sum_g_xh[r])};
@@ -83,52 +90,146 @@ HWY_INLINE void row_backward_first_pass(const T* x, const T* dy, std::int64_t wi
   }
 }
 
-// Second pass over one row: dx = (g - mean_g - xh pull) scale + residuals.
-template <class Norm, bool kGain, bool kResidual, Stores kStores, typename T>
-HWY_INLINE void row_backward_dx(const Call& call, const RowBackward& layout, std::int64_t row, RowStatistics<T> s,
-                                T scale, T mean_g, T pull, const T* gain) {
-  const std::int64_t at = row * layout.width;
-  const T *x = call.in<T>(0) + at, *dy = call.in<T>(1) + at;
-  const T* const residual = kResidual ? call.in<T>(layout.residual) + at : nullptr;
-  T* const dx = call.out<T>(0) + at;
-  const int residuals = layout.residuals;
-  store_lanes<kStores>(layout.width, dx, [&](auto d, std::int64_t i) HWY_ATTR {
-    auto g = hn::LoadU(d, dy + i);
-    if constexpr (kGain) g = hn::Mul(g, hn::LoadU(d, gain + i));
-    auto xh = hn::LoadU(d, x + i);
-    if constexpr (Norm::kCentred) {
-      xh = hn::Sub(xh, hn::Set(d, s.mean));
-      g = hn::Sub(g, hn::Set(d, mean_g));
-    }
-    xh = hn::Mul(xh, hn::Set(d, s.rstd));
-    auto pulled = hn::Set(d, pull);
-    if constexpr (Norm::kPartial) {
-      const auto channel = hn::Iota(d, static_cast<T>(i));
-      pulled = hn::IfThenElseZero(hn::Lt(channel, hn::Set(d, static_cast<T>(layout.counted))), pulled);
-    }
-    auto v = hn::NegMulAdd(xh, pulled, g);
-    if constexpr (kResidual) {
-      v = hn::MulAdd(v, hn::Set(d, scale), hn::LoadU(d, residual + i));
-      for (int k = 1; k < residuals; ++k) v = hn::Add(v, hn::LoadU(d, call.in<T>(layout.residual + k) + at + i));
-    } else {
-      v = hn::Mul(v, hn::Set(d, scale));
-    }
-    return v;
-  });
+// What the second pass over a row needs: dx = (g - mean_g - xh pull) scale + residuals.
+template <typename T>
+struct RowFinish {
+  RowStatistics<T> statistics;
+  T scale, mean_g, pull;
+};
+
+template <class Norm, typename T>
+HWY_INLINE RowFinish<T> row_finish(const Call& call, const RowBackward& layout, RowStatistics<T> statistics,
+                                   RowSums<T> sums) {
+  const T count = static_cast<T>(layout.counted), eps = call.in<T>(2)[0], rstd = statistics.rstd;
+  const T scale = Norm::kOneGain && layout.gain >= 0 ? rstd * call.in<T>(layout.gain)[0] : rstd;
+  return {statistics, scale, sums.g / count, sums.g_xh * Norm::pull(rstd, count, eps)};
 }
 
-// kRows neighbouring rows from `first` on, both passes; the second finds them in cache.
-template <class Norm, bool kGain, bool kResidual, Stores kStores, int kRows, typename T>
+template <class Norm, typename T>
+HWY_INLINE RowStatistics<T> row_statistics_at(const Call& call, const RowBackward& layout, std::int64_t row) {
+  return {Norm::kCentred ? call.in<T>(layout.mean)[row] : T{0}, call.in<T>(3)[row]};
+}
+
+// dx at channel i of the row that begins at element `at`, given dy, g = gain dy and xh there.
+template <class Norm, bool kResidual, class D, typename T>
+HWY_INLINE hn::Vec<D> row_backward_dx(D d, const Call& call, const RowBackward& layout, std::int64_t at, std::int64_t i,
+                                      const RowFinish<T>& row, hn::Vec<D> g, hn::Vec<D> xh) {
+  if constexpr (Norm::kCentred) g = hn::Sub(g, hn::Set(d, row.mean_g));
+  auto pulled = hn::Set(d, row.pull);
+  if constexpr (Norm::kPartial) {
+    const auto channel = hn::Iota(d, static_cast<T>(i));
+    pulled = hn::IfThenElseZero(hn::Lt(channel, hn::Set(d, static_cast<T>(layout.counted))), pulled);
+  }
+  auto v = hn::NegMulAdd(xh, pulled, g);
+  if constexpr (kResidual) {
+    v = hn::MulAdd(v, hn::Set(d, row.scale), hn::LoadU(d, call.in<T>(layout.residual) + at + i));
+    for (int k = 1; k < layout.residuals; ++k) v = hn::Add(v, hn::LoadU(d, call.in<T>(layout.residual + k) + at + i));
+    return v;
+  } else {
+    return hn::Mul(v, hn::Set(d, row.scale));
+  }
+}
+
+// Rows in cache: the second pass over a row and the first over the next are one loop, and each such loop over two rows
+// gathers the dgain and dbias of both, so that these are read and written half as often.
+enum class Gather { none, finished, both };  // whose share of dgain and dbias
+
+template <class Norm, bool kGain, bool kResidual, bool kDgain, bool kDbias, typename T>
+class RowPipeline {
+ public:
+  RowPipeline(const Call& call, const RowBackward& layout, T* dgain, T* dbias)
+      : call_(call), layout_(layout), dgain_(dgain), dbias_(dbias) {}
+
+  HWY_INLINE void run(std::int64_t begin, std::int64_t end) {
+    if (begin >= end) return;
+    pass<false, true, Gather::none>(begin - 1);
+    std::int64_t row = begin;
+    for (; row + 2 < end; row += 2) {
+      pass<true, true, Gather::both>(row);
+      pass<true, true, Gather::none>(row + 1);
+    }
+    if (row + 2 == end) {
+      pass<true, true, Gather::both>(row);
+      pass<true, false, Gather::none>(row + 1);
+    } else {
+      pass<true, false, Gather::finished>(row);
+    }
+  }
+
+ private:
+  // Finishes `row`, whose sums are known, and begins the next: takes its sums.
+  template <bool kFinish, bool kBegin, Gather kGather>
+  HWY_INLINE void pass(std::int64_t row) {
+    const hn::ScalableTag<T> d;
+    const hn::CappedTag<T, 1> one;
+    const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), width = layout_.width;
+    const std::int64_t whole = width / lanes * lanes;
+    RowFinish<T> finish{};
+    if constexpr (kFinish) {
+      finish = row_finish<Norm>(call_, layout_, statistics_, sums_);
+      if (Norm::kOneGain && dgain_ != nullptr) dgain_[0] += sums_.g_xh;
+    }
+    if constexpr (kBegin) statistics_ = row_statistics_at<Norm, T>(call_, layout_, row + 1);
+    sums_ = {};
+    part<kFinish, kBegin, kGather>(d, row, finish, 0, whole);
+    if (whole < width) part<kFinish, kBegin, kGather>(one, row, finish, whole, width);
+  }
+
+  template <bool kFinish, bool kBegin, Gather kGather, class D>
+  HWY_INLINE void part(D d, std::int64_t row, const RowFinish<T>& finish, std::int64_t begin, std::int64_t end) {
+    const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), width = layout_.width, at = row * width;
+    const T *const x = call_.in<T>(0) + at, *const dy = call_.in<T>(1) + at;
+    const T* const gain = kGain ? call_.in<T>(layout_.gain) : nullptr;
+    T *const dx = call_.out<T>(0) + at, *const dgain = dgain_, *const dbias = dbias_;
+    const RowStatistics<T> next = statistics_;
+    constexpr bool kGathersGain = kDgain && kGather != Gather::none, kGathersBias = kDbias && kGather != Gather::none;
+    auto sum_g = hn::Zero(d), sum_g_xh = hn::Zero(d);
+    for (std::int64_t i = begin; i < end; i += lanes) {
+      auto gain_here = hn::Zero(d), dgain_here = hn::Zero(d), dbias_here = hn::Zero(d);
+      if constexpr (kGain) gain_here = hn::LoadU(d, gain + i);
+      if constexpr (kGathersGain) dgain_here = hn::LoadU(d, dgain + i);
+      if constexpr (kGathersBias) dbias_here = hn::LoadU(d, dbias + i);
+      if constexpr (kFinish) {
+        const auto dy_here = hn::LoadU(d, dy + i);
+        const auto xh = normalised<Norm>(d, x + i, finish.statistics);
+        auto g = dy_here;
+        if constexpr (kGain) g = hn::Mul(g, gain_here);
+        if constexpr (kGathersGain) dgain_here = hn::MulAdd(dy_here, xh, dgain_here);
+        if constexpr (kGathersBias) dbias_here = hn::Add(dy_here, dbias_here);
+        hn::StoreU(row_backward_dx<Norm, kResidual>(d, call_, layout_, at, i, finish, g, xh), d, dx + i);
+      }
+      if constexpr (kBegin) {
+        const auto dy_here = hn::LoadU(d, dy + width + i);
+        const auto xh = normalised<Norm>(d, x + width + i, next);
+        auto g = dy_here;
+        if constexpr (kGain) g = hn::Mul(g, gain_here);
+        if constexpr (Norm::kCentred) sum_g = hn::Add(sum_g, g);
+        sum_g_xh = hn::MulAdd(g, xh, sum_g_xh);
+        if constexpr (kGathersGain) dgain_here = hn::MulAdd(dy_here, xh, dgain_here);
+        if constexpr (kGathersBias) dbias_here = hn::Add(dy_here, dbias_here);
+      }
+      if constexpr (kGathersGain) hn::StoreU(dgain_here, d, dgain + i);
+      if constexpr (kGathersBias) hn::StoreU(dbias_here, d, dbias + i);
+    }
+    if constexpr (kBegin) sums_ = {sums_.g + sum_lanes(d, sum_g), sums_.g_xh + sum_lanes(d, sum_g_xh)};
+  }
+
+  const Call& call_;
+  const RowBackward& layout_;
+  T *const dgain_, *const dbias_;
+  RowStatistics<T> statistics_{};  // of the row that has begun
+  RowSums<T> sums_{};
+};
+
+// Rows from memory: kRows neighbouring rows from `first` on, both passes; the second finds them in cache and streams.
+template <class Norm, bool kGain, bool kResidual, int kRows, typename T>
 HWY_INLINE void row_backward_block(const Call& call, const RowBackward& layout, std::int64_t first, T* dgain,
                                    T* dbias) {
   const std::int64_t width = layout.width;
   const T* const gain = layout.gain < 0 ? nullptr : call.in<T>(layout.gain);
-  const T count = static_cast<T>(layout.counted), eps = call.in<T>(2)[0];
   RowStatistics<T> statistics[kRows];
   RowSums<T> sums[kRows] = {};
-  for (int r = 0; r < kRows; ++r) {
-    statistics[r] = {Norm::kCentred ? call.in<T>(layout.mean)[first + r] : T{0}, call.in<T>(3)[first + r]};
-  }
+  for (int r = 0; r < kRows; ++r) statistics[r] = row_statistics_at<Norm, T>(call, layout, first + r);
   row_backward_first_pass<Norm, kGain, kRows>(call.in<T>(0) + first * width, call.in<T>(1) + first * width, width,
                                               statistics, gain, dgain, dbias, sums);
   if (Norm::kOneGain && dgain != nullptr) {
@@ -136,48 +237,67 @@ HWY_INLINE void row_backward_block(const Call& call, const RowBackward& layout, 
   }
   if (call.out<T>(0) == nullptr) return;
   for (int r = 0; r < kRows; ++r) {
-    const T rstd = statistics[r].rstd;
-    const T scale = Norm::kOneGain && gain != nullptr ? rstd * gain[0] : rstd;
-    row_backward_dx<Norm, kGain, kResidual, kStores>(call, layout, first + r, statistics[r], scale, sums[r].g / count,
-                                                     sums[r].g_xh * Norm::pull(rstd, count, eps), gain);
+    const RowFinish<T> row = row_finish<Norm>(call, layout, statistics[r], sums[r]);
+    const std::int64_t at = (first + r) * width;
+    const T *const x = call.in<T>(0) + at, *const dy = call.in<T>(1) + at;
+    store_lanes<Stores::streaming>(width, call.out<T>(0) + at, [&](auto d, std::int64_t i) HWY_ATTR {
+      auto g = hn::LoadU(d, dy + i);
+      if constexpr (kGain) g = hn::Mul(g, hn::LoadU(d, gain + i));
+      return row_backward_dx<Norm, kResidual>(d, call, layout, at, i, row, g,
+                                              normalised<Norm>(d, x + i, row.statistics));
+    });
   }
 }
 
-template <class Norm, bool kGain, bool kResidual, Stores kStores, typename T>
-HWY_INLINE void row_backward_rows(const Call& call, const RowBackward& layout, std::int64_t begin, std::int64_t end,
-                                  T* dgain, T* dbias) {
+template <class Norm, bool kGain, bool kResidual, typename T>
+HWY_INLINE void row_backward_from_memory(const Call& call, const RowBackward& layout, std::int64_t begin,
+                                         std::int64_t end, T* dgain, T* dbias) {
   // Four wide rows share one read and write of dgain and dbias. Rows up to a page are better taken one by one: the
   // second pass of a row then overlaps with the arrival of the next.
   constexpr int kRowsAtOnce = 4;
   const bool together = layout.width * static_cast<std::int64_t>(sizeof(T)) > 4096;
   std::int64_t row = begin;
   for (; together && row + kRowsAtOnce <= end; row += kRowsAtOnce) {
-    row_backward_block<Norm, kGain, kResidual, kStores, kRowsAtOnce>(call, layout, row, dgain, dbias);
+    row_backward_block<Norm, kGain, kResidual, kRowsAtOnce>(call, layout, row, dgain, dbias);
   }
-  for (; row < end; ++row) row_backward_block<Norm, kGain, kResidual, kStores, 1>(call, layout, row, dgain, dbias);
+  for (; row < end; ++row) row_backward_block<Norm, kGain, kResidual, 1>(call, layout, row, dgain, dbias);
+}
+
+template <class Norm, bool kGain, bool kResidual, typename T>
+HWY_INLINE void row_backward_in_cache(const Call& call, const RowBackward& layout, std::int64_t begin, std::int64_t end,
+                                      T* dgain, T* dbias) {
+  const auto run = [&]<bool kDgain, bool kDbias>() HWY_ATTR {
+    RowPipeline<Norm, kGain, kResidual, kDgain, kDbias, T>(call, layout, dgain, dbias).run(begin, end);
+  };
+  if constexpr (Norm::kOneGain) {
+    run.template operator()<false, false>();
+  } else if (dgain != nullptr && dbias != nullptr) {
+    run.template operator()<true, true>();
+  } else if (dgain != nullptr) {
+    run.template operator()<true, false>();
+  } else if (dbias != nullptr) {
+    run.template operator()<false, true>();
+  } else {
+    run.template operator()<false, false>();
+  }
 }
 
 template <class Norm, typename T>
 HWY_INLINE void row_backward(const Call& call, const RowBackward& layout, std::int64_t begin, std::int64_t end,
                              T* dgain, T* dbias) {
-  const auto choose = [&]<Stores kStores>() HWY_ATTR {
-    if constexpr (Norm::kOneGain) {
-      layout.residuals > 0 ? row_backward_rows<Norm, false, true, kStores>(call, layout, begin, end, dgain, dbias)
-                           : row_backward_rows<Norm, false, false, kStores>(call, layout, begin, end, dgain, dbias);
-    } else if (layout.gain >= 0) {
-      layout.residuals > 0 ? row_backward_rows<Norm, true, true, kStores>(call, layout, begin, end, dgain, dbias)
-                           : row_backward_rows<Norm, true, false, kStores>(call, layout, begin, end, dgain, dbias);
-    } else {
-      layout.residuals > 0 ? row_backward_rows<Norm, false, true, kStores>(call, layout, begin, end, dgain, dbias)
-                           : row_backward_rows<Norm, false, false, kStores>(call, layout, begin, end, dgain, dbias);
-    }
+  // Without dx there is nothing to store and no second pass.
+  const bool from_memory = layout.stores == Stores::streaming || call.out<T>(0) == nullptr;
+  const auto choose = [&]<bool kGain, bool kResidual>() HWY_ATTR {
+    from_memory ? row_backward_from_memory<Norm, kGain, kResidual>(call, layout, begin, end, dgain, dbias)
+                : row_backward_in_cache<Norm, kGain, kResidual>(call, layout, begin, end, dgain, dbias);
   };
-  if (layout.stores == Stores::streaming) {
-    choose.template operator()<Stores::streaming>();
-    hwy::FlushStream();
+  const bool gain = !Norm::kOneGain && layout.gain >= 0;
+  if (layout.residuals > 0) {
+    gain ? choose.template operator()<!Norm::kOneGain, true>() : choose.template operator()<false, true>();
   } else {
-    choose.template operator()<Stores::plain>();
+    gain ? choose.template operator()<!Norm::kOneGain, false>() : choose.template operator()<false, false>();
   }
+  if (from_memory) hwy::FlushStream();
 }
 
 }  // namespace HWY_NAMESPACE

@@ -13,30 +13,36 @@ namespace HWY_NAMESPACE {
 // partial = {sum, sum of squares, max |x|, count of non-finite}
 template <typename T>
 HWY_INLINE void statistics_typed(const T* x, std::int64_t n, T* partial) {
-  partial[0] = sum_over<T>(n, [&](auto d, std::int64_t i) HWY_ATTR { return hn::LoadU(d, x + i); });
-  partial[1] = sum_over<T>(n, [&](auto d, std::int64_t i) HWY_ATTR {
-    const auto v = hn::LoadU(d, x + i);
-    return hn::Mul(v, v);
-  });
   const hn::ScalableTag<T> wide;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(wide));
-  auto largest = hn::Zero(wide);
+  constexpr int kSets = 2;  // of accumulators, so that one addition need not wait for the last
+  hn::Vec<decltype(wide)> sum[kSets], squares[kSets], largest[kSets];
+  for (int k = 0; k < kSets; ++k) sum[k] = squares[k] = largest[k] = hn::Zero(wide);
   std::int64_t bad = 0, i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto v = hn::LoadU(wide, x + i);
+  const auto take = [&](int k, std::int64_t at) HWY_ATTR {
+    const auto v = hn::LoadU(wide, x + at);
     const auto finite = hn::IsFinite(v);
-    largest = hn::Max(largest, hn::IfThenElseZero(finite, hn::Abs(v)));
+    sum[k] = hn::Add(sum[k], v);
+    squares[k] = hn::MulAdd(v, v, squares[k]);
+    largest[k] = hn::Max(largest[k], hn::IfThenElseZero(finite, hn::Abs(v)));
     bad += lanes - static_cast<std::int64_t>(hn::CountTrue(wide, finite));
+  };
+  for (; i + kSets * lanes <= n; i += kSets * lanes) {
+    for (int k = 0; k < kSets; ++k) take(k, i + k * lanes);
   }
-  T top = hn::GetLane(hn::MaxOfLanes(wide, largest));
+  for (; i + lanes <= n; i += lanes) take(0, i);
+  partial[0] = sum_lanes(wide, hn::Add(sum[0], sum[1]));
+  partial[1] = sum_lanes(wide, hn::Add(squares[0], squares[1]));
+  partial[2] = hn::GetLane(hn::MaxOfLanes(wide, hn::Max(largest[0], largest[1])));
   for (; i < n; ++i) {
+    partial[0] += x[i];
+    partial[1] += x[i] * x[i];
     if (std::isfinite(x[i])) {
-      top = std::max(top, std::abs(x[i]));
+      partial[2] = std::max(partial[2], std::abs(x[i]));
     } else {
       ++bad;
     }
   }
-  partial[2] = top;
   partial[3] = static_cast<T>(bad);
 }
 
