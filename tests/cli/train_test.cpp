@@ -64,14 +64,16 @@ std::string last_checkpoint(const std::string& run) {
 TEST(TrainProcess, KilledAtRandomMomentsItEndsWithTheSameBits) {
   const TemporaryFolder folder;
   const std::string whole = folder / "whole", broken = folder / "broken";
+  const auto before = std::chrono::steady_clock::now();
   const Outcome straight = test::run(folder, small_run(whole));
+  const std::chrono::duration<double, std::micro> length = std::chrono::steady_clock::now() - before;
   ASSERT_EQ(straight.code, 0) << straight.err;
   std::mt19937 random(std::random_device{}());
   int kills = 0, resumptions = 0;
   for (bool done = false; !done;) {
     Process process(folder, small_run(broken));
-    // Mostly long enough to get past a few checkpoints, sometimes so short that nothing has happened yet.
-    std::this_thread::sleep_for(std::chrono::milliseconds(std::uniform_int_distribution<int>(1, 120)(random)));
+    // Up to a fifth of the run: mostly past a few checkpoints, sometimes before anything has happened.
+    std::this_thread::sleep_for(length * std::uniform_real_distribution<double>(0, 0.2)(random));
     process.send(kills % 4 == 3 ? SIGTERM : SIGKILL);
     const Outcome outcome = process.wait();
     ASSERT_TRUE(outcome.signal == SIGKILL || outcome.signal == SIGTERM || outcome.code == 130 || outcome.code == 0)
