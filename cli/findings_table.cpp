@@ -40,6 +40,46 @@ std::vector<double> condensed(const std::vector<Estimate>& y) {
   return means;
 }
 
+// Where the deepest models of all schemes have something: a common range of bins, so that columns can be compared.
+struct Bins {
+  std::size_t begin = 0, end = 0;
+};
+
+Bins filled_bins(const Analysis& analysis) {
+  constexpr double kSeen = 5e-4;
+  Bins bins{.begin = SIZE_MAX, .end = 0};
+  for (const Series& series : analysis.series) {
+    if (series.histograms.empty()) continue;
+    const std::vector<Estimate>& share = series.histograms.back().share;
+    for (std::size_t bin = 0; bin < share.size(); ++bin) {
+      if (share[bin].mean < kSeen) continue;
+      bins.begin = std::min(bins.begin, bin);
+      bins.end = std::max(bins.end, bin + 1);
+    }
+  }
+  return bins;
+}
+
+std::string histogram_lines(const Analysis& analysis, std::size_t names) {
+  const Bins bins = filled_bins(analysis);
+  std::string text;
+  for (const Series& series : analysis.series) {
+    if (series.histograms.empty() || bins.begin >= bins.end) continue;
+    const Histogram& histogram = series.histograms.back();
+    std::vector<double> shares;
+    for (std::size_t bin = bins.begin; bin < bins.end; ++bin) shares.push_back(histogram.share[bin].mean);
+    text += padded("  " + series.scheme, names) + fmt::format("  {:.2g} {} {:.2g}  singular values at {} layers, {}",
+                                                              histogram.edges[bins.begin], sparkline(shares, false),
+                                                              histogram.edges[bins.end], histogram.depth,
+                                                              histogram.exact ? "all" : "by projections");
+    if (histogram.unresolved.mean > 0)
+      text +=
+          fmt::format("; {:.2g} % somewhere below {:.2g}", 100 * histogram.unresolved.mean, histogram.unresolved_below);
+    text += '\n';
+  }
+  return text;
+}
+
 std::string table_of(const Analysis& analysis) {
   std::string text = fmt::format("{}\n", analysis.title);
   std::size_t names = 8;
@@ -84,7 +124,7 @@ std::string table_of(const Analysis& analysis) {
             fmt::format("  {}  {:.3g} at {} \u2192 {:.3g} at {}\n", sparkline(condensed(profile.y), analysis.log),
                         profile.y.front().mean, profile.sites.front(), profile.y.back().mean, profile.sites.back());
   }
-  return text;
+  return text + histogram_lines(analysis, names + 2);
 }
 
 std::vector<double> means_of(const std::vector<Estimate>& y) {

@@ -91,6 +91,28 @@ std::optional<Exponent> exponent_of(ExponentOver over, const Collected& collecte
   return power_law(k, std::span(profile).subspan(kFirst));
 }
 
+Histogram histogram_of(const SingularValueHistogram& found, std::int64_t depth) {
+  Histogram histogram{.depth = depth, .exact = found.exact, .edges = {}, .share = {}};
+  const LogHistogram& first = found.members.front();
+  const std::size_t bins = first.share.size();
+  for (std::size_t edge = 0; edge <= bins; ++edge) {
+    const double place = static_cast<double>(edge) / static_cast<double>(bins);
+    histogram.edges.push_back(std::pow(10, first.low + place * (first.high - first.low)));
+  }
+  for (std::size_t bin = 0; bin < bins; ++bin) {
+    std::vector<double> shares;
+    for (const LogHistogram& member : found.members) shares.push_back(member.share[bin]);
+    histogram.share.push_back(estimate_of(shares));
+  }
+  std::vector<double> unresolved;
+  for (const LogHistogram& member : found.members) {
+    unresolved.push_back(member.unresolved);
+    histogram.unresolved_below = std::max(histogram.unresolved_below, member.unresolved_below);
+  }
+  histogram.unresolved = estimate_of(unresolved);
+  return histogram;
+}
+
 Series series_of(const std::string& scheme, const AnalysisInfo& info, const Collected& collected) {
   Series series{.scheme = scheme, .x = collected.x, .y = {}};
   for (std::size_t i = 0; i < collected.readings.size(); ++i) {
@@ -99,6 +121,7 @@ Series series_of(const std::string& scheme, const AnalysisInfo& info, const Coll
     if (!reading.sites.empty())
       series.profiles.push_back(
           {.depth = collected.depths[i], .sites = reading.sites, .y = estimates_of(reading.profile)});
+    if (reading.histogram) series.histograms.push_back(histogram_of(*reading.histogram, collected.depths[i]));
   }
   series.exponent = exponent_of(info.exponent, collected);
   return series;

@@ -155,9 +155,13 @@ Instrument update_instrument() {
           }};
 }
 
+Reading read_jacobian(const char* name, const Subject& subject, StackEnd end) {
+  return {.name = name, .value = measure_isometry(subject, end), .histogram = measure_singular_values(subject, end)};
+}
+
 Instrument jacobian_instrument() {
   return {.name = "jacobian",
-          .cost = 24,
+          .cost = 300,
           .analyses = {{.name = "jacobian",
                         .title = "Mean squared singular value of the stack's Jacobian",
                         .about = "E |J^T v|^2 / |v|^2 over random v, from the embedding to before the final formula.",
@@ -168,8 +172,8 @@ Instrument jacobian_instrument() {
                         .source = "Bachlechner et al. 2020 (ReZero)"}},
           .measure = [](const Subject& subject) {
             if (subject.model.classes > 0) return std::vector<Reading>{};
-            return std::vector<Reading>{{"jacobian", measure_isometry(subject, StackEnd::before_final)},
-                                        {"jacobian_final", measure_isometry(subject, StackEnd::after_final)}};
+            return std::vector<Reading>{read_jacobian("jacobian", subject, StackEnd::before_final),
+                                        read_jacobian("jacobian_final", subject, StackEnd::after_final)};
           }};
 }
 

@@ -34,6 +34,17 @@ json profile_json(const LayerProfile& profile) {
   return one;
 }
 
+json histogram_json(const Histogram& histogram) {
+  json one = {{"depth", histogram.depth},
+              {"method", histogram.exact ? "exact" : "projections"},
+              {"edges", json_numbers(histogram.edges)},
+              {"share", estimates(histogram.share)}};
+  if (histogram.exact) return one;
+  one["unresolved"] = estimate(histogram.unresolved);
+  one["unresolved_below"] = json_number(histogram.unresolved_below);
+  return one;
+}
+
 json series_json(const Series& series) {
   json one = {{"scheme", series.scheme}, {"x", json_numbers(series.x)}, {"y", estimates(series.y)}};
   if (series.exponent) one["exponent"] = exponent(*series.exponent);
@@ -43,6 +54,7 @@ json series_json(const Series& series) {
   }
   one["profiles"] = json::array();
   for (const LayerProfile& profile : series.profiles) one["profiles"].push_back(profile_json(profile));
+  for (const Histogram& histogram : series.histograms) one["histograms"].push_back(histogram_json(histogram));
   return one;
 }
 

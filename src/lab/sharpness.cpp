@@ -1,27 +1,14 @@
 #include "norma/lab/sharpness.h"
 
-#include <algorithm>
 #include <cmath>
-#include <utility>
 
+#include "lab/lanczos.h"
 #include "norma/core/error.h"
 #include "norma/core/random.h"
 #include "norma/graph/differentiate.h"
 
 namespace norma {
 namespace {
-
-using Vector = std::vector<double>;
-
-double dot(const Vector& a, const Vector& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-void scale(Vector& v, double factor) {
-  for (double& x : v) x *= factor;
-}
 
 // All parameters of a member as one vector; members 2m and 2m + 1 of the rig are the subject's member m, moved forth
 // and back.
@@ -123,70 +110,29 @@ Vector random_direction(std::size_t size, std::uint64_t seed) {
   const RandomStream stream(seed, "lab.sharpness");
   Vector v;
   for (std::size_t i = 0; i < size; ++i) v.push_back(stream.normal(i));
-  scale(v, 1 / std::sqrt(dot(v, v)));
   return v;
 }
 
-// A symmetric tridiagonal matrix: diagonal a, and b beside it.
-struct Tridiagonal {
-  std::vector<double> a, b;
-
-  // By bisection: the number of negative pivots of T - x is the number of eigenvalues below x (Sturm).
-  double largest_eigenvalue() const {
-    double low = a[0], high = a[0];
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      const double reach = (i > 0 ? b[i - 1] : 0) + (i + 1 < a.size() ? b[i] : 0);
-      low = std::min(low, a[i] - reach);
-      high = std::max(high, a[i] + reach);
-    }
-    for (int i = 0; i < 200 && high - low > 1e-13 * std::max(std::abs(low), std::abs(high)); ++i) {
-      const double x = (low + high) / 2;
-      (all_below(x) ? high : low) = x;
-    }
-    return (low + high) / 2;
-  }
-
- private:
-  bool all_below(double x) const {
-    double pivot = a[0] - x;
-    for (std::size_t i = 1; i < a.size() && pivot < 0; ++i) pivot = a[i] - x - b[i - 1] * b[i - 1] / pivot;
-    return pivot < 0;
-  }
-};
-
-// The largest eigenvalue of R H R, R = diag(roots), by member: the power method's vectors combined as Lanczos (1950)
-// does, which converges much sooner and does not mistake a large negative eigenvalue for it. Vectors are not kept and
-// not made orthogonal again; that repeats eigenvalues, which the largest one does not mind.
+// The largest eigenvalue of R H R, R = diag(roots), by member: Lanczos converges much sooner than the power method and
+// does not mistake a large negative eigenvalue for it.
 std::vector<double> largest_eigenvalues(Curvature& curvature, const std::vector<Vector>& roots,
                                         const std::vector<std::uint64_t>& seeds, int iterations) {
-  const std::size_t members = seeds.size();
-  std::vector<Vector> v, before(members, Vector(curvature.size(), 0));
-  for (const std::uint64_t seed : seeds) v.push_back(random_direction(curvature.size(), seed));
-  std::vector<Tridiagonal> small(members);
-  std::vector<bool> done(members, false);
-  for (int iteration = 0; iteration < iterations; ++iteration) {
-    std::vector<Vector> moved = v;
-    for (std::size_t m = 0; m < members; ++m) {
-      for (std::size_t i = 0; i < moved[m].size(); ++i) moved[m][i] *= roots[m][i];
+  const auto times_roots = [&](std::vector<Vector>& vectors) {
+    for (std::size_t m = 0; m < vectors.size(); ++m) {
+      for (std::size_t i = 0; i < vectors[m].size(); ++i) vectors[m][i] *= roots[m][i];
     }
-    std::vector<Vector> products = curvature.times_hessian(moved);
-    for (std::size_t m = 0; m < members; ++m) {
-      if (done[m]) continue;
-      Vector& product = products[m];
-      for (std::size_t i = 0; i < product.size(); ++i) product[i] *= roots[m][i];
-      const double a = dot(v[m], product), b = small[m].b.empty() ? 0 : small[m].b.back();
-      for (std::size_t i = 0; i < product.size(); ++i) product[i] -= a * v[m][i] + b * before[m][i];
-      const double length = std::sqrt(dot(product, product));
-      small[m].a.push_back(a);
-      small[m].b.push_back(length);
-      done[m] = !(length > 1e-12 * std::abs(a));  // the vectors so far span all that matters
-      if (done[m]) continue;
-      scale(product, 1 / length);
-      before[m] = std::exchange(v[m], std::move(product));
-    }
-  }
+  };
+  const auto product = [&](std::vector<Vector> vectors) {
+    times_roots(vectors);
+    vectors = curvature.times_hessian(vectors);
+    times_roots(vectors);
+    return vectors;
+  };
+  std::vector<Vector> starts;
+  for (const std::uint64_t seed : seeds) starts.push_back(random_direction(curvature.size(), seed));
   std::vector<double> values;
-  for (const Tridiagonal& one : small) values.push_back(one.largest_eigenvalue());
+  for (const Tridiagonal& known : lanczos(product, std::move(starts), {.steps = iterations}))
+    values.push_back(gauss_rule(known).back().node);
   return values;
 }
 

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <numbers>
 
+#include "error_of.h"
 #include "lab/lab_check.h"
+#include "lab/lanczos.h"
 #include "norma/core/random.h"
 #include "norma/lab/singular_values.h"
 
@@ -143,6 +145,110 @@ TEST(Isometry, ProjectionsAgreeWithAllSingularValues) {
   for (std::size_t member = 0; member < 2; ++member) {
     const double exact = mean_square(exact_singular_values(subject)[member]);
     EXPECT_NEAR(projected[member] / exact, 1, 0.1);
+  }
+}
+
+// Shares of singular values at or above each bin, from the top.
+std::vector<double> from_the_top(const LogHistogram& histogram) {
+  std::vector<double> sums(histogram.share.size());
+  double sum = 0;
+  for (std::size_t bin = sums.size(); bin-- > 0;) sums[bin] = sum += histogram.share[bin];
+  return sums;
+}
+
+double lower_edge(const LogHistogram& histogram, std::size_t bin) {
+  const double bins = static_cast<double>(histogram.share.size());
+  return std::pow(10, histogram.low + (histogram.high - histogram.low) * static_cast<double>(bin) / bins);
+}
+
+TEST(Histogram, CountsByOrderOfMagnitude) {
+  const LogHistogram histogram = log_histogram({1, 0.8, 1.3, 2, 1e-9, 0, 1e9, 100});
+  EXPECT_DOUBLE_EQ(histogram.share[16], 3.0 / 8) << "1 lies in the middle of its bin";
+  EXPECT_DOUBLE_EQ(histogram.share[17], 1.0 / 8);
+  EXPECT_DOUBLE_EQ(histogram.share[24], 1.0 / 8);
+  EXPECT_DOUBLE_EQ(histogram.share.front(), 2.0 / 8);
+  EXPECT_DOUBLE_EQ(histogram.share.back(), 1.0 / 8);
+  LogHistogram spread;
+  spread.add_between(std::pow(10, -0.25), 1, 0.3);
+  EXPECT_NEAR(spread.share[15], 0.15, 1e-12);
+  EXPECT_NEAR(spread.share[16], 0.15, 1e-12);
+  EXPECT_TRUE(std::isnan(log_histogram({1, INFINITY}).share[3]));
+}
+
+TEST(Histogram, BelongsToAllValuesOfASmallModel) {
+  ModelConfig model = test::theory_model("post", 2, 16, 4);
+  const Subject subject = test::theory_subject(model, 2);
+  const SingularValueHistogram found = measure_singular_values(subject);
+  ASSERT_TRUE(found.exact);
+  ASSERT_EQ(found.members.size(), 2u);
+  EXPECT_EQ(found.members[1].share, log_histogram(exact_singular_values(subject)[1]).share);
+  EXPECT_NEAR(found.members[0].share.front(), 2.0 / 16, 1e-12) << "a norm removes two directions of each token";
+}
+
+// Above what it leaves unresolved, quadrature finds the shares of all values.
+TEST(Histogram, ProjectionsAgreeWithAllSingularValues) {
+  for (const char* scheme : {"pre", "post"}) {
+    const Subject subject = test::theory_subject(test::theory_model(scheme, 4, 32, 8), 2);
+    const SingularValueHistogram exact = measure_singular_values(subject, StackEnd::before_final);
+    const SingularValueHistogram found =
+        measure_singular_values(subject, StackEnd::before_final, {.most_exact = 0, .steps = 40});
+    ASSERT_TRUE(exact.exact);
+    ASSERT_FALSE(found.exact);
+    for (std::size_t member = 0; member < 2; ++member) {
+      const LogHistogram& histogram = found.members[member];
+      const std::vector<double> expected = from_the_top(exact.members[member]), sums = from_the_top(histogram);
+      EXPECT_NEAR(sums[0] + histogram.unresolved, 1, 1e-9) << scheme;
+      EXPECT_LT(histogram.unresolved, 0.4) << scheme;
+      for (std::size_t bin = 0; bin < sums.size(); ++bin) {
+        if (lower_edge(histogram, bin) < histogram.unresolved_below) continue;
+        EXPECT_NEAR(sums[bin], expected[bin], 0.08) << scheme << " from " << lower_edge(histogram, bin);
+      }
+    }
+  }
+}
+
+TEST(Histogram, OfAnIdentityIsOneBin) {
+  const Subject subject = test::theory_subject(test::theory_model("rezero", 3, 32, 8), 1);
+  const SingularValueHistogram found = measure_singular_values(subject, StackEnd::after_final, {.most_exact = 0});
+  EXPECT_NEAR(found.members[0].share[16], 1, 1e-9) << "all are 1";
+  EXPECT_EQ(found.members[0].unresolved, 0) << "the iterations have ended with all there is";
+}
+
+TEST(Histogram, OfSequencesThatTouchIsThatOfTheBatch) {
+  ModelConfig model = test::theory_model("pre", 2, 16, 4);
+  model.norm = NormKind::batch;
+  const Subject subject = test::theory_subject(model, 1);
+  EXPECT_FALSE(measure_singular_values(subject).exact);
+  EXPECT_NE(test::error_of([&] { exact_singular_values(subject); }).find("touch"), std::string::npos);
+}
+
+TEST(GaussRule, OfChebyshevPolynomialsIsKnown) {
+  const std::size_t n = 12;
+  Tridiagonal matrix{.a = Vector(n, 0), .b = Vector(n - 1, 0.5)};
+  matrix.b[0] = std::numbers::sqrt2 / 2;
+  const std::vector<GaussNode> rule = gauss_rule(matrix);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double angle = std::numbers::pi * (2 * static_cast<double>(n - i) - 1) / (2 * static_cast<double>(n));
+    EXPECT_NEAR(rule[i].node, std::cos(angle), 1e-13);
+    EXPECT_NEAR(rule[i].weight, 1.0 / static_cast<double>(n), 1e-13);
+  }
+  matrix.a[3] = NAN;
+  EXPECT_TRUE(std::isnan(gauss_rule(matrix)[0].node));
+}
+
+TEST(Lanczos, FindsAllOfASmallMatrix) {
+  const Vector diagonal = {-3, 0.5, 0.5, 2, 7};
+  const auto product = [&](std::vector<Vector> z) {
+    for (std::size_t i = 0; i < diagonal.size(); ++i) z[0][i] *= diagonal[i];
+    return z;
+  };
+  const std::vector<Tridiagonal> found = lanczos(product, {{1, 1, 1, 2, 1}}, {.steps = 9, .basis = Basis::kept});
+  const std::vector<GaussNode> rule = gauss_rule(found[0]);
+  const std::vector<GaussNode> expected = {{-3, 1.0 / 8}, {0.5, 2.0 / 8}, {2, 4.0 / 8}, {7, 1.0 / 8}};
+  ASSERT_EQ(rule.size(), expected.size()) << "it ends when there is no more";
+  for (std::size_t i = 0; i < rule.size(); ++i) {
+    EXPECT_NEAR(rule[i].node, expected[i].node, 1e-9);
+    EXPECT_NEAR(rule[i].weight, expected[i].weight, 1e-9);
   }
 }
 

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "norma/lab/jacobian.h"
 #include "norma/lab/results.h"
 #include "norma/lab/subject.h"
 #include "norma/models/model.h"
@@ -19,6 +21,7 @@ struct Reading {
   std::vector<double> value;  // by member
   std::vector<std::string> sites = {};
   std::vector<std::vector<double>> profile = {};  // [site][member]
+  std::optional<SingularValueHistogram> histogram = {};
 };
 
 // A law as an exponent: of the value over depths, or of the profile along the deepest model.

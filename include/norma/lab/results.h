@@ -18,6 +18,16 @@ struct LayerProfile {
   std::vector<double> theory = {};  // empty: none
 };
 
+// How the values behind one number are distributed over orders of magnitude, in one model.
+struct Histogram {
+  std::int64_t depth = 0;
+  bool exact = false;         // all values, not an estimate from random projections
+  std::vector<double> edges;  // of the bins, one more than bins; the outer bins hold what lies beyond
+  std::vector<Estimate> share;
+  Estimate unresolved = {};  // share that is only known to lie below a value
+  double unresolved_below = 0;
+};
+
 struct TheoryCurve {
   std::vector<double> y;
   std::optional<double> exponent;
@@ -30,6 +40,7 @@ struct Series {
   std::optional<Exponent> exponent = {};
   std::optional<TheoryCurve> theory = {};
   std::vector<LayerProfile> profiles = {};
+  std::vector<Histogram> histograms = {};
 };
 
 struct Analysis {
