@@ -46,6 +46,7 @@ void add_check(CLI::App& app) {
   verb->add_option("--tokens", options->tokens, "safetensors with tokens and targets; without it the first batch");
   verb->add_option("--out", options->out, "File to write")->capture_default_str();
   verb->add_flag("--json", options->json, "Print what was written as JSON");
+  add_schemes_dir(*verb);
   verb->allow_extras();
   verb->callback([options, verb] { run_check(*options, verb->remaining()); });
 }

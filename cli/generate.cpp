@@ -175,6 +175,7 @@ void add_generate(CLI::App& app) {
   verb->add_option("--member", options->member, "Of a run with several")->capture_default_str();
   verb->add_option("--threads", options->threads, "0: as in the run")->capture_default_str();
   verb->add_flag("--json", options->json, "Print as JSON, with tokens and log-probabilities");
+  add_schemes_dir(*verb);
   verb->callback([options] { Generation(*options).run(); });
 }
 

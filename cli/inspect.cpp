@@ -13,6 +13,7 @@
 #include "norma/core/error.h"
 #include "norma/lab/inspect.h"
 #include "norma/norms/norm.h"
+#include "norma/schemes/catalogue.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
 
@@ -57,6 +58,8 @@ std::vector<std::int64_t> parse_depths(const std::string& list) {
   return depths;
 }
 
+bool reads_random(const InspectVerb& verb) { return verb.task == "random" && verb.text.empty(); }
+
 Family family_of(const std::string& name) {
   if (name == "decoder") return Family::decoder;
   return name == "encoder" ? Family::encoder : Family::encoder_decoder;
@@ -64,7 +67,7 @@ Family family_of(const std::string& name) {
 
 ModelConfig model_of(const InspectVerb& verb) {
   ModelConfig model{.family = family_of(verb.family), .width = verb.width, .heads = verb.heads, .hidden = verb.hidden};
-  model.vocabulary = verb.task == "random" && verb.text.empty() ? verb.vocabulary : 0;
+  model.vocabulary = reads_random(verb) ? verb.vocabulary : 0;
   model.batch = verb.batch;
   model.time = verb.time;
   model.norm = norm(verb.norm).kind;
@@ -76,7 +79,7 @@ ModelConfig model_of(const InspectVerb& verb) {
 
 std::shared_ptr<const Source> open_data(const InspectVerb& verb, const ModelConfig& model) {
   const BatchShape shape{model.batch, model.time, model.family == Family::encoder_decoder ? model.time : 0};
-  if (verb.task == "random" && verb.text.empty()) return random_tokens(shape, verb.vocabulary);
+  if (reads_random(verb)) return random_tokens(shape, verb.vocabulary);
   DataConfig data;
   data.task = verb.text.empty() ? verb.task : "text";
   data.path = verb.text;
@@ -107,16 +110,27 @@ class ProgressLine {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+// What both kinds of inspection were told beside their models.
+std::string repeat_choices(const InspectVerb& verb) {
+  std::string words = fmt::format(" --batches {}", verb.batches);
+  if (!verb.only.empty()) words += " --only " + verb.only;
+  const std::vector<std::filesystem::path> folders = scheme_folders();  // the last one given first
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder)
+    words += fmt::format(" --schemes-dir '{}'", folder->string());
+  return words;
+}
+
 std::string repeat_command(const InspectVerb& verb) {
+  if (!verb.run.empty()) return fmt::format("norma inspect --run '{}'", verb.run) + repeat_choices(verb);
   std::string command = "norma inspect";
   for (const std::string& scheme : verb.schemes) command += fmt::format(" --scheme '{}'", scheme);
   command +=
       fmt::format(" --family {} --depths {} --width {} --heads {} --hidden {} --time {} --batch {} --norm {}",
                   verb.family, verb.depths, verb.width, verb.heads, verb.hidden, verb.time, verb.batch, verb.norm);
-  command += fmt::format(" --seeds {} --batches {} ", verb.seeds, verb.batches);
-  command += verb.text.empty() ? fmt::format("--task {}", verb.task) : fmt::format("--text '{}'", verb.text);
-  if (!verb.only.empty()) command += " --only " + verb.only;
-  return command;
+  command += fmt::format(" --seeds {}", verb.seeds);
+  command += verb.text.empty() ? fmt::format(" --task {}", verb.task) : fmt::format(" --text '{}'", verb.text);
+  if (reads_random(verb)) command += fmt::format(" --vocabulary {}", verb.vocabulary);
+  return command + repeat_choices(verb);
 }
 
 void show(const InspectVerb& verb, const Findings& findings, Provenance provenance) {
@@ -137,15 +151,15 @@ void inspect_run(const InspectVerb& verb) {
   const StoredModel stored = open_stored_model(verb.run);
   const ModelConfig& model = stored.config.model;
   Subject subject{.model = model, .source = nullptr, .weights = stored.weights};
-  subject.source = open_source(stored.config.data,
-                               {model.batch, model.time, model.family == Family::encoder_decoder ? model.time : 0});
+  const std::int64_t source_time = model.source_time > 0 ? model.source_time : model.time;
+  subject.source = open_source(stored.config.data, {model.batch, model.time, source_time});
   check_vocabulary(*subject.source, model.vocabulary);
   for (const TrainConfig& member : member_configs(stored.config))
     subject.seeds.push_back(static_cast<std::uint64_t>(member.data_seed));
   subject.step = static_cast<double>(stored.step);
   subject.steps = static_cast<double>(stored.config.train.steps);
   subject.threads = verb.threads;
-  Provenance provenance{.command = fmt::format("norma inspect --run '{}'", verb.run),
+  Provenance provenance{.command = repeat_command(verb),
                         .config = print_config(stored.config),
                         .task_name = stored.config.data.task,
                         .task_description = subject.source->describe(),
@@ -226,6 +240,7 @@ void add_inspect(CLI::App& app) {
   command->add_option("--out", verb->out, "Write results.json to this file");
   command->add_flag("--json", verb->json, "Print JSON");
   command->add_flag("--quiet", verb->quiet, "No progress, no times");
+  add_schemes_dir(*command);
   command->callback([verb] { run_inspect(*verb); });
 }
 

@@ -161,6 +161,7 @@ void add_plan(CLI::App& app) {
   verb->add_option("config", options->config, "TOML file; without it the embedded default run");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->add_flag("--measure", options->measure, "Take a few steps and compare");
+  add_schemes_dir(*verb);
   verb->allow_extras();
   verb->callback([options, verb] {
     RunConfig config = options->config.empty() ? RunConfig() : read_config(options->config);

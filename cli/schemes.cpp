@@ -330,16 +330,6 @@ void explain(const SchemesOptions& options) {
 
 }  // namespace
 
-void add_schemes_dir(CLI::App& verb) {
-  verb.add_option_function<std::vector<std::string>>(
-          "--schemes-dir",
-          [](const std::vector<std::string>& folders) {
-            for (const std::string& folder : folders) add_scheme_folder(folder);
-          },
-          "Folder of scheme files to read beside the catalogue; NORMA_SCHEMES names more, separated by colons")
-      ->trigger_on_parse();
-}
-
 void add_schemes(CLI::App& app) {
   const auto options = std::make_shared<SchemesOptions>();
   CLI::App* verb = app.add_subcommand("schemes", "The catalogue of schemes, or one scheme explained");

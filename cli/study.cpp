@@ -136,6 +136,7 @@ void add_study(CLI::App& app, int& exit_code) {
   verb->add_flag("--no-train", options->no_train, "Leave out training");
   verb->add_flag("--json", options->json, "Print results.json");
   verb->add_flag("--quiet", options->quiet, "No progress");
+  add_schemes_dir(*verb);
   verb->footer("Any key of the configuration of the runs: --train.steps=500 --model.norm=rms");
   verb->allow_extras();
   verb->callback([options, verb, &exit_code] { exit_code = run(*options, verb->remaining()); });

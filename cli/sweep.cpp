@@ -17,6 +17,7 @@
 #include "norma/lab/sweep.h"
 #include "norma/lab/sweep_results.h"
 #include "norma/store/atomic_file.h"
+#include "norma/store/environment.h"
 
 namespace norma::cli {
 namespace {
@@ -117,7 +118,8 @@ void report(const Outcomes& outcomes, const SweepConfig& config, const std::stri
   const std::string results = sweep_results_json(outcomes, {.config = print_sweep(config),
                                                             .command = joined(command_line()),
                                                             .task = config.base.data.task,
-                                                            .seconds = seconds});
+                                                            .seconds = seconds,
+                                                            .environment = describe_environment(command_line())});
   write_atomically(std::filesystem::path(directory) / "results.json", results);
   if (as_json) {
     fmt::print("{}", results);
@@ -158,6 +160,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
   verb->add_flag("--json", options->json, "Print the results as JSON");
   verb->add_flag("--quiet", options->quiet, "No progress");
   verb->add_flag("--report", options->report, "Train nothing; report what has ended so far");
+  add_schemes_dir(*verb);
   verb->footer("A list makes a key an axis: --train.lr=[1e-4,1e-3] --model.scheme=[pre,post] --train.seed=[1,2,3]");
   verb->allow_extras();
   verb->callback([options, verb, &exit_code] { exit_code = run(*options, verb->remaining()); });

@@ -153,6 +153,7 @@ void add_train(CLI::App& app, int& exit_code) {
   verb->add_flag("--print-config", options->print_config, "Print the resolved configuration with what each key means");
   verb->add_flag("--json", options->json, "Print the result as JSON");
   verb->add_flag("--quiet", options->quiet, "No progress");
+  add_schemes_dir(*verb);
   verb->footer("Any key of the configuration: --train.lr=3e-4 --model.scheme='norm(x + f(x))'");
   verb->allow_extras();
   verb->callback([options, verb, &exit_code] { exit_code = run_train(*options, verb->remaining(), command_line()); });

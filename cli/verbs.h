@@ -16,7 +16,7 @@ void add_sweep(CLI::App& app, int& exit_code);
 void add_study(CLI::App& app, int& exit_code);
 void add_train(CLI::App& app, int& exit_code);
 
-// --schemes-dir, for every verb that takes a scheme.
+// --schemes-dir, for every verb that takes a scheme or reads a model that was trained with one.
 void add_schemes_dir(CLI::App& verb);
 
 }  // namespace norma::cli

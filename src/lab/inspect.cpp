@@ -13,6 +13,7 @@
 #include "norma/lab/paths.h"
 #include "norma/models/budget.h"
 #include "norma/schemes/catalogue.h"
+#include "norma/schemes/diagram.h"
 
 namespace norma {
 namespace {
@@ -45,21 +46,18 @@ std::vector<Instrument> chosen(const std::vector<std::string>& only, int batches
   return result;
 }
 
-SchemeSummary summary_of(const ModelConfig& model) {
-  const Scheme scheme = find_scheme(model.scheme);
-  SchemeSummary summary{.name = model.scheme,
-                        .title = scheme.title,
-                        .source = scheme.source,
-                        .formulas = {},
-                        .layers = model.layers,
-                        .by_role = {}};
-  for (const auto& [key, formula] : scheme.formulas) summary.formulas.emplace_back(key, print_formula(formula));
-  const Budget budget = model_budget(model);
-  summary.norm_instances = budget.norm_instances;
-  summary.norm_parameters = budget.norm_parameters;
-  summary.parameters = budget.parameters;
-  summary.by_role.assign(budget.by_role.begin(), budget.by_role.end());
-  return summary;
+// What cannot be drawn, such as one too wide for a terminal, is left out.
+std::string drawn(std::string (*draw)(const Scheme&, const DiagramOptions&), const Scheme& scheme,
+                  const ModelConfig& model) {
+  using Cross = DiagramOptions::Cross;
+  try {
+    return draw(scheme, {.layers = model.layers,
+                         .width = model.width,
+                         .heads = model.heads,
+                         .cross = model.family == Family::encoder_decoder ? Cross::present : Cross::absent});
+  } catch (const Error&) {
+    return "";
+  }
 }
 
 // Readings of one scheme by analysis, in the order of depths.
@@ -183,6 +181,25 @@ void check(const InspectOptions& options) {
 
 }  // namespace
 
+SchemeSummary summarise_scheme(const ModelConfig& model) {
+  const Scheme scheme = find_scheme(model.scheme);
+  SchemeSummary summary{.name = model.scheme,
+                        .title = scheme.title.empty() ? model.scheme : scheme.title,
+                        .source = scheme.source,
+                        .formulas = {},
+                        .layers = model.layers,
+                        .by_role = {},
+                        .diagram_svg = drawn(diagram_svg, scheme, model),
+                        .diagram_text = drawn(diagram_text, scheme, model)};
+  for (const auto& [key, formula] : scheme.formulas) summary.formulas.emplace_back(key, print_formula(formula));
+  const Budget budget = model_budget(model);
+  summary.norm_instances = budget.norm_instances;
+  summary.norm_parameters = budget.norm_parameters;
+  summary.parameters = budget.parameters;
+  summary.by_role.assign(budget.by_role.begin(), budget.by_role.end());
+  return summary;
+}
+
 std::vector<std::string> instrument_names() {
   std::vector<std::string> names;
   for (const Instrument& instrument : instruments(1)) names.push_back(instrument.name);
@@ -214,7 +231,7 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
   Collector collector(used);
   for (const ModelConfig& model : models) {
     const Subject subject = initial_subject(model, options.open(model), options.seeds, options.threads);
-    if (model.layers == depths.back()) findings.schemes.push_back(summary_of(subject.model));
+    if (model.layers == depths.back()) findings.schemes.push_back(summarise_scheme(subject.model));
     for (const Instrument& instrument : used) {
       if (progress)
         progress(done / total, fmt::format("{}, {} layers: {}", model.scheme, model.layers, instrument.name));
@@ -234,7 +251,7 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
 Findings inspect(const Subject& subject, const std::vector<std::string>& only, int batches, const Progress& progress) {
   const std::vector<Instrument> used = chosen(only, batches);
   Findings findings;
-  findings.schemes.push_back(summary_of(subject.model));
+  findings.schemes.push_back(summarise_scheme(subject.model));
   Collector collector(used);
   double total = 0, done = 0;
   for (const Instrument& instrument : used) total += instrument.cost;

@@ -96,6 +96,8 @@ json scheme_json(const SchemeSummary& scheme) {
   one["norm_parameters"] = scheme.norm_parameters;
   one["parameters"] = scheme.parameters;
   for (const auto& [role, count] : scheme.by_role) one["parameters_by_role"][role] = count;
+  if (!scheme.diagram_svg.empty()) one["diagram_svg"] = scheme.diagram_svg;
+  if (!scheme.diagram_text.empty()) one["diagram_text"] = scheme.diagram_text;
   return one;
 }
 
@@ -106,8 +108,8 @@ std::string results_json(const Findings& findings, const Provenance& provenance)
               {"kind", provenance.kind},
               {"created", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
               {"seconds", provenance.seconds},
-              {"config", provenance.config},
               {"command", provenance.command}};
+  if (!provenance.config.empty()) all["config"] = provenance.config;
   if (!provenance.environment.empty()) all["environment"] = json::parse(provenance.environment, nullptr, false);
   if (!provenance.task_name.empty()) {
     all["task"] = {{"name", provenance.task_name}, {"description", provenance.task_description}};

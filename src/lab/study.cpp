@@ -13,9 +13,7 @@
 #include "norma/lab/inspect.h"
 #include "norma/lab/sweep.h"
 #include "norma/lab/sweep_results.h"
-#include "norma/models/budget.h"
 #include "norma/schemes/catalogue.h"
-#include "norma/schemes/diagram.h"
 #include "norma/store/environment.h"
 #include "norma/train/trainer.h"
 
@@ -213,22 +211,16 @@ class Study {
     return subject;
   }
 
-  json scheme_json(const std::string& name) const {
-    const Scheme scheme = find_scheme(name);
-    json one = {{"name", name}, {"title", scheme.title.empty() ? name : scheme.title}, {"source", scheme.source}};
-    for (const auto& [key, formula] : scheme.formulas) one["formulas"][key] = print_formula(formula);
-    DiagramOptions options{
-        .layers = config_.base.model.layers, .width = config_.base.model.width, .heads = config_.base.model.heads};
-    one["diagram_svg"] = diagram_svg(scheme, options);
-    one["diagram_text"] = diagram_text(scheme, options);
+  // At the depth that is trained, whatever depths were inspected.
+  std::vector<SchemeSummary> summaries() const {
+    std::vector<SchemeSummary> all;
     ModelConfig model = config_.base.model;
-    model.scheme = name;
     if (model.vocabulary == 0) model.vocabulary = source_->vocabulary();
-    const Budget budget = model_budget(model);
-    one["norm_instances"] = budget.norm_instances;
-    one["norm_parameters"] = budget.norm_parameters;
-    one["parameters"] = budget.parameters;
-    return one;
+    for (const std::string& name : config_.schemes) {
+      model.scheme = name;
+      all.push_back(summarise_scheme(model));
+    }
+    return all;
   }
 
   json describe(double seconds) {
@@ -243,9 +235,8 @@ class Study {
     provenance.task_description = source_->describe();
     provenance.optimum = source_->optimum();
     provenance.environment = describe_environment(request_.command_line);
+    findings_.schemes = summaries();
     json all = json::parse(results_json(findings_, provenance));
-    all["schemes"] = json::array();
-    for (const std::string& name : config_.schemes) all["schemes"].push_back(scheme_json(name));
     all["task"]["unigram"] = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed));
     if (!outcomes_.empty()) {
       const json trained = json::parse(sweep_results_json(

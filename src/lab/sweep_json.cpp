@@ -131,6 +131,7 @@ std::string sweep_results_json(const Outcomes& outcomes, const SweepFacts& facts
               {"seconds", facts.seconds},
               {"config", facts.config},
               {"command", facts.command}};
+  if (!facts.environment.empty()) all["environment"] = json::parse(facts.environment, nullptr, false);
   if (!outcomes.empty()) {
     json task = {{"name", facts.task}};
     for (const RunOutcome& run : outcomes) {

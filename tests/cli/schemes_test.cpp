@@ -93,6 +93,38 @@ TEST(SchemesProcess, ReadsFoldersOfTheUser) {
   EXPECT_NE(broken.err.find("^"), std::string::npos);
 }
 
+// Every verb that builds a model finds a user's scheme by its name, and nothing without the folder.
+TEST(SchemesProcess, FoldersOfTheUserCountForEveryVerb) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "mine");
+  std::filesystem::create_directory(folder / "other");
+  std::ofstream(folder / "mine/halved.toml") << "title = \"Halved\"\nsublayer = \"x + f(norm(x))/2\"\n";
+  std::ofstream(folder / "small.toml") << "[model]\nscheme = \"halved\"\nlayers = 1\nwidth = 8\nheads = 2\n"
+                                          "batch = 2\ntime = 8\n[train]\nsteps = 2\n";
+  const std::string config = folder / "small.toml";
+  const std::vector<std::vector<std::string>> verbs = {
+      {"plan", config},
+      {"check", config, "--out", folder / "check.safetensors"},
+      {"train", config, "--out", folder / "run", "--quiet"},
+      {"sweep", config, "--out", folder / "sweep", "--quiet", "--train.seed=[1,2]"},
+      {"study", "--config", config, "--out", folder / "study", "--quiet", "--schemes", "halved", "--depths", "1,2",
+       "--lr", "1e-3", "--warmup", "0", "--seeds", "1"},
+      {"inspect", "--scheme", "halved", "--layers", "1", "--width", "8", "--heads", "2", "--time", "8", "--seeds", "1",
+       "--only", "stream", "--quiet"},
+      {"inspect", "--run", folder / "run", "--only", "stream", "--quiet"},
+      {"generate", folder / "run", "--tokens", "2"},
+  };
+  for (std::vector<std::string> arguments : verbs) {
+    const Outcome without = test::run(folder, arguments);
+    EXPECT_EQ(without.code, 2) << arguments[0];
+    EXPECT_NE(without.err.find("'halved'"), std::string::npos) << arguments[0] << ": " << without.err;
+    // Before other arguments and more than once: it takes one folder each time.
+    arguments.insert(arguments.begin() + 1, {"--schemes-dir", folder / "other", "--schemes-dir", folder / "mine"});
+    const Outcome with = test::run(folder, arguments);
+    EXPECT_EQ(with.code, 0) << arguments[0] << ": " << with.err;
+  }
+}
+
 TEST(SchemesProcess, MistakesEndWithCodeTwo) {
   const TemporaryFolder folder;
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"schemes", "pots"},
@@ -100,6 +132,7 @@ TEST(SchemesProcess, MistakesEndWithCodeTwo) {
                                                     {"schemes", "post", "--layer", "99"},
                                                     {"schemes", "x + f(nrm(x))"},
                                                     {"schemes", "post", "--norm", "lyer"},
+                                                    {"train", "--schemes-dir", "/no/such/folder"},
                                                     {"schemes", "--schemes-dir", "/no/such/folder"}}) {
     const Outcome outcome = test::run(folder, arguments);
     EXPECT_EQ(outcome.code, 2) << fmt::format("{}", fmt::join(arguments, " "));

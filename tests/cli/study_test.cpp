@@ -31,6 +31,12 @@ TEST(StudyProcess, EndsWithATableResultsAndAReport) {
   const auto results = nlohmann::json::parse(test::read_file(folder / "out/results.json"));
   EXPECT_EQ(results["kind"], "study");
   EXPECT_EQ(results["schemes"].size(), 3u);
+  for (const auto& scheme : results["schemes"]) {
+    EXPECT_EQ(scheme["layers"], 2) << "those that are trained";
+    for (const char* key : {"title", "parameters_by_role", "diagram_svg", "diagram_text"})
+      EXPECT_TRUE(scheme.contains(key)) << key;
+  }
+  EXPECT_TRUE(results["environment"].contains("cpu"));
   EXPECT_EQ(results["runs"].size(), 12u);
   EXPECT_EQ(results["verdicts"].size(), 3u);
   EXPECT_TRUE(results["advice"]["words"].is_string());

@@ -62,6 +62,9 @@ std::vector<Instrument> instruments(int batches);
 // And "depth", which is no instrument: what the layers of a trained model are worth.
 std::vector<std::string> instrument_names();
 
+// The model's scheme at its depth and width: formulas, diagram, parameters. Needs a vocabulary.
+SchemeSummary summarise_scheme(const ModelConfig& model);
+
 // Throws Error for unknown schemes, formulas, instruments and depths, before anything is measured.
 Findings inspect(const InspectOptions& options, const Progress& progress = nullptr);
 

@@ -58,6 +58,7 @@ struct SchemeSummary {
   std::int64_t layers = 0;  // the depth that the counts are of
   std::int64_t norm_instances = 0, norm_parameters = 0, parameters = 0;
   std::vector<std::pair<std::string, std::int64_t>> by_role;
+  std::string diagram_svg = {}, diagram_text = {};  // one layer; empty: it cannot be drawn so
 };
 
 // What the layers of one model are worth; see depth_use.h, lens.h and paths.h for each.
@@ -82,7 +83,8 @@ struct Findings {
 
 // What stands around the findings in results.json.
 struct Provenance {
-  std::string kind = "inspect", command = {}, config = {};
+  std::string kind = "inspect", command = {};
+  std::string config = {};       // TOML; empty: left out
   std::string environment = {};  // JSON; empty: left out
   double seconds = 0;
   std::string task_name = {}, task_description = {};

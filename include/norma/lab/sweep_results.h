@@ -122,6 +122,7 @@ std::vector<DepthEfficiency> depth_efficiency(const std::vector<Tuned>& tuned, d
 struct SweepFacts {
   std::string config, command, task;
   double seconds = 0;
+  std::string environment = {};  // JSON; empty: left out
   std::vector<std::string> notes = {};
 };
 

@@ -1,0 +1,17 @@
+#include "cli/verbs.h"
+#include "norma/schemes/catalogue.h"
+
+namespace norma::cli {
+
+void add_schemes_dir(CLI::App& verb) {
+  verb.add_option_function<std::vector<std::string>>(
+          "--schemes-dir",
+          [](const std::vector<std::string>& folders) {
+            for (const std::string& folder : folders) add_scheme_folder(folder);
+          },
+          "Folder of scheme files to read beside the catalogue; NORMA_SCHEMES names more, separated by colons")
+      ->allow_extra_args(false)  // one folder each time it is given: what follows may be a configuration
+      ->trigger_on_parse();
+}
+
+}  // namespace norma::cli
