@@ -46,7 +46,7 @@ struct Bins {
 };
 
 Bins filled_bins(const Analysis& analysis) {
-  constexpr double kSeen = 5e-4;
+  constexpr double kSeen = 1e-5;
   Bins bins{.begin = SIZE_MAX, .end = 0};
   for (const Series& series : analysis.series) {
     if (series.histograms.empty()) continue;

@@ -13,6 +13,7 @@
 #include "norma/core/error.h"
 #include "norma/lab/inspect.h"
 #include "norma/norms/norm.h"
+#include "norma/report/report.h"
 #include "norma/schemes/catalogue.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
@@ -22,7 +23,7 @@ namespace {
 
 struct InspectVerb {
   std::vector<std::string> schemes;
-  std::string family = "decoder", depths, norm = "layer", task = "random", text, out;
+  std::string family = "decoder", depths, norm = "layer", task = "random", text, out, report;
   std::int64_t layers = 0, width = 128, heads = 4, hidden = 0, batch = 4, time = 64, vocabulary = 256;
   int seeds = 3, batches = 8, threads = 0;
   std::string only, run;
@@ -135,8 +136,9 @@ std::string repeat_command(const InspectVerb& verb) {
 
 void show(const InspectVerb& verb, const Findings& findings, Provenance provenance) {
   provenance.environment = describe_environment(command_line());
-  const std::string all = verb.json || !verb.out.empty() ? results_json(findings, provenance) + "\n" : "";
+  const std::string all = results_json(findings, provenance) + "\n";
   if (!verb.out.empty()) write_atomically(verb.out, all);
+  if (!verb.report.empty()) write_report(verb.report, all);
   fmt::print("{}", verb.json ? all : findings_table(findings));
   if (!verb.json && !verb.quiet) fmt::print("\n{:.1f} s\n", provenance.seconds);
 }
@@ -238,6 +240,7 @@ void add_inspect(CLI::App& app) {
   command->add_option("--run", verb->run, "A run's directory or a checkpoint: inspect this trained model");
   command->add_option("--threads", verb->threads, "0: all cores")->check(CLI::Range(0, 1024));
   command->add_option("--out", verb->out, "Write results.json to this file");
+  command->add_option("--report", verb->report, "Write a report to this file: one HTML page with figures");
   command->add_flag("--json", verb->json, "Print JSON");
   command->add_flag("--quiet", verb->quiet, "No progress, no times");
   add_schemes_dir(*command);

@@ -160,21 +160,23 @@ Reading read_jacobian(const char* name, const Subject& subject, StackEnd end) {
 }
 
 Instrument jacobian_instrument() {
-  return {.name = "jacobian",
-          .cost = 300,
-          .analyses = {{.name = "jacobian",
-                        .title = "Mean squared singular value of the stack's Jacobian",
-                        .about = "E |J^T v|^2 / |v|^2 over random v, from the embedding to before the final formula.",
-                        .source = "Bachlechner et al. 2020 (ReZero)"},
-                       {.name = "jacobian_final",
-                        .title = "The same with the final formula",
-                        .about = "From the embedding to what the head reads.",
-                        .source = "Bachlechner et al. 2020 (ReZero)"}},
-          .measure = [](const Subject& subject) {
-            if (subject.model.classes > 0) return std::vector<Reading>{};
-            return std::vector<Reading>{read_jacobian("jacobian", subject, StackEnd::before_final),
-                                        read_jacobian("jacobian_final", subject, StackEnd::after_final)};
-          }};
+  return {
+      .name = "jacobian",
+      .cost = 300,
+      .analyses = {{.name = "jacobian",
+                    .title = "Mean squared singular value of the stack's Jacobian",
+                    .about = "E |J^T v|^2 / |v|^2 over random v, from the embedding to before the final formula; and "
+                             "how singular values are distributed in the first sequence, all or by projections.",
+                    .source = "Bachlechner et al. 2020 (ReZero)"},
+                   {.name = "jacobian_final",
+                    .title = "The same with the final formula",
+                    .about = "From the embedding to what the head reads.",
+                    .source = "Bachlechner et al. 2020 (ReZero)"}},
+      .measure = [](const Subject& subject) {
+        if (subject.model.classes > 0) return std::vector<Reading>{};
+        return std::vector<Reading>{read_jacobian("jacobian", subject, StackEnd::before_final),
+                                    read_jacobian("jacobian_final", subject, StackEnd::after_final)};
+      }};
 }
 
 Instrument sharpness_instrument(int batches) {

@@ -87,23 +87,27 @@ class SquaredJacobian {
   Rig rig_;
 };
 
+// Single precision leaves this of squared singular values, relative to the largest.
+constexpr double kNothing = 1e-6;
+
 // The Gauss rule of squared singular values as a histogram of singular values; `whole` when it has all there are.
 LogHistogram histogram_of(const std::vector<GaussNode>& rule, bool whole) {
   LogHistogram histogram;
   std::vector<double> values;
   for (const GaussNode& one : rule) values.push_back(std::sqrt(std::max(one.node, 0.0)));
-  for (std::size_t i = 0; i < rule.size(); ++i) {
-    if (whole || !std::isfinite(rule[i].node)) {
-      histogram.add(values[i], rule[i].weight);
-    } else if (i > 0) {
-      const double half = rule[i].weight / 2, before = i > 1 ? values[i - 1] : values[i];
-      histogram.add_between(std::sqrt(before * values[i]), values[i], half);
-      histogram.add_between(values[i], i + 1 < rule.size() ? std::sqrt(values[i] * values[i + 1]) : values[i], half);
-    }
+  if (!std::isfinite(rule.back().node)) {
+    histogram.add(rule.back().node, 1);
+    return histogram;
   }
-  if (!whole && rule.size() > 1) {
-    histogram.unresolved = rule[0].weight;
-    histogram.unresolved_below = values[1];
+  std::size_t first = whole || rule.size() == 1 ? 0 : 1;
+  while (values[first] < std::sqrt(kNothing) * values.back()) ++first;
+  for (std::size_t i = 0; i < first; ++i) histogram.unresolved += rule[i].weight;
+  if (first > 0) histogram.unresolved_below = values[first];
+  for (std::size_t i = first; i < rule.size(); ++i) {
+    const double before = whole || i == first ? values[i] : values[i - 1];
+    const double after = whole || i + 1 == rule.size() ? values[i] : values[i + 1];
+    histogram.add_between(std::sqrt(before * values[i]), values[i], rule[i].weight / 2);
+    histogram.add_between(values[i], std::sqrt(values[i] * after), rule[i].weight / 2);
   }
   return histogram;
 }
@@ -117,7 +121,6 @@ LogHistogram mean_of(const LogHistogram& a, const LogHistogram& b) {
 }
 
 std::vector<LogHistogram> projected_histograms(const Subject& subject, StackEnd end, int steps) {
-  constexpr double kNothing = 1e-6;  // products are in single precision
   SquaredJacobian jacobian(subject, end);
   std::vector<Vector> starts;
   for (const std::uint64_t seed : subject.seeds) {

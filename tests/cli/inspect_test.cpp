@@ -129,10 +129,11 @@ TEST(InspectProcess, GivesTheHistogramOfSingularValues) {
   }
   EXPECT_EQ(small.at("histograms")[0].at("method"), "exact");
   EXPECT_EQ(large.at("histograms")[0].at("method"), "projections");
-  const Outcome text =
-      test::run(folder, small_inspection({"--scheme", "pre", "--depths", "2,4", "--only", "jacobian"}));
+  const Outcome text = test::run(folder, small_inspection({"--scheme", "pre", "--depths", "2,4", "--only", "jacobian",
+                                                           "--report", folder / "report.html"}));
   EXPECT_NE(text.out.find("singular values at 4 layers, all"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("█"), std::string::npos) << text.out;
+  EXPECT_NE(test::read_file(folder / "report.html").find("\"histograms\""), std::string::npos);
 }
 
 TEST(InspectProcess, TheCommandInTheResultsRepeatsThem) {

@@ -31,6 +31,20 @@ describe("interaction", { skip: browser === null && "needs chromium and playwrig
     await done();
   });
 
+  it("draws the distribution behind a number, over the bins that are filled", async () => {
+    const share = (mean) => ({ mean, low: mean, high: mean, n: 1 });
+    const histograms = (depth) => [{ depth, method: "projections", edges: [0.01, 0.1, 1, 10, 100], share: [0, 0.25, 0.5, 0].map(share), unresolved: share(0.25), unresolved_below: 0.1 }];
+    const series = results.schemes.slice(0, 2).map(({ name }) => ({ scheme: name, x: [4], y: [share(2)], profiles: [], histograms: histograms(4) }));
+    const { page, done } = await open({ ...results, inspect: [{ name: "jacobian", title: "Mean squared singular value", x: "layers", log: true, about: "Of the stack.", series }] });
+    await page.locator('#jacobian .choice button[data-value="values"]').click();
+    assert.equal(await lines(page, "jacobian"), 2);
+    assert.equal(await page.locator("#jacobian .chart path.halo").count(), 4, "two bins for each of two schemes");
+    assert.match(await page.locator("#jacobian .legend").innerText(), /25 % below 0\.1/);
+    await page.locator('#jacobian .choice button[data-value="depth"]').click();
+    assert.equal(await page.locator("#jacobian .chart path.halo").count(), 2);
+    await done();
+  });
+
   it("shows the values under the pointer, measured and predicted", async () => {
     const { page, done } = await open(results, { hash: "#gradient" });
     const marks = await page.locator("#gradient .chart path.halo").evaluateAll((all) => all.slice(0, 5).map((mark) => mark.getBoundingClientRect()).map((box) => [box.x + box.width / 2, box.y + box.height / 2]));

@@ -40,6 +40,15 @@ export function sheets(results: Results): Sheet[] {
         [a.name, line.scheme, p.depth, p.sites[i] ?? String(i), ...spread(y), p.theory[i] ?? NaN])))),
     },
     {
+      name: "histograms", about: "singular values by size; a row of what is unresolved begins at 0", head: ["analysis", "scheme", "depth", "method", "from", "to", ...kSpread],
+      count: results.inspect.reduce((sum, a) => sum + a.series.reduce((inner, line) => inner + line.histograms.length, 0), 0),
+      rows: () => results.inspect.flatMap((a) => a.series.flatMap((line) => line.histograms.flatMap((one) => {
+        const start: Cell[] = [a.name, line.scheme, one.depth, one.exact ? "exact" : "projections"];
+        const bins = one.share.map((share, i) => [...start, one.edges[i] ?? NaN, one.edges[i + 1] ?? NaN, ...spread(share)]);
+        return one.unresolved ? [[...start, 0, one.unresolvedBelow, ...spread(one.unresolved)], ...bins] : bins;
+      }))),
+    },
+    {
       name: "runs", about: "one line per run", count: results.runs.length,
       head: ["id", "scheme", "layers", "width", "lr", "warmup", "seed", "diverged", "diverged_at_step", "diverged_because", "first_bad_wire", "final_loss", "best_loss", "evaluation_loss", "tokens_per_second"],
       rows: () => results.runs.map((r) => [r.id, r.scheme, r.layers, r.width, r.lr, r.warmup, r.seed, String(r.diverged), r.divergedAtStep, r.divergedBecause, r.firstBadWire, r.finalLoss, r.bestLoss, r.evaluationLoss, r.tokensPerSecond]),

@@ -29,6 +29,15 @@ export interface Profile {
   y: Estimate[];
   theory: number[];
 }
+// How the values behind one number are distributed over orders of magnitude.
+export interface Histogram {
+  depth: number;
+  exact: boolean;
+  edges: number[];
+  share: Estimate[];
+  unresolved: Estimate | null;  // what is only known to lie below
+  unresolvedBelow: number;
+}
 export interface AnalysisSeries {
   scheme: string;
   x: number[];
@@ -36,6 +45,7 @@ export interface AnalysisSeries {
   exponent: Exponent | null;
   theory: { y: number[]; exponent: number } | null;
   profiles: Profile[];
+  histograms: Histogram[];
 }
 export interface Analysis {
   name: string;
@@ -204,6 +214,17 @@ function profile(value: Dictionary): Profile {
   return { depth: number(value.depth), sites: list(value.sites).map(text), y: estimates(value.y), theory: numbers(value.theory) };
 }
 
+function histogram(value: Dictionary): Histogram {
+  return {
+    depth: number(value.depth),
+    exact: value.method === "exact",
+    edges: numbers(value.edges),
+    share: estimates(value.share),
+    unresolved: isDictionary(value.unresolved) ? estimate(value.unresolved) : null,
+    unresolvedBelow: number(value.unresolved_below),
+  };
+}
+
 function analysisSeries(value: Dictionary): AnalysisSeries {
   const theory = dictionary(value.theory);
   return {
@@ -213,6 +234,7 @@ function analysisSeries(value: Dictionary): AnalysisSeries {
     exponent: exponent(value.exponent),
     theory: isDictionary(value.theory) ? { y: numbers(theory.y), exponent: number(theory.exponent) } : null,
     profiles: dictionaries(value.profiles).map(profile),
+    histograms: dictionaries(value.histograms).map(histogram),
   };
 }
 

@@ -12,11 +12,12 @@ import { isHidden, onVisibilityChange } from "../state";
 
 export function inspectFigure(context: Context, analysis: Analysis): HTMLElement {
   const lines = context.sorted(analysis.series);
-  const depths = [...new Set(lines.flatMap((line) => line.profiles.map((profile) => profile.depth)))].filter(Number.isFinite).sort((a, b) => a - b);
+  const depths = [...new Set(lines.flatMap((line) => [...line.profiles, ...line.histograms].map((one) => one.depth)))].filter(Number.isFinite).sort((a, b) => a - b);
+  const hasPlaces = lines.some((line) => line.profiles.length > 0), hasValues = lines.some((line) => line.histograms.length > 0);
   const hasDepth = lines.some((line) => line.x.length > 0);
   const chart = new LineChart();
   const yLabel = analysis.unit;
-  let view: "depth" | "place" = hasDepth ? "depth" : "place", depth = depths.at(-1) ?? NaN, xLog = analysis.log, yLog = analysis.log;
+  let view: "depth" | "place" | "values" = hasDepth ? "depth" : hasPlaces || !hasValues ? "place" : "values", depth = depths.at(-1) ?? NaN, xLog = analysis.log, yLog = analysis.log;
 
   const draw = (): void => {
     const shown = lines.filter((line) => !isHidden(line.scheme));
@@ -25,6 +26,12 @@ export function inspectFigure(context: Context, analysis: Analysis): HTMLElement
         label: `${analysis.title} against ${analysis.x}`, xLabel: analysis.x, yLabel, xLog, yLog, marks: "points", read: "column",
         xTicks: [...new Set(lines.flatMap((line) => line.x))].sort((a, b) => a - b),
       }, shown.map((line) => overDepth(context, line)));
+      return;
+    }
+    if (view === "values") {
+      chart.draw({
+        label: `Distribution of singular values in a stack of ${depth} layers`, xLabel: "singular value", yLabel: "share", xLog: true, yLog: false, marks: "points", read: "column",
+      }, overValues(context, shown, depth));
       return;
     }
     const sites = lines.flatMap((line) => line.profiles).find((profile) => profile.depth === depth)?.sites ?? [];
@@ -36,21 +43,26 @@ export function inspectFigure(context: Context, analysis: Analysis): HTMLElement
 
   const depthSelect = select("Layers", depths.map((value) => ({ value, text: String(value) })), (value) => { depth = value; draw(); }, depths.length - 1);
   const xSwitch = toggle("log x", xLog, (on) => { xLog = on; draw(); });
+  const ySwitch = toggle("log y", yLog, (on) => { yLog = on; draw(); });
   const arrange = (): void => {
     depthSelect.hidden = view === "depth";
-    xSwitch.hidden = view === "place";
+    xSwitch.hidden = view !== "depth";
+    ySwitch.hidden = view === "values";
   };
   arrange();
   const controls: Child[] = [];
   if (hasDepth && depths.length > 0) {
-    controls.push(choice("View", [{ value: "depth", text: `by ${analysis.x}` }, { value: "place", text: "by place" }], view, (value) => {
+    const views: { value: typeof view; text: string }[] = [{ value: "depth", text: `by ${analysis.x}` }];
+    if (hasPlaces) views.push({ value: "place", text: "by place" });
+    if (hasValues) views.push({ value: "values", text: "singular values" });
+    controls.push(choice("View", views, view, (value) => {
       view = value;
       arrange();
       draw();
     }));
   }
   if (depths.length > 0) controls.push(depthSelect);
-  controls.push(xSwitch, toggle("log y", yLog, (on) => { yLog = on; draw(); }));
+  controls.push(xSwitch, ySwitch);
   const withExponent = lines.some((line) => line.exponent), withTheory = lines.some((line) => Number.isFinite(line.theory?.exponent ?? NaN));
   const heads = [...(withExponent ? ["Exponent"] : []), ...(withTheory ? ["Theory"] : [])];
   const side = legend(heads, lines.map((line) => {
@@ -60,7 +72,7 @@ export function inspectFigure(context: Context, analysis: Analysis): HTMLElement
       values: [...(withExponent ? [exponentCell(line.exponent)] : []),
         ...(withTheory ? [line.theory ? exact(line.theory.exponent, formatExponent(line.theory.exponent)) : "–"] : [])],
     };
-  }), [lines.some((line) => line.theory) ? "Broken lines: theory." : "", lines.some((line) => line.y.some((y) => y.n > 1)) ? "Bands: 95 % interval over seeds." : ""].filter(Boolean).join(" "));
+  }), [lines.some((line) => line.theory) ? "Broken lines: theory." : "", lines.some((line) => line.y.some((y) => y.n > 1)) ? "Bands: 95 % interval over seeds." : "", unresolvedWords(context, lines)].filter(Boolean).join(" "));
   onVisibilityChange(chart.element, draw);
   queueMicrotask(draw);
   return figure({
@@ -94,6 +106,29 @@ function overPlaces(context: Context, line: AnalysisSeries, depth: number): Seri
     ...(profile.y.some((y) => y.n > 1) ? { low: profile.y.map((y) => y.low), high: profile.y.map((y) => y.high) } : {}),
     ...(profile.theory.length > 0 ? { theory: profile.y.map((_, i) => profile.theory[i] ?? NaN) } : {}),
   }));
+}
+
+// Shares by the middle of their bin; bins that are empty for all are left out.
+function overValues(context: Context, lines: AnalysisSeries[], depth: number): Series[] {
+  const found = lines.flatMap((line) => line.histograms.filter((one) => one.depth === depth).map((one) => ({ line, one })));
+  const filled = found.flatMap(({ one }) => one.share.flatMap((share, i) => (share.mean > 0 ? [i] : [])));
+  const first = Math.min(...filled), last = Math.max(...filled);
+  return found.map(({ line, one }) => {
+    const view = context.scheme(line.scheme), share = one.share.slice(first, last + 1);
+    return {
+      key: line.scheme, scheme: line.scheme, label: view.label, look: view.look, x: share.map((_, i) => Math.sqrt((one.edges[first + i] ?? NaN) * (one.edges[first + i + 1] ?? NaN))), y: share.map((y) => y.mean),
+      ...(share.some((y) => y.n > 1) ? { low: share.map((y) => y.low), high: share.map((y) => y.high) } : {}),
+    };
+  });
+}
+
+// What the distribution of the deepest stacks leaves out.
+function unresolvedWords(context: Context, lines: AnalysisSeries[]): string {
+  const said = lines.flatMap((line) => {
+    const one = line.histograms.at(-1);
+    return one?.unresolved && one.unresolved.mean > 0 ? [`${context.scheme(line.scheme).label} ${formatShort(Math.round(100 * one.unresolved.mean))} % below ${formatNumber(one.unresolvedBelow, 2)}`] : [];
+  });
+  return said.length > 0 ? `Not resolved by projections, at the largest depth: ${said.join(", ")}.` : "";
 }
 
 const placeTicks = (count: number): number[] => {
