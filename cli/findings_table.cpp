@@ -74,7 +74,7 @@ std::string histogram_lines(const Analysis& analysis, std::size_t names) {
                                                               histogram.exact ? "all" : "by projections");
     if (histogram.unresolved.mean > 0)
       text +=
-          fmt::format("; {:.2g} % somewhere below {:.2g}", 100 * histogram.unresolved.mean, histogram.unresolved_below);
+          fmt::format("; {:.1f} % somewhere below {:.2g}", 100 * histogram.unresolved.mean, histogram.unresolved_below);
     text += '\n';
   }
   return text;
