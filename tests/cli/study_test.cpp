@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "cli/process.h"
 
@@ -24,8 +25,8 @@ std::vector<std::string> small_study(const std::string& out, std::vector<std::st
 
 TEST(StudyProcess, EndsWithATableResultsAndAReport) {
   const TemporaryFolder folder;
-  const Outcome outcome =
-      test::run(folder, small_study(folder / "out", {"--schemes", "pre", "post", "norm(2*x + f(x))"}));
+  const Outcome outcome = test::run(
+      folder, small_study(folder / "out", {"--extra-rates", "0", "--schemes", "pre", "post", "norm(2*x + f(x))"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("verdict"), std::string::npos) << outcome.out;
   const auto results = nlohmann::json::parse(test::read_file(folder / "out/results.json"));
@@ -43,9 +44,62 @@ TEST(StudyProcess, EndsWithATableResultsAndAReport) {
   EXPECT_NE(report.find("<!doctype html>"), std::string::npos);
   EXPECT_NE(report.find("norm(2*x + f(x))"), std::string::npos);
   // The same command again finds everything done.
-  const Outcome again =
-      test::run(folder, small_study(folder / "out", {"--schemes", "pre", "post", "norm(2*x + f(x))", "--no-inspect"}));
+  const Outcome again = test::run(
+      folder, small_study(folder / "out",
+                          {"--extra-rates", "0", "--no-inspect", "--schemes", "pre", "post", "norm(2*x + f(x))"}));
   EXPECT_EQ(again.code, 0) << again.err;
+}
+
+TEST(StudyProcess, KilledAtRandomMomentsItEndsWithTheSameLosses) {
+  const TemporaryFolder folder;
+  const auto arguments = [&](const std::string& out) {
+    return std::vector<std::string>{"study",
+                                    "--out",
+                                    out,
+                                    "--quiet",
+                                    "--no-inspect",
+                                    "--schemes",
+                                    "pre",
+                                    "post",
+                                    "--layers",
+                                    "2",
+                                    "--width",
+                                    "16",
+                                    "--steps",
+                                    "80",
+                                    "--lr",
+                                    "1e-4,1e-3",
+                                    "--warmup",
+                                    "0",
+                                    "--seeds",
+                                    "1,2",
+                                    "--train.checkpoint_every=5",
+                                    "--model.batch=4",
+                                    "--model.time=16"};
+  };
+  const auto start = std::chrono::steady_clock::now();
+  ASSERT_EQ(test::run(folder, arguments(folder / "whole")).code, 0);
+  const std::chrono::duration<double, std::milli> straight = std::chrono::steady_clock::now() - start;
+  std::uniform_real_distribution<double> patience(1, std::max(20.0, straight.count() / 2));
+  std::mt19937 random(std::random_device{}());
+  int kills = 0;
+  for (bool done = false; !done;) {
+    test::Process process(folder, arguments(folder / "broken"));
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(patience(random)));
+    process.send(SIGKILL);
+    const Outcome outcome = process.wait();
+    ASSERT_TRUE(outcome.signal == SIGKILL || outcome.code == 0) << outcome.code << " " << outcome.err;
+    done = outcome.code == 0;
+    if (!done) ++kills;
+    ASSERT_LT(kills, 2000) << "no progress";
+  }
+  const auto runs_in = [&](const std::string& study) {
+    auto runs = nlohmann::json::parse(test::read_file(folder / (study + "/results.json")))["runs"];
+    for (auto& run : runs) run.erase("tokens_per_second");
+    return runs;
+  };
+  EXPECT_GT(runs_in("whole").size(), 8u) << "rates beyond the grid";
+  EXPECT_EQ(runs_in("broken"), runs_in("whole")) << "after " << kills << " kills";
 }
 
 TEST(StudyProcess, MistakesExitWithTwoAndOneClearMessage) {
@@ -58,6 +112,7 @@ TEST(StudyProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{"--text", folder / "missing.txt"}, "No such file"},
       {{"--train.lrr=1"}, "did you mean 'train.lr'?"},
       {{"--seeds", "x"}, "seeds"},
+      {{"--extra-rates", "99"}, "extra-rates"},
   };
   for (const auto& [more, message] : mistakes) {
     const Outcome outcome = test::run(folder, small_study(folder / "never", more));
