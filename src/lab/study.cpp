@@ -59,6 +59,29 @@ void check(const StudyConfig& config) {
   if (runs > kMostRuns) fail("{} runs are too many for one study; at most {}", runs, kMostRuns);
 }
 
+// Whether the token behind every counted position is its answer, as where a model continues a text.
+bool next_token_is_the_answer(const Source& source, const ModelConfig& model) {
+  Batch batch;
+  source.fill(0, 1, batch);
+  const auto time = static_cast<std::size_t>(model.time);
+  bool any = false;
+  for (std::size_t i = 0; i + 1 < batch.targets.size(); ++i) {
+    if (batch.targets[i] == kIgnored || (i + 1) % time == 0) continue;
+    if (batch.targets[i] != batch.tokens[i + 1]) return false;
+    any = true;
+  }
+  return any;
+}
+
+void check_family(const StudyConfig& config, const Source& source) {
+  if (!config.train || config.base.model.family != Family::encoder || source.classes() > 0) return;
+  if (next_token_is_the_answer(source, config.base.model))
+    fail(
+        "an encoder reads whole rows, and in data.task = \"{}\" each next token is the answer; expected masked or "
+        "classification for model.family = \"encoder\"",
+        config.base.data.task);
+}
+
 class SweepWatcher final : public SweepObserver {
  public:
   SweepWatcher(StudyObserver& observer, std::string part) : observer_(observer), part_(std::move(part)) {}
@@ -83,15 +106,24 @@ class SweepWatcher final : public SweepObserver {
 class Study {
  public:
   Study(const StudyRequest& request, StudyObserver& observer, const std::atomic<bool>& stop)
-      : config_(request.config), request_(request), observer_(observer), stop_(stop), source_(open_data(config_.base)) {
+      : config_(request.config),
+        request_(request),
+        observer_(observer),
+        stop_(stop),
+        source_(open_data(config_.base)),
+        resolved_(resolve_config(config_.base, *source_)) {
+    check_family(config_, *source_);
+    for (const std::string& name : config_.schemes) schemes_.push_back(scheme_json(name));
     for (const std::string& name : config_.schemes) {
       SchemeEvidence evidence{.scheme = name, .title = find_scheme(name).title, .layers = config_.base.model.layers};
       if (evidence.title.empty()) evidence.title = name;
+      if (config_.base.model.family == Family::encoder_decoder) evidence.stack = "decoder ";
       evidence_.push_back(std::move(evidence));
     }
     std::vector<double> rates = config_.rates;
     std::sort(rates.begin(), rates.end());
     grids_.assign(config_.schemes.size(), rates);
+    if (config_.train) sweep_cells(sweep_config());  // mistakes are found before anything is computed
   }
 
   StudyResult run() {
@@ -269,13 +301,18 @@ class Study {
     const Scheme scheme = find_scheme(name);
     json one = {{"name", name}, {"title", scheme.title.empty() ? name : scheme.title}, {"source", scheme.source}};
     for (const auto& [key, formula] : scheme.formulas) one["formulas"][key] = print_formula(formula);
-    DiagramOptions options{
-        .layers = config_.base.model.layers, .width = config_.base.model.width, .heads = config_.base.model.heads};
-    one["diagram_svg"] = diagram_svg(scheme, options);
-    one["diagram_text"] = diagram_text(scheme, options);
-    ModelConfig model = config_.base.model;
+    ModelConfig model = resolved_.model;
     model.scheme = name;
-    if (model.vocabulary == 0) model.vocabulary = source_->vocabulary();
+    const bool both = model.family == Family::encoder_decoder;
+    const DiagramOptions options{.layers = model.layers,
+                                 .width = model.width,
+                                 .heads = model.heads,
+                                 .cross = both ? DiagramOptions::Cross::present : DiagramOptions::Cross::absent};
+    one["diagram_svg"] = diagram_svg(scheme, options);
+    try {
+      one["diagram_text"] = diagram_text(scheme, options);
+    } catch (const Error&) {  // too wide for text; the drawing has it
+    }
     const Budget budget = model_budget(model);
     one["norm_instances"] = budget.norm_instances;
     one["norm_parameters"] = budget.norm_parameters;
@@ -316,8 +353,7 @@ class Study {
     provenance.optimum = source_->optimum();
     provenance.environment = describe_environment(request_.command_line);
     json all = json::parse(results_json(findings_, provenance));
-    all["schemes"] = json::array();
-    for (const std::string& name : config_.schemes) all["schemes"].push_back(scheme_json(name));
+    all["schemes"] = schemes_;
     all["task"]["unigram"] = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed));
     if (!outcomes_.empty()) {
       const json trained = json::parse(sweep_results_json(outcomes_, {.config = "",
@@ -354,6 +390,8 @@ class Study {
   StudyObserver& observer_;
   const std::atomic<bool>& stop_;
   std::shared_ptr<const Source> source_;
+  RunConfig resolved_;  // what the data says is filled in
+  json schemes_ = json::array();
   std::vector<SchemeEvidence> evidence_;
   std::vector<std::vector<double>> grids_;  // rates of each scheme, ascending
   std::map<std::tuple<std::string, double, std::int64_t>, std::vector<double>> losses_;

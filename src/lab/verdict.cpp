@@ -138,9 +138,11 @@ std::optional<double> rate_beyond(const std::vector<double>& rates, RateEdge edg
   const auto inwards = [&](std::size_t i) { return up ? rates[rates.size() - 1 - i] : rates[i]; };
   // The ratio before the last one: grids such as 1, 3, 10, 30 alternate between two.
   const double ratio = rates.size() > 2 ? inwards(1) / inwards(2) : inwards(0) / inwards(1);
-  const double rate = std::stod(fmt::format("{:.6g}", inwards(0) * ratio));  // 0.1, not 0.09999999999999999
-  const bool beyond = up ? rate > inwards(0) && rate <= kLargestRate : rate < inwards(0) && rate > kSmallestRate;
-  return beyond ? std::optional(rate) : std::nullopt;
+  for (const int digits : {2, 6}) {  // 0.033 is as good as 0.0333333, unless the grid is that fine
+    const double rate = std::stod(fmt::format("{:.{}g}", inwards(0) * ratio, digits));
+    if (up ? rate > inwards(0) && rate <= kLargestRate : rate < inwards(0) && rate > kSmallestRate) return rate;
+  }
+  return std::nullopt;
 }
 
 std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all) {
@@ -157,8 +159,8 @@ std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all) {
     }
     if (evidence.effective_depth) {
       const Estimate& depth = *evidence.effective_depth;
-      parts.push_back(fmt::format("uses {:.1f} of its {} layers ({:.1f} to {:.1f})", depth.mean, evidence.layers,
-                                  depth.low, depth.high));
+      parts.push_back(fmt::format("uses {:.1f} of its {} {}layers ({:.1f} to {:.1f})", depth.mean, evidence.layers,
+                                  evidence.stack, depth.low, depth.high));
       verdict.evidence.push_back({"effective depth after training", depth.mean});
     }
     if (evidence.gradient) {

@@ -26,6 +26,7 @@ struct TrainedCell {
 struct SchemeEvidence {
   std::string scheme, title;
   std::int64_t layers = 0;
+  std::string stack = {};  // "decoder " where there are two and `layers` is of one
   std::vector<TrainedCell> cells = {};
   std::optional<Exponent> gradient = {}, amplification = {}, stream = {};  // exponents at init
   std::optional<Estimate> effective_depth = {};

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -102,6 +103,49 @@ TEST(StudyProcess, KilledAtRandomMomentsItEndsWithTheSameLosses) {
   EXPECT_EQ(runs_in("broken"), runs_in("whole")) << "after " << kills << " kills";
 }
 
+// Words and the same words backwards, or with a label that the first word decides.
+void write_words(const std::string& path, bool labels) {
+  std::ofstream file(path);
+  std::mt19937 random(1);
+  if (labels) file << "text\tlabel\n";
+  for (int row = 0; row < 300; ++row) {
+    std::string words, backwards;
+    const auto length = 2 + random() % 4;
+    for (std::size_t i = 0; i < length; ++i) {
+      const char word = static_cast<char>('a' + random() % 8);
+      words += std::string(i > 0 ? " " : "") + word;
+      backwards = word + std::string(i > 0 ? " " : "") + backwards;
+    }
+    file << words << '\t' << (labels ? std::to_string(words[0] < 'e' ? 1 : 0) : backwards) << '\n';
+  }
+}
+
+TEST(StudyProcess, ComparesEncoderDecodersAndEncodersOnDataThatSuitsThem) {
+  const TemporaryFolder folder;
+  write_words(folder / "pairs.tsv", false);
+  write_words(folder / "labels.tsv", true);
+  const auto study = [&](const std::string& out, std::vector<std::string> more) {
+    more.insert(more.end(), {"--extra-rates", "0", "--data.tokenizer=words", "--schemes", "pre", "mhc"});
+    const Outcome outcome = test::run(folder, small_study(folder / out, std::move(more)));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return nlohmann::json::parse(test::read_file(folder / (out + "/results.json")));
+  };
+  const auto both = study(
+      "both", {"--model.family=encoder_decoder", "--data.task=translation", "--data.path=" + (folder / "pairs.tsv")});
+  EXPECT_EQ(both["runs"].size(), 8u);
+  EXPECT_FALSE(both["inspect"].empty());
+  EXPECT_NE(both["schemes"][0]["diagram_text"].get<std::string>().find("cross-attention"), std::string::npos);
+  EXPECT_FALSE(both["schemes"][1].contains("diagram_text")) << "too wide for text";
+  EXPECT_NE(both["schemes"][1]["diagram_svg"].get<std::string>().find("<svg"), std::string::npos);
+  ASSERT_FALSE(both["depth_use"].empty()) << both["verdicts"];
+  EXPECT_NE(both["verdicts"][0]["words"].get<std::string>().find("of its 2 decoder layers"), std::string::npos);
+  const auto classes = study(
+      "classes", {"--model.family=encoder", "--data.task=classification", "--data.path=" + (folder / "labels.tsv")});
+  EXPECT_EQ(classes["runs"].size(), 8u);
+  EXPECT_EQ(classes["verdicts"].size(), 2u);
+  EXPECT_NE(test::read_file(folder / "classes/report.html").find("<!doctype html>"), std::string::npos);
+}
+
 TEST(StudyProcess, MistakesExitWithTwoAndOneClearMessage) {
   const TemporaryFolder folder;
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
@@ -113,6 +157,9 @@ TEST(StudyProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{"--train.lrr=1"}, "did you mean 'train.lr'?"},
       {{"--seeds", "x"}, "seeds"},
       {{"--extra-rates", "99"}, "extra-rates"},
+      {{"--model.family=encoder_decoder"}, "needs data with two sides"},
+      {{"--model.family=encoder"}, "each next token is the answer; expected masked or classification"},
+      {{"--lr", "-1"}, "train.lr: -1 was given"},
   };
   for (const auto& [more, message] : mistakes) {
     const Outcome outcome = test::run(folder, small_study(folder / "never", more));

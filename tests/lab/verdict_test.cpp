@@ -77,6 +77,8 @@ TEST(Verdict, ARateBeyondContinuesTheGrid) {
   EXPECT_EQ(rate_beyond({3e-3, 1e-2, 3e-2, 1e-1}, RateEdge::largest), 0.3);
   EXPECT_EQ(rate_beyond({1e-3, 2e-3}, RateEdge::largest), 4e-3);
   EXPECT_EQ(rate_beyond({1e-3, 2e-3}, RateEdge::smallest), 5e-4);
+  EXPECT_EQ(rate_beyond({3e-3, 1e-2}, RateEdge::largest), 0.033);
+  EXPECT_EQ(rate_beyond({1, 1.001}, RateEdge::largest), 1.002) << "a fine grid";
   EXPECT_EQ(rate_beyond(grid, RateEdge::none), std::nullopt);
   EXPECT_EQ(rate_beyond({1e-3}, RateEdge::largest), std::nullopt);
   EXPECT_EQ(rate_beyond({0, 1e-3}, RateEdge::smallest), std::nullopt) << "there is none below 0";
