@@ -80,7 +80,7 @@ TEST(SweepProcess, KilledAtRandomMomentsItEndsWithTheSameLosses) {
   const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(test::run(folder, small_sweep(folder / "whole", more)).code, 0);
   const std::chrono::duration<double, std::milli> straight = std::chrono::steady_clock::now() - start;
-  std::uniform_real_distribution<double> patience(1, std::max(20.0, straight.count() / 3));
+  std::uniform_real_distribution<double> patience(1, std::max(20.0, straight.count() / 6));
   std::mt19937 random(std::random_device{}());
   int kills = 0;
   for (bool done = false; !done;) {
