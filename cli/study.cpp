@@ -25,6 +25,7 @@ struct StudyOptions {
   std::string config, text;
   std::string out = "study";
   std::int64_t layers = 0, width = 0, steps = 0;
+  int extra_rates = StudyConfig().extra_rates;
   bool no_inspect = false, no_train = false;
   bool json = false, quiet = false;
 };
@@ -86,6 +87,7 @@ StudyConfig study_config(const StudyOptions& options, const std::vector<std::str
     config.base.data.task = "text";
     config.base.data.path = options.text;
   }
+  config.extra_rates = options.extra_rates;
   config.inspect = !options.no_inspect;
   config.train = !options.no_train;
   apply_overrides(config.base, extras);
@@ -126,6 +128,10 @@ void add_study(CLI::App& app, int& exit_code) {
   verb->add_option("--layers", options->layers, "Of the models that are trained")->check(CLI::Range(1, 100000));
   verb->add_option("--width", options->width, "Of all models")->check(CLI::Range(1, 100000));
   verb->add_option("--lr", options->rates, "Peak learning rates to try")->delimiter(',');
+  verb->add_option("--extra-rates", options->extra_rates,
+                   "At most so many more for a scheme whose best is the smallest or largest tried; 0: none")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 16));
   verb->add_option("--warmup", options->warmups, "Warmups to try, in steps")->delimiter(',');
   verb->add_option("--seeds", options->seeds, "Seeds of every run")->delimiter(',');
   verb->add_option("--steps", options->steps, "Of every run")->check(CLI::Range(1, 1000000000));

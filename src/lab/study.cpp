@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "lab/sweep_keys.h"
 #include "lab/verdict.h"
 #include "norma/core/error.h"
 #include "norma/lab/inspect.h"
@@ -24,6 +26,7 @@ using json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostSchemes = 64;
 constexpr std::size_t kMostRuns = 20'000;
+constexpr int kMostExtraRates = 16;
 
 std::int64_t source_time(const ModelConfig& model) { return model.source_time > 0 ? model.source_time : model.time; }
 
@@ -47,16 +50,41 @@ void check(const StudyConfig& config) {
   if (!config.train) return;
   if (config.rates.empty() || config.warmups.empty() || config.seeds.empty())
     fail("training needs at least one learning rate, one warmup and one seed");
-  const std::size_t runs = config.schemes.size() * config.rates.size() * config.warmups.size() * config.seeds.size();
+  if (config.extra_rates < 0 || config.extra_rates > kMostExtraRates)
+    fail("{} extra rates were given; expected 0 to {}", config.extra_rates, kMostExtraRates);
+  const std::size_t rates = config.rates.size() + static_cast<std::size_t>(config.extra_rates);
+  const std::size_t runs = config.schemes.size() * rates * config.warmups.size() * config.seeds.size();
   if (runs > kMostRuns) fail("{} runs are too many for one study; at most {}", runs, kMostRuns);
+}
+
+// Whether the token behind every counted position is its answer, as where a model continues a text.
+bool next_token_is_the_answer(const Source& source, const ModelConfig& model) {
+  Batch batch;
+  source.fill(0, 1, batch);
+  const auto time = static_cast<std::size_t>(model.time);
+  bool any = false;
+  for (std::size_t i = 0; i + 1 < batch.targets.size(); ++i) {
+    if (batch.targets[i] == kIgnored || (i + 1) % time == 0) continue;
+    if (batch.targets[i] != batch.tokens[i + 1]) return false;
+    any = true;
+  }
+  return any;
+}
+
+void check_family(const StudyConfig& config, const Source& source) {
+  if (!config.train || config.base.model.family != Family::encoder || source.classes() > 0) return;
+  if (next_token_is_the_answer(source, config.base.model))
+    fail(
+        "an encoder reads whole rows, and in data.task = \"{}\" each next token is the answer; expected masked or "
+        "classification for model.family = \"encoder\"",
+        config.base.data.task);
 }
 
 class SweepWatcher final : public SweepObserver {
  public:
-  explicit SweepWatcher(StudyObserver& observer) : observer_(observer) {}
+  SweepWatcher(StudyObserver& observer, std::string part) : observer_(observer), part_(std::move(part)) {}
 
   void planned(std::int64_t runs, std::int64_t ended, int cohorts) override {
-    runs_ = runs;
     observer_.said(fmt::format("training {} runs in {} cohorts{}", runs, cohorts,
                                ended > 0 ? fmt::format(", {} of them done before", ended) : ""));
   }
@@ -65,23 +93,35 @@ class SweepWatcher final : public SweepObserver {
     const double share =
         progress.until > 0 ? static_cast<double>(cohort.step()) / static_cast<double>(progress.until) : 0;
     const double cohorts = std::max(1, progress.cohorts);
-    observer_.progressed("training", (progress.cohort - 1 + share) / cohorts, cohort.config().model.scheme);
+    observer_.progressed(part_, (progress.cohort - 1 + share) / cohorts, cohort.config().model.scheme);
   }
 
  private:
   StudyObserver& observer_;
-  std::int64_t runs_ = 0;
+  std::string part_;
 };
 
 class Study {
  public:
   Study(const StudyRequest& request, StudyObserver& observer, const std::atomic<bool>& stop)
-      : config_(request.config), request_(request), observer_(observer), stop_(stop), source_(open_data(config_.base)) {
+      : config_(request.config),
+        request_(request),
+        observer_(observer),
+        stop_(stop),
+        source_(open_data(config_.base)),
+        resolved_(resolve_config(config_.base, *source_)) {
+    check_family(config_, *source_);
+    for (const std::string& name : config_.schemes) schemes_.push_back(summary_of(name));
     for (const std::string& name : config_.schemes) {
       SchemeEvidence evidence{.scheme = name, .title = find_scheme(name).title, .layers = config_.base.model.layers};
       if (evidence.title.empty()) evidence.title = name;
+      if (config_.base.model.family == Family::encoder_decoder) evidence.stack = "decoder ";
       evidence_.push_back(std::move(evidence));
     }
+    std::vector<double> rates = config_.rates;
+    std::sort(rates.begin(), rates.end());
+    grids_.assign(config_.schemes.size(), rates);
+    if (config_.train) sweep_cells(sweep_config());  // mistakes are found before anything is computed
   }
 
   StudyResult run() {
@@ -126,6 +166,7 @@ class Study {
     }
   }
 
+  // Every scheme with the rates of its own grid.
   SweepConfig sweep_config() const {
     SweepConfig sweep{.base = config_.base};
     const auto texts = [](const auto& values) {
@@ -133,19 +174,61 @@ class Study {
       for (const auto& value : values) all.push_back(fmt::format("{}", value));
       return all;
     };
-    set_axis(sweep, "model.scheme", config_.schemes);
-    set_axis(sweep, "train.lr", texts(config_.rates));
+    for (std::size_t i = 0; i < grids_.size(); ++i) {
+      for (const double rate : grids_[i])
+        sweep.points.push_back({{"model.scheme", normal_value(config_.base, "model.scheme", config_.schemes[i])},
+                                {"train.lr", normal_value(config_.base, "train.lr", fmt::format("{}", rate))}});
+    }
     set_axis(sweep, "train.warmup", texts(config_.warmups));
     set_axis(sweep, "train.seed", texts(config_.seeds));
     return sweep;
   }
 
+  std::filesystem::path sweep_directory() const { return request_.directory / "sweep"; }
+
   void train_schemes() {
-    SweepWatcher watcher(observer_);
-    const SweepResult result = run_sweep(
-        {.config = sweep_config(), .directory = request_.directory / "sweep", .command_line = request_.command_line},
-        watcher, stop_);
-    outcomes_ = result.outcomes;
+    train_grids("training");
+    for (int round = 0; round < config_.extra_rates && !stop_ && widen_grids(); ++round) train_grids("rates beyond");
+  }
+
+  // A round that has ended is only read: to a sweep of fewer cells a cohort of the next round, cut short by a kill,
+  // would be one that nobody asks for any more.
+  void train_grids(const std::string& part) {
+    const SweepConfig sweep = sweep_config();
+    outcomes_ = read_outcomes(sweep, sweep_directory());
+    const bool ended = std::all_of(outcomes_.begin(), outcomes_.end(),
+                                   [](const RunOutcome& outcome) { return outcome.status != RunStatus::waiting; });
+    if (!ended) {
+      SweepWatcher watcher(observer_, part);
+      outcomes_ = run_sweep({.config = sweep, .directory = sweep_directory(), .command_line = request_.command_line},
+                            watcher, stop_)
+                      .outcomes;
+    }
+    collect_evidence();
+  }
+
+  // One more rate for each scheme whose best lies at an end of those tried.
+  bool widen_grids() {
+    bool wider = false;
+    for (std::size_t i = 0; i < grids_.size(); ++i) {
+      const RateEdge edge = edge_of_best(evidence_[i]);
+      const std::optional<double> rate = rate_beyond(grids_[i], edge);
+      if (!rate) continue;
+      grids_[i].insert(edge == RateEdge::largest ? grids_[i].end() : grids_[i].begin(), *rate);
+      observer_.said(
+          fmt::format("{}: the best rate is the {} tried; trying {:g}", evidence_[i].title, name_of(edge), *rate));
+      wider = true;
+    }
+    return wider;
+  }
+
+  bool is_extra(double rate) const {
+    return std::find(config_.rates.begin(), config_.rates.end(), rate) == config_.rates.end();
+  }
+
+  void collect_evidence() {
+    losses_.clear();
+    for (SchemeEvidence& evidence : evidence_) evidence.cells.clear();
     for (const RunOutcome& outcome : outcomes_) {
       if (outcome.status == RunStatus::waiting || outcome.status == RunStatus::running) continue;
       add_to_cell(outcome);
@@ -164,7 +247,8 @@ class Study {
       return one.lr == outcome.lr && one.warmup == outcome.warmup;
     });
     if (cell == evidence.cells.end())
-      cell = evidence.cells.insert(cell, TrainedCell{.lr = outcome.lr, .warmup = outcome.warmup, .loss = {}});
+      cell = evidence.cells.insert(
+          cell, TrainedCell{.lr = outcome.lr, .warmup = outcome.warmup, .loss = {}, .extra = is_extra(outcome.lr)});
     ++cell->runs;
     if (outcome.diverged()) {
       ++cell->diverged;
@@ -186,7 +270,7 @@ class Study {
       std::vector<double> depths;
       for (const RunOutcome& outcome : outcomes_) {
         if (outcome.scheme != evidence.scheme || outcome.lr != best->lr || outcome.warmup != best->warmup) continue;
-        const StoredModel stored = open_stored_model(request_.directory / "sweep" / "runs" / outcome.id);
+        const StoredModel stored = open_stored_model(sweep_directory() / "runs" / outcome.id);
         const Subject subject = trained_subject(stored, outcome);
         DepthFinding found = inspect_depth(subject, findings_.notes);
         depths.push_back(found.effective_depth.mean);
@@ -212,15 +296,30 @@ class Study {
   }
 
   // At the depth that is trained, whatever depths were inspected.
-  std::vector<SchemeSummary> summaries() const {
-    std::vector<SchemeSummary> all;
-    ModelConfig model = config_.base.model;
-    if (model.vocabulary == 0) model.vocabulary = source_->vocabulary();
-    for (const std::string& name : config_.schemes) {
-      model.scheme = name;
-      all.push_back(summarise_scheme(model));
+  SchemeSummary summary_of(const std::string& name) const {
+    ModelConfig model = resolved_.model;
+    model.scheme = name;
+    return summarise_scheme(model);
+  }
+
+  void add_extra_rates(json& all) const {
+    all["extra_rates"] = json::array();
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < grids_.size(); ++i) {
+      std::vector<double> extra;
+      for (const double rate : grids_[i]) {
+        if (is_extra(rate)) extra.push_back(rate);
+      }
+      if (extra.empty()) continue;
+      all["extra_rates"].push_back(
+          {{"scheme", config_.schemes[i]}, {"lr", extra}, {"edge", name_of(edge_of_best(evidence_[i]))}});
+      texts.push_back(fmt::format("{} ({:g})", evidence_[i].title, fmt::join(extra, ", ")));
     }
-    return all;
+    if (texts.empty()) return;
+    all["notes"].push_back(fmt::format(
+        "Rates beyond the grid were tried for schemes whose best rate was at its edge: {}. Sensitivity is over "
+        "the rates that all schemes share.",
+        fmt::join(texts, ", ")));
   }
 
   json describe(double seconds) {
@@ -235,15 +334,19 @@ class Study {
     provenance.task_description = source_->describe();
     provenance.optimum = source_->optimum();
     provenance.environment = describe_environment(request_.command_line);
-    findings_.schemes = summaries();
+    findings_.schemes = schemes_;
     json all = json::parse(results_json(findings_, provenance));
     all["task"]["unigram"] = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed));
     if (!outcomes_.empty()) {
-      const json trained = json::parse(sweep_results_json(
-          outcomes_, {.config = "", .command = command, .task = config_.base.data.task, .seconds = seconds}));
+      const json trained = json::parse(sweep_results_json(outcomes_, {.config = "",
+                                                                      .command = command,
+                                                                      .task = config_.base.data.task,
+                                                                      .seconds = seconds,
+                                                                      .sensitivity_rates = config_.rates}));
       for (const char* key : {"runs", "maps", "tuned"}) {
         if (trained.contains(key)) all[key] = trained[key];
       }
+      add_extra_rates(all);
     }
     const std::vector<Verdict> verdicts = judge_schemes(evidence_);
     all["verdicts"] = json::array();
@@ -269,7 +372,10 @@ class Study {
   StudyObserver& observer_;
   const std::atomic<bool>& stop_;
   std::shared_ptr<const Source> source_;
+  RunConfig resolved_;  // what the data says is filled in
+  std::vector<SchemeSummary> schemes_;
   std::vector<SchemeEvidence> evidence_;
+  std::vector<std::vector<double>> grids_;  // rates of each scheme, ascending
   std::map<std::tuple<std::string, double, std::int64_t>, std::vector<double>> losses_;
   Findings findings_;
   std::vector<RunOutcome> outcomes_;

@@ -85,15 +85,15 @@ std::vector<SweepCell> sweep_cells(const SweepConfig& config) {
     std::vector<std::size_t> at(values.size(), 0);
     for (bool more = true; more;) {
       SweepPoint settings;
-      for (std::size_t i = 0; i < values.size(); ++i) settings.emplace_back(config.axes[i].key, values[i][at[i]]);
       RunConfig cell = config.base;
-      for (const auto& [key, value] : settings) override_config(cell, key + "=" + value);
-      for (const auto& [key, value] : point) {
+      const auto set = [&](const std::string& key, const std::string& value) {
         if (std::any_of(settings.begin(), settings.end(), [&](const auto& one) { return one.first == key; }))
           fail("{} stands twice: in the grid and in a [[sweep.list]], or twice in one entry", key);
         override_config(cell, key + "=" + value);
         settings.emplace_back(key, config_value(cell, key));
-      }
+      };
+      for (const auto& [key, value] : point) set(key, value);
+      for (std::size_t i = 0; i < values.size(); ++i) set(config.axes[i].key, values[i][at[i]]);
       const std::string id = id_of(settings, cell);
       if (!seen.emplace(id, cells.size()).second) fail("the grid holds the same run twice: {}", label_of(settings));
       cells.push_back({id, {settings.begin(), settings.end()}, std::move(cell)});

@@ -124,7 +124,7 @@ json list(const std::vector<T>& values, Write write) {
 }  // namespace
 
 std::string sweep_results_json(const Outcomes& outcomes, const SweepFacts& facts) {
-  const std::vector<Tuned> best = tuned(outcomes);
+  const std::vector<Tuned> best = tuned(outcomes, std::nullopt, facts.sensitivity_rates);
   json all = {{"norma", NORMA_VERSION},
               {"kind", "sweep"},
               {"created", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},

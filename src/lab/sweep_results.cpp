@@ -154,9 +154,14 @@ std::vector<StabilityMap> stability_maps(const Outcomes& outcomes) {
   return maps;
 }
 
-std::optional<Estimate> sensitivity(const Outcomes& runs) {
-  const std::size_t rates = by_lr(runs).size();
-  if (rates < 2) return std::nullopt;
+std::optional<Estimate> sensitivity(const Outcomes& runs, const std::vector<double>& rates) {
+  const auto counts = [&](const RunOutcome& run) {
+    return rates.empty() || std::find(rates.begin(), rates.end(), run.lr) != rates.end();
+  };
+  Outcomes counted;
+  std::copy_if(runs.begin(), runs.end(), std::back_inserter(counted), counts);
+  const std::size_t tried = by_lr(runs).size();
+  if (by_lr(counted).size() < 2) return std::nullopt;
   std::vector<double> values;
   for (const auto& [seed, part] : by_seed(runs)) {
     double best = kInfinity, start = -kInfinity;
@@ -166,10 +171,14 @@ std::optional<Estimate> sensitivity(const Outcomes& runs) {
       best = std::min(best, run.loss());
       if (std::isfinite(run.initial_loss())) start = std::max(start, run.initial_loss());
     }
-    if (by_lr(part).size() != rates || !std::isfinite(best) || cut_short) continue;
-    double sum = 0;
-    for (const RunOutcome& run : part) sum += (start > best ? std::min(run.loss(), start) : run.loss()) - best;
-    if (std::isfinite(sum)) values.push_back(sum / static_cast<double>(part.size()));
+    if (by_lr(part).size() != tried || !std::isfinite(best) || cut_short) continue;
+    double sum = 0, terms = 0;
+    for (const RunOutcome& run : part) {
+      if (!counts(run)) continue;
+      sum += (start > best ? std::min(run.loss(), start) : run.loss()) - best;
+      ++terms;
+    }
+    if (std::isfinite(sum)) values.push_back(sum / terms);
   }
   if (values.empty()) return std::nullopt;
   return estimate_of(values);

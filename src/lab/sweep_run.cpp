@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -67,8 +68,14 @@ class Clock {
 class CohortWatcher final : public RunObserver {
  public:
   CohortWatcher(const CohortPlan& plan, const std::vector<const SweepCell*>& cells, SweepObserver& observer,
-                SweepProgress& progress, Clock& clock, const std::atomic<bool>& stop)
-      : plan_(plan), cells_(cells), observer_(observer), progress_(progress), clock_(clock), stop_(stop) {}
+                SweepProgress& progress, Clock& clock, bool others_wait, const std::atomic<bool>& stop)
+      : plan_(plan),
+        cells_(cells),
+        observer_(observer),
+        progress_(progress),
+        clock_(clock),
+        others_wait_(others_wait),
+        stop_(stop) {}
 
   void started(const Cohort& cohort, const Source& source) override {
     source_ = &source;
@@ -98,8 +105,15 @@ class CohortWatcher final : public RunObserver {
     progress_.seconds = clock_.seconds();
     progress_.seconds_left = clock_.seconds_left();
   }
+  // Asked at steps that are powers of two: what diverges does so early, and no member pauses often.
+  static bool half_empty(const Cohort& cohort) {
+    const int active = cohort.active_members();
+    return std::has_single_bit(static_cast<std::uint64_t>(cohort.step())) && active > 0 &&
+           2 * active <= cohort.members();
+  }
   void look(const Cohort& cohort, double seconds, std::int64_t steps) {
-    if (cohort.step() >= plan_.until && plan_.until < cohort.config().train.steps) {
+    const bool at_end = cohort.step() >= plan_.until && plan_.until < cohort.config().train.steps;
+    if (at_end || (others_wait_ && half_empty(cohort))) {
       paused = true;
       result = describe_result(cohort, *source_, seconds, steps);
     }
@@ -111,6 +125,7 @@ class CohortWatcher final : public RunObserver {
   SweepObserver& observer_;
   SweepProgress& progress_;
   Clock& clock_;
+  bool others_wait_;  // cells of the same program that could fill idle places
   const std::atomic<bool>& stop_;
   const Source* source_ = nullptr;
   double seconds_ = 0;
@@ -149,6 +164,7 @@ class Sweep {
 
  private:
   using Warn = std::function<void(const std::string&)>;
+  using Waiting = std::map<std::int64_t, std::vector<std::size_t>>;  // cells by the step they have reached
   Warn warn() {
     return [this](const std::string& what) { observer_.warned(what); };
   }
@@ -210,11 +226,23 @@ class Sweep {
                                      [&](const std::string& id) { return by_id_.contains(id); });
       if (!known) {
         dissolve(plan);
-      } else if (!run_cohort(plan)) {
+      } else if (!run_cohort(plan, others_wait(plan))) {
         return false;
       }
     }
     return true;
+  }
+
+  bool others_wait(const CohortPlan& plan) {
+    const SweepGroup& group = group_of(by_id_.at(plan.members[0]));
+    const std::vector<std::int64_t> rungs = rungs_of(group);
+    const auto rung = std::lower_bound(rungs.begin(), rungs.end(), plan.until);
+    Waiting waiting;
+    for (const std::size_t cell : group.cells) {
+      const bool member = std::find(plan.members.begin(), plan.members.end(), cells_[cell].id) != plan.members.end();
+      if (!member) add_waiting(waiting, {cell}, rung == rungs.end() ? steps_of(group) : *rung);
+    }
+    return !waiting.empty();
   }
 
   // A cohort with members that are no longer asked for: the others keep what they have.
@@ -236,25 +264,46 @@ class Sweep {
   bool run_group(const SweepGroup& group, std::int64_t most) {
     std::int64_t before = 0;
     for (const std::int64_t until : rungs_of(group)) {
-      std::map<std::int64_t, std::vector<std::size_t>> waiting;  // by the step they have reached
-      for (const std::size_t cell : group.cells) {
-        if (is_done(cell)) continue;
-        const std::int64_t at = paused_step(paths_, cells_[cell].id, warn());
-        if (at < until) waiting[at].push_back(cell);
-      }
-      for (const auto& [from, cells] : waiting) {
-        std::size_t next = 0;
-        for (const std::int64_t size : even_parts(static_cast<std::int64_t>(cells.size()), most)) {
-          const std::vector<std::size_t> part(cells.begin() + static_cast<std::ptrdiff_t>(next),
-                                              cells.begin() + static_cast<std::ptrdiff_t>(next) + size);
-          next += static_cast<std::size_t>(size);
-          if (!run_cohort(begin_cohort(part, from, until))) return false;
-        }
-      }
+      if (!run_until(group, until, most)) return false;
       if (until < steps_of(group)) halve(group, before, until);
       before = until;
     }
     return true;
+  }
+
+  // Those furthest behind go first, as far as the others have come; there all are packed into full cohorts again.
+  bool run_until(const SweepGroup& group, std::int64_t until, std::int64_t most) {
+    Waiting waiting;
+    add_waiting(waiting, by_falling_rate(group.cells), until);
+    while (!waiting.empty()) {
+      const std::int64_t from = waiting.begin()->first;
+      std::vector<std::size_t>& cells = waiting.begin()->second;
+      const auto end = cells.begin() + even_parts(static_cast<std::int64_t>(cells.size()), most).front();
+      const std::vector<std::size_t> part(cells.begin(), end);
+      cells.erase(cells.begin(), end);
+      const auto ahead = waiting.upper_bound(from);
+      const std::int64_t meet = ahead == waiting.end() ? until : ahead->first;
+      if (cells.empty()) waiting.erase(from);
+      if (!run_cohort(begin_cohort(part, from, meet), !waiting.empty())) return false;
+      add_waiting(waiting, part, until);
+    }
+    return true;
+  }
+
+  void add_waiting(Waiting& waiting, const std::vector<std::size_t>& cells, std::int64_t until) {
+    for (const std::size_t cell : cells) {
+      if (is_done(cell)) continue;
+      const std::int64_t at = paused_step(paths_, cells_[cell].id, warn());
+      if (at < until) waiting[at].push_back(cell);
+    }
+  }
+
+  // High rates diverge soonest, so that their places come free while others still wait.
+  std::vector<std::size_t> by_falling_rate(std::vector<std::size_t> cells) const {
+    std::stable_sort(cells.begin(), cells.end(), [&](std::size_t a, std::size_t b) {
+      return cells_[a].config.train.lr > cells_[b].config.train.lr;
+    });
+    return cells;
   }
 
   CohortPlan begin_cohort(const std::vector<std::size_t>& part, std::int64_t from, std::int64_t until) {
@@ -272,8 +321,8 @@ class Sweep {
     return plan;
   }
 
-  // False when it was asked to stop.
-  bool run_cohort(const CohortPlan& plan) {
+  // Until the plan says, or until half of it is idle while others wait. False when it was asked to stop.
+  bool run_cohort(const CohortPlan& plan, bool others) {
     std::vector<const SweepCell*> cells;
     for (const std::string& id : plan.members) cells.push_back(&cells_[by_id_.at(id)]);
     const RunConfig config = cohort_config(cells);
@@ -286,7 +335,7 @@ class Sweep {
       split.ended = true;
     } else {
       if (stop_) return false;
-      CohortWatcher watcher(plan, cells, observer_, progress_, clock_, stop_);
+      CohortWatcher watcher(plan, cells, observer_, progress_, clock_, others, stop_);
       const RunEnd end =
           run_training({.config = config, .directory = paths_.cohort(plan.id), .command_line = request_.command_line},
                        watcher, watcher.halt);
@@ -297,10 +346,15 @@ class Sweep {
     split.until = view.checkpoint_steps().back();
     if (split.ended) split.result = view.result();
     const std::vector<std::string> results = split_cohort(paths_, plan, cells, split);
-    if (!split.ended) record_rung(plan, view, results);
+    if (!split.ended && split.until == plan.until && is_rung(plan)) record_rung(plan, view, results);
     remove_cohort(paths_, plan.id);
     for (const std::string& id : plan.members) refresh(by_id_.at(id));
     return true;
+  }
+
+  bool is_rung(const CohortPlan& plan) const {
+    const std::vector<std::int64_t> rungs = rungs_of(group_of(by_id_.at(plan.members[0])));
+    return std::find(rungs.begin(), rungs.end(), plan.until) != rungs.end();
   }
 
   // What a cohort brings to a rung, before its directory goes.

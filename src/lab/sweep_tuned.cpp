@@ -35,7 +35,7 @@ double target_for(const std::vector<Tuned>& all) {
   return target;
 }
 
-Tuned tune(const Contest& contest) {
+Tuned tune(const Contest& contest, const std::vector<double>& sensitivity_rates) {
   Tuned one;
   one.scheme = contest.scheme;
   one.layers = contest.layers;
@@ -54,7 +54,7 @@ Tuned tune(const Contest& contest) {
   }
   if (one.lr) {
     one.loss = loss_over_seeds(one.best);
-    one.sensitivity = sensitivity(by_warmup(contest.runs).at(one.warmup));
+    one.sensitivity = sensitivity(by_warmup(contest.runs).at(one.warmup), sensitivity_rates);
   }
   Outcomes with, without;
   for (const RunOutcome& run : contest.runs) (run.warmup > 0 ? with : without).push_back(run);
@@ -100,9 +100,10 @@ std::optional<Estimate> gain_per_doubling(const std::vector<const Tuned*>& depth
 
 }  // namespace
 
-std::vector<Tuned> tuned(const Outcomes& outcomes, std::optional<double> target) {
+std::vector<Tuned> tuned(const Outcomes& outcomes, std::optional<double> target,
+                         const std::vector<double>& sensitivity_rates) {
   std::vector<Tuned> all;
-  for (const Contest& contest : contests(outcomes)) all.push_back(tune(contest));
+  for (const Contest& contest : contests(outcomes)) all.push_back(tune(contest, sensitivity_rates));
   const double goal = target.value_or(target_for(all));
   for (Tuned& one : all) {
     one.target = goal;

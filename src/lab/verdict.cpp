@@ -9,7 +9,8 @@
 namespace norma {
 namespace {
 
-constexpr double kWarmupHelps = 0.05;  // nats between the best loss with and without warmup
+constexpr double kSmallestRate = 1e-12, kLargestRate = 1e6;  // beyond them a run is not worth its time
+constexpr double kWarmupHelps = 0.05;                        // nats between the best loss with and without warmup
 
 std::string loss_text(const Estimate& loss) {
   return loss.n > 1 ? fmt::format("{:.3f} ({:.3f} to {:.3f})", loss.mean, loss.low, loss.high)
@@ -25,12 +26,14 @@ std::string rates_text(const SchemeEvidence& evidence) {
   return low == high ? fmt::format("at {:g}", low) : fmt::format("at any tried rate from {:g} to {:g}", low, high);
 }
 
-// "largest" or "smallest" where the rate lies at the end of those tried: a better one may lie beyond.
-std::string edge_of(const SchemeEvidence& evidence, double lr) {
-  const auto [low, high] = std::minmax_element(evidence.cells.begin(), evidence.cells.end(),
-                                               [](const TrainedCell& a, const TrainedCell& b) { return a.lr < b.lr; });
-  if (low->lr == high->lr) return "";
-  return lr == high->lr ? "largest" : (lr == low->lr ? "smallest" : "");
+// Where nothing trains: the lowest loss among cells without divergence; null when every cell has some.
+const TrainedCell* least_bad_cell(const SchemeEvidence& evidence) {
+  const TrainedCell* best = nullptr;
+  for (const TrainedCell& cell : evidence.cells) {
+    if (cell.diverged > 0 || cell.loss.n == 0) continue;
+    if (best == nullptr || cell.loss.mean < best->loss.mean) best = &cell;
+  }
+  return best;
 }
 
 bool has_warmup(const SchemeEvidence& evidence, bool warmup) {
@@ -68,10 +71,12 @@ std::string training_words(const SchemeEvidence& evidence, std::string& verdict)
   std::string words =
       fmt::format("reaches {} at {:g}{}", loss_text(best->loss), best->lr,
                   best->warmup > 0 ? fmt::format(" with {} steps of warmup", best->warmup) : " without warmup");
-  if (const std::string edge = edge_of(evidence, best->lr); !edge.empty())
-    words += fmt::format(", the {} rate tried", edge);
+  if (const RateEdge edge = edge_of_best(evidence); edge != RateEdge::none)
+    words += fmt::format(", the {} rate tried", name_of(edge));
+  const auto shared =
+      std::count_if(evidence.cells.begin(), evidence.cells.end(), [](const TrainedCell& cell) { return !cell.extra; });
   const auto training = std::count_if(evidence.cells.begin(), evidence.cells.end(),
-                                      [](const TrainedCell& cell) { return cell.trains(); });
+                                      [](const TrainedCell& cell) { return !cell.extra && cell.trains(); });
   verdict = "stable";
   if (both && without == nullptr) {
     verdict = "needs warmup";
@@ -80,10 +85,12 @@ std::string training_words(const SchemeEvidence& evidence, std::string& verdict)
              without->loss.low > with->loss.high) {
     verdict = "needs warmup";
     words += fmt::format("; without warmup at best {}", loss_text(without->loss));
-  } else if (training * 2 < static_cast<std::ptrdiff_t>(evidence.cells.size())) {
+  } else if (training * 2 < shared) {
     verdict = "narrow";
   }
-  words += fmt::format("; trains in {} of {} tried settings", training, evidence.cells.size());
+  const bool wider = shared < static_cast<std::ptrdiff_t>(evidence.cells.size());
+  words +=
+      fmt::format("; trains in {} of {} {}", training, shared, wider ? "settings that all share" : "tried settings");
   return words;
 }
 
@@ -106,6 +113,38 @@ const TrainedCell* best_cell(const SchemeEvidence& evidence, bool with_warmup) {
   return best;
 }
 
+RateEdge edge_of_best(const SchemeEvidence& evidence) {
+  if (evidence.cells.empty()) return RateEdge::none;
+  const auto [low, high] = std::minmax_element(evidence.cells.begin(), evidence.cells.end(),
+                                               [](const TrainedCell& a, const TrainedCell& b) { return a.lr < b.lr; });
+  if (low->lr == high->lr) return RateEdge::none;
+  const TrainedCell* best = best_cell(evidence) != nullptr ? best_cell(evidence) : least_bad_cell(evidence);
+  if (best == nullptr) return RateEdge::smallest;
+  return best->lr == high->lr ? RateEdge::largest : best->lr == low->lr ? RateEdge::smallest : RateEdge::none;
+}
+
+std::string_view name_of(RateEdge edge) {
+  switch (edge) {
+    case RateEdge::none: return "none";
+    case RateEdge::smallest: return "smallest";
+    case RateEdge::largest: return "largest";
+  }
+  return "?";
+}
+
+std::optional<double> rate_beyond(const std::vector<double>& rates, RateEdge edge) {
+  if (edge == RateEdge::none || rates.size() < 2) return std::nullopt;
+  const bool up = edge == RateEdge::largest;
+  const auto inwards = [&](std::size_t i) { return up ? rates[rates.size() - 1 - i] : rates[i]; };
+  // The ratio before the last one: grids such as 1, 3, 10, 30 alternate between two.
+  const double ratio = rates.size() > 2 ? inwards(1) / inwards(2) : inwards(0) / inwards(1);
+  for (const int digits : {2, 6}) {  // 0.033 is as good as 0.0333333, unless the grid is that fine
+    const double rate = std::stod(fmt::format("{:.{}g}", inwards(0) * ratio, digits));
+    if (up ? rate > inwards(0) && rate <= kLargestRate : rate < inwards(0) && rate > kSmallestRate) return rate;
+  }
+  return std::nullopt;
+}
+
 std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all) {
   std::vector<Verdict> verdicts;
   std::map<std::string, double> losses;
@@ -120,8 +159,8 @@ std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all) {
     }
     if (evidence.effective_depth) {
       const Estimate& depth = *evidence.effective_depth;
-      parts.push_back(fmt::format("uses {:.1f} of its {} layers ({:.1f} to {:.1f})", depth.mean, evidence.layers,
-                                  depth.low, depth.high));
+      parts.push_back(fmt::format("uses {:.1f} of its {} {}layers ({:.1f} to {:.1f})", depth.mean, evidence.layers,
+                                  evidence.stack, depth.low, depth.high));
       verdict.evidence.push_back({"effective depth after training", depth.mean});
     }
     if (evidence.gradient) {
@@ -172,8 +211,8 @@ Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>
   }
   advice.words = fmt::format("At {} layers use {} with a peak rate near {:g}{}.", trained[0]->layers, trained[0]->title,
                              first->lr, first->warmup > 0 ? fmt::format(" and {} steps of warmup", first->warmup) : "");
-  if (const std::string edge = edge_of(*trained[0], first->lr); !edge.empty())
-    advice.words += fmt::format(" That is the {} rate tried: a wider grid may change the order.", edge);
+  if (const RateEdge edge = edge_of_best(*trained[0]); edge != RateEdge::none)
+    advice.words += fmt::format(" That is the {} rate tried: a wider grid may change the order.", name_of(edge));
   if (!tied.empty())
     advice.words += fmt::format(" Within the interval of its loss lie also: {}.", fmt::join(tied, ", "));
   if (seeds < 2) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "norma/lab/estimate.h"
@@ -17,6 +18,7 @@ struct TrainedCell {
   int runs = 0;
   int diverged = 0;
   int not_learned = 0;  // ended no better than guessing by frequency
+  bool extra = false;   // at a rate beyond the grid that all schemes share
   bool trains() const { return runs > 0 && diverged == 0 && not_learned == 0; }
 };
 
@@ -24,6 +26,7 @@ struct TrainedCell {
 struct SchemeEvidence {
   std::string scheme, title;
   std::int64_t layers = 0;
+  std::string stack = {};  // "decoder " where there are two and `layers` is of one
   std::vector<TrainedCell> cells = {};
   std::optional<Exponent> gradient = {}, amplification = {}, stream = {};  // exponents at init
   std::optional<Estimate> effective_depth = {};
@@ -46,6 +49,16 @@ struct Verdict {
 const TrainedCell* best_cell(const SchemeEvidence& evidence);
 // The same among cells with, or without, warmup.
 const TrainedCell* best_cell(const SchemeEvidence& evidence, bool with_warmup);
+
+// Whether the rate of the best cell is an end of those tried: a better one may lie beyond. Where nothing trains the
+// lowest loss decides, and where everything diverges the smallest rate is the least bad.
+enum class RateEdge { none, smallest, largest };
+RateEdge edge_of_best(const SchemeEvidence& evidence);
+std::string_view name_of(RateEdge edge);
+
+// The rate that continues a grid, in ascending order, beyond one of its ends: 0.001, 0.003, 0.01 goes on with 0.03 and
+// 0.0003. Nothing where there is no such end, or no such rate.
+std::optional<double> rate_beyond(const std::vector<double>& rates, RateEdge edge);
 
 // Ranked: those that train by their best loss, then the others.
 std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all);

@@ -112,12 +112,12 @@ class Run {
   }
 
   void log(const std::vector<MemberEvent>& events, bool last) {
-    // The first loss is that of the initial weights.
-    if (due(cohort_.config().train.log_every) || last || cohort_.step() == 1) {
-      for (int member = 0; member < cohort_.members(); ++member) {
-        if (!cohort_.member(member).diverged || cohort_.member(member).diverged_at_step == cohort_.step())
-          write(member, records_.step(cohort_, member, seconds_ / static_cast<double>(steps_)));
-      }
+    // The first loss is that of the initial weights; the last one of a member is written whoever trains beside it.
+    const bool everyone = due(cohort_.config().train.log_every) || last || cohort_.step() == 1;
+    for (int member = 0; member < cohort_.members(); ++member) {
+      const MemberState& state = cohort_.member(member);
+      if (state.diverged ? state.diverged_at_step == cohort_.step() : everyone)
+        write(member, records_.step(cohort_, member, seconds_ / static_cast<double>(steps_)));
     }
     for (const MemberEvent& event : events) {
       metrics_.append(cohort_.step(), records_.event(event));

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "cli/process.h"
 
@@ -24,8 +26,8 @@ std::vector<std::string> small_study(const std::string& out, std::vector<std::st
 
 TEST(StudyProcess, EndsWithATableResultsAndAReport) {
   const TemporaryFolder folder;
-  const Outcome outcome =
-      test::run(folder, small_study(folder / "out", {"--schemes", "pre", "post", "norm(2*x + f(x))"}));
+  const Outcome outcome = test::run(
+      folder, small_study(folder / "out", {"--extra-rates", "0", "--schemes", "pre", "post", "norm(2*x + f(x))"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("verdict"), std::string::npos) << outcome.out;
   const auto results = nlohmann::json::parse(test::read_file(folder / "out/results.json"));
@@ -49,9 +51,106 @@ TEST(StudyProcess, EndsWithATableResultsAndAReport) {
   EXPECT_NE(report.find("<!doctype html>"), std::string::npos);
   EXPECT_NE(report.find("norm(2*x + f(x))"), std::string::npos);
   // The same command again finds everything done.
-  const Outcome again =
-      test::run(folder, small_study(folder / "out", {"--schemes", "pre", "post", "norm(2*x + f(x))", "--no-inspect"}));
+  const Outcome again = test::run(
+      folder, small_study(folder / "out",
+                          {"--extra-rates", "0", "--no-inspect", "--schemes", "pre", "post", "norm(2*x + f(x))"}));
   EXPECT_EQ(again.code, 0) << again.err;
+}
+
+TEST(StudyProcess, KilledAtRandomMomentsItEndsWithTheSameLosses) {
+  const TemporaryFolder folder;
+  const auto arguments = [&](const std::string& out) {
+    return std::vector<std::string>{"study",
+                                    "--out",
+                                    out,
+                                    "--quiet",
+                                    "--no-inspect",
+                                    "--schemes",
+                                    "pre",
+                                    "post",
+                                    "--layers",
+                                    "2",
+                                    "--width",
+                                    "16",
+                                    "--steps",
+                                    "80",
+                                    "--lr",
+                                    "1e-4,1e-3",
+                                    "--warmup",
+                                    "0",
+                                    "--seeds",
+                                    "1,2",
+                                    "--train.checkpoint_every=5",
+                                    "--model.batch=4",
+                                    "--model.time=16"};
+  };
+  const auto start = std::chrono::steady_clock::now();
+  ASSERT_EQ(test::run(folder, arguments(folder / "whole")).code, 0);
+  const std::chrono::duration<double, std::milli> straight = std::chrono::steady_clock::now() - start;
+  std::uniform_real_distribution<double> patience(1, std::max(20.0, straight.count() / 4));
+  std::mt19937 random(std::random_device{}());
+  int kills = 0;
+  for (bool done = false; !done;) {
+    test::Process process(folder, arguments(folder / "broken"));
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(patience(random)));
+    process.send(SIGKILL);
+    const Outcome outcome = process.wait();
+    ASSERT_TRUE(outcome.signal == SIGKILL || outcome.code == 0) << outcome.code << " " << outcome.err;
+    done = outcome.code == 0;
+    if (!done) ++kills;
+    ASSERT_LT(kills, 2000) << "no progress";
+  }
+  EXPECT_GT(kills, 0);
+  const auto runs_in = [&](const std::string& study) {
+    auto runs = nlohmann::json::parse(test::read_file(folder / (study + "/results.json")))["runs"];
+    for (auto& run : runs) run.erase("tokens_per_second");
+    return runs;
+  };
+  EXPECT_GT(runs_in("whole").size(), 8u) << "rates beyond the grid";
+  EXPECT_EQ(runs_in("broken"), runs_in("whole")) << "after " << kills << " kills";
+}
+
+// Words and the same words backwards, or with a label that the first word decides.
+void write_words(const std::string& path, bool labels) {
+  std::ofstream file(path);
+  std::mt19937 random(1);
+  if (labels) file << "text\tlabel\n";
+  for (int row = 0; row < 300; ++row) {
+    std::string words, backwards;
+    const auto length = 2 + random() % 4;
+    for (std::size_t i = 0; i < length; ++i) {
+      const char word = static_cast<char>('a' + random() % 8);
+      words += std::string(i > 0 ? " " : "") + word;
+      backwards = word + std::string(i > 0 ? " " : "") + backwards;
+    }
+    file << words << '\t' << (labels ? std::to_string(words[0] < 'e' ? 1 : 0) : backwards) << '\n';
+  }
+}
+
+TEST(StudyProcess, ComparesEncoderDecodersAndEncodersOnDataThatSuitsThem) {
+  const TemporaryFolder folder;
+  write_words(folder / "pairs.tsv", false);
+  write_words(folder / "labels.tsv", true);
+  const auto study = [&](const std::string& out, std::vector<std::string> more) {
+    more.insert(more.end(), {"--extra-rates", "0", "--data.tokenizer=words", "--schemes", "pre", "mhc"});
+    const Outcome outcome = test::run(folder, small_study(folder / out, std::move(more)));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return nlohmann::json::parse(test::read_file(folder / (out + "/results.json")));
+  };
+  const auto both = study(
+      "both", {"--model.family=encoder_decoder", "--data.task=translation", "--data.path=" + (folder / "pairs.tsv")});
+  EXPECT_EQ(both["runs"].size(), 8u);
+  EXPECT_FALSE(both["inspect"].empty());
+  EXPECT_NE(both["schemes"][0]["diagram_text"].get<std::string>().find("cross-attention"), std::string::npos);
+  EXPECT_FALSE(both["schemes"][1].contains("diagram_text")) << "too wide for text";
+  EXPECT_NE(both["schemes"][1]["diagram_svg"].get<std::string>().find("<svg"), std::string::npos);
+  ASSERT_FALSE(both["depth_use"].empty()) << both["verdicts"];
+  EXPECT_NE(both["verdicts"][0]["words"].get<std::string>().find("of its 2 decoder layers"), std::string::npos);
+  const auto classes = study(
+      "classes", {"--model.family=encoder", "--data.task=classification", "--data.path=" + (folder / "labels.tsv")});
+  EXPECT_EQ(classes["runs"].size(), 8u);
+  EXPECT_EQ(classes["verdicts"].size(), 2u);
+  EXPECT_NE(test::read_file(folder / "classes/report.html").find("<!doctype html>"), std::string::npos);
 }
 
 TEST(StudyProcess, MistakesExitWithTwoAndOneClearMessage) {
@@ -64,6 +163,10 @@ TEST(StudyProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{"--text", folder / "missing.txt"}, "No such file"},
       {{"--train.lrr=1"}, "did you mean 'train.lr'?"},
       {{"--seeds", "x"}, "seeds"},
+      {{"--extra-rates", "99"}, "extra-rates"},
+      {{"--model.family=encoder_decoder"}, "needs data with two sides"},
+      {{"--model.family=encoder"}, "each next token is the answer; expected masked or classification"},
+      {{"--lr", "-1"}, "train.lr: -1 was given"},
   };
   for (const auto& [more, message] : mistakes) {
     const Outcome outcome = test::run(folder, small_study(folder / "never", more));

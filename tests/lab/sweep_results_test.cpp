@@ -53,6 +53,14 @@ TEST(SweepResults, SensitivityIsTheMeanLossAboveTheBest) {
   EXPECT_FALSE(sensitivity({blown_up("pre", 1e-3, 0, 1), blown_up("pre", 1e-2, 0, 1)}).has_value());
 }
 
+TEST(SweepResults, SensitivityOverSharedRatesIsStillAboveTheBestOfAll) {
+  const Outcomes runs = {made_up("pre", 1e-3, 0, 1, 2.0), made_up("pre", 1e-2, 0, 1, 1.5),
+                         made_up("pre", 1e-1, 0, 1, 1.2)};
+  EXPECT_NEAR(sensitivity(runs, {1e-3, 1e-2})->mean, (0.8 + 0.3) / 2, 1e-12);
+  EXPECT_NEAR(tuned(runs, std::nullopt, {1e-3, 1e-2})[0].sensitivity->mean, (0.8 + 0.3) / 2, 1e-12);
+  EXPECT_FALSE(sensitivity(runs, {1e-3}).has_value());
+}
+
 TEST(SweepResults, TheLargestStableRateEndsBelowTheFirstDivergence) {
   const Outcomes runs = {made_up("pre", 1e-3, 0, 1, 2), made_up("pre", 1e-2, 0, 1, 2),
                          blown_up("pre", 1e-1, 0, 1),   made_up("pre", 1, 0, 1, 2),  // an island that does not count

@@ -171,6 +171,80 @@ TEST(Sweep, HalvingStopsTheHopelessAndLeavesTheOthersAsTheyWere) {
   EXPECT_GE(stopped, 2);
 }
 
+// Six cells in cohorts of at most four. Two of the first three diverge; the third and the other three then train
+// together.
+SweepConfig sweep_with_divergence() {
+  SweepConfig config = small_sweep(100);
+  override_sweep(config, "train.lr=[1e-3, 3e-3, 1e5]");
+  override_sweep(config, "train.seed=[1, 2]");
+  config.most_members = 4;
+  return config;
+}
+
+struct CohortSteps final : SweepObserver {
+  void started(const SweepProgress&, const Cohort& cohort) override { members.push_back(cohort.members()); }
+  void stepped(const SweepProgress&, const Cohort&) override {
+    ++steps;
+    if (every > 0 && steps % every == 0) stop = true;
+  }
+  std::vector<int> members;
+  int steps = 0, every = 0;
+  std::atomic<bool> stop{false};
+};
+
+void expect_same_bits(const fs::path& sweep, const fs::path& other, const std::string& id) {
+  const SafetensorsFile one = RunView(sweep / "runs" / id).newest_checkpoint().newest->file;
+  const SafetensorsFile two = RunView(other / "runs" / id).newest_checkpoint().newest->file;
+  EXPECT_EQ(one.metadata(), two.metadata()) << id;
+  ASSERT_EQ(one.tensors().size(), two.tensors().size());
+  for (const TensorInfo& info : one.tensors()) {
+    const auto a = one.bytes(info.name), b = two.bytes(info.name);
+    EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin(), b.end())) << id << " " << info.name;
+  }
+}
+
+TEST(Sweep, PlacesOfDivergedMembersAreFilledByWaitingCells) {
+  const TemporaryFolder folder;
+  SweepConfig config = sweep_with_divergence();
+  CohortSteps steps;
+  const SweepResult packed = run_sweep({.config = config, .directory = folder / "packed"}, steps, steps.stop);
+  EXPECT_EQ(steps.members, (std::vector<int>{3, 3, 4})) << "two that pause early, then all that are left";
+  EXPECT_LT(steps.steps, 150) << "instead of two cohorts of 100 steps";
+  config.most_members = 1;
+  const SweepResult alone = sweep(config, folder / "alone");
+  int diverged = 0;
+  for (std::size_t i = 0; i < alone.outcomes.size(); ++i) {
+    const RunOutcome &run = packed.outcomes[i], &lone = alone.outcomes[i];
+    ASSERT_EQ(run.status, lone.status) << run.id;
+    EXPECT_EQ(run.diverged_at_step, lone.diverged_at_step);
+    EXPECT_EQ(run.last_step, lone.last_step);
+    EXPECT_EQ(run.evaluations.loss, lone.evaluations.loss) << run.id;
+    expect_same_bits(folder / "packed", folder / "alone", run.id);
+    diverged += run.diverged() ? 1 : 0;
+    EXPECT_EQ(run.curve.step, lone.curve.step) << run.id;
+    if (run.diverged()) continue;  // its last loss need not be a number
+    EXPECT_EQ(run.curve.loss, lone.curve.loss) << run.id;
+    EXPECT_EQ(run.final_loss, lone.final_loss);
+  }
+  EXPECT_EQ(diverged, 2);
+}
+
+TEST(Sweep, StoppedWhilePlacesAreFilledNoStepIsTakenTwice) {
+  const TemporaryFolder folder;
+  const SweepConfig config = sweep_with_divergence();
+  CohortSteps straight, broken;
+  run_sweep({.config = config, .directory = folder / "whole"}, straight, straight.stop);
+  broken.every = 3;
+  SweepResult result;
+  do {
+    broken.stop = false;
+    result = run_sweep({.config = config, .directory = folder / "broken"}, broken, broken.stop);
+    ASSERT_LT(broken.members.size(), 200u);
+  } while (result.interrupted);
+  EXPECT_EQ(broken.steps, straight.steps);
+  for (const RunOutcome& run : result.outcomes) expect_same_bits(folder / "broken", folder / "whole", run.id);
+}
+
 TEST(Sweep, ARampFindsTheRateAtWhichAModelDiverges) {
   const TemporaryFolder folder;
   SweepConfig config = small_sweep(80);

@@ -70,6 +70,44 @@ TEST(Verdict, WarnsOfARateAtTheEdgeOfTheGrid) {
             std::string::npos);
 }
 
+TEST(Verdict, ARateBeyondContinuesTheGrid) {
+  const std::vector<double> grid = {1e-3, 3e-3, 1e-2, 3e-2};
+  EXPECT_EQ(rate_beyond(grid, RateEdge::largest), 0.1);
+  EXPECT_EQ(rate_beyond(grid, RateEdge::smallest), 3e-4);
+  EXPECT_EQ(rate_beyond({3e-3, 1e-2, 3e-2, 1e-1}, RateEdge::largest), 0.3);
+  EXPECT_EQ(rate_beyond({1e-3, 2e-3}, RateEdge::largest), 4e-3);
+  EXPECT_EQ(rate_beyond({1e-3, 2e-3}, RateEdge::smallest), 5e-4);
+  EXPECT_EQ(rate_beyond({3e-3, 1e-2}, RateEdge::largest), 0.033);
+  EXPECT_EQ(rate_beyond({1, 1.001}, RateEdge::largest), 1.002) << "a fine grid";
+  EXPECT_EQ(rate_beyond(grid, RateEdge::none), std::nullopt);
+  EXPECT_EQ(rate_beyond({1e-3}, RateEdge::largest), std::nullopt);
+  EXPECT_EQ(rate_beyond({0, 1e-3}, RateEdge::smallest), std::nullopt) << "there is none below 0";
+  EXPECT_EQ(rate_beyond({1, 1e6}, RateEdge::largest), std::nullopt);
+}
+
+TEST(Verdict, TheEdgeIsThatOfTheBestOrOfTheLeastBad) {
+  const auto edge = [](std::vector<TrainedCell> cells) { return edge_of_best(evidence("a", std::move(cells))); };
+  EXPECT_EQ(edge({trains(1e-3, 0, 2.2), trains(1e-2, 0, 1.9)}), RateEdge::largest);
+  EXPECT_EQ(edge({trains(1e-3, 0, 1.8), trains(1e-2, 0, 1.9)}), RateEdge::smallest);
+  EXPECT_EQ(edge({trains(1e-3, 0, 2), trains(1e-2, 40, 1.9), fails(1e-1, 0, 3)}), RateEdge::none);
+  EXPECT_EQ(edge({trains(1e-3, 0, 2), trains(1e-3, 40, 1.9)}), RateEdge::none) << "one rate has no edge";
+  EXPECT_EQ(edge({fails(1e-3, 0, 3), fails(1e-2, 0, 1)}), RateEdge::smallest) << "everything diverges";
+  TrainedCell slow = fails(1e-2, 0, 0);  // learned nothing, but did not diverge
+  slow.loss = around(2.7, 0.01);
+  EXPECT_EQ(edge({fails(1e-3, 0, 1), slow}), RateEdge::largest);
+  EXPECT_EQ(edge({}), RateEdge::none);
+}
+
+TEST(Verdict, RatesThatOnlyOneSchemeTriedDoNotMakeItNarrow) {
+  SchemeEvidence one = evidence("a", {trains(1e-3, 0, 2), trains(1e-2, 0, 1.9), fails(1e-1, 0, 3), fails(1, 0, 3)});
+  one.cells.push_back(fails(10, 0, 3));
+  EXPECT_EQ(verdict_of(one), "narrow");
+  one.cells[3].extra = one.cells[4].extra = true;
+  EXPECT_EQ(verdict_of(one), "stable");
+  const std::string words = judge_schemes({one})[0].words;
+  EXPECT_NE(words.find("trains in 2 of 3 settings that all share"), std::string::npos) << words;
+}
+
 TEST(Advice, NamesTiesAndNeverAdvisesWithoutEvidence) {
   const std::vector<SchemeEvidence> apart = {evidence("a", {trains(1e-3, 40, 1.9)}),
                                              evidence("b", {trains(1e-3, 0, 2.5)})};

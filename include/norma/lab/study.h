@@ -14,10 +14,12 @@
 namespace norma {
 
 struct StudyConfig {
-  std::vector<std::string> schemes;   // names, files or formulas
-  std::vector<std::int64_t> depths;   // of the analyses at init
-  RunConfig base;                     // of every training run; its model says depth and width
-  std::vector<double> rates;          // peak learning rates
+  std::vector<std::string> schemes;  // names, files or formulas
+  std::vector<std::int64_t> depths;  // of the analyses at init
+  RunConfig base;                    // of every training run; its model says depth and width
+  std::vector<double> rates;         // peak learning rates
+  // A scheme whose best rate is the smallest or largest tried gets one more beyond it, at most so many times; 0: never.
+  int extra_rates = 2;
   std::vector<std::int64_t> warmups;  // steps; 0: none
   std::vector<std::int64_t> seeds;
   bool inspect = true, train = true, depth_use = true;

@@ -49,8 +49,9 @@ std::vector<StabilityMap> stability_maps(const Outcomes& outcomes);
 
 // Learning-rate sensitivity (Wortsman et al. 2023): the mean over learning rates of min(loss, loss at the start) - best
 // loss, for each seed, with its own best; runs of one warmup. Nothing when there are fewer than two learning rates.
-// Seeds that lack a rate, or whose best is divergence, are left out.
-std::optional<Estimate> sensitivity(const Outcomes& runs);
+// Seeds that lack a rate, or whose best is divergence, are left out. With `rates` the mean is over these alone, so that
+// contests of which some tried more can be compared; the best loss is still that of all.
+std::optional<Estimate> sensitivity(const Outcomes& runs, const std::vector<double>& rates = {});
 
 // The largest learning rate that was stable together with every smaller one that was tried. Stable: did not diverge,
 // and did not end with nothing learned where a smaller rate learned something.
@@ -104,7 +105,9 @@ struct Tuned {
 };
 
 // `target` for steps_to_target; without one the largest best loss of a tuned run, which every tuned run reaches.
-std::vector<Tuned> tuned(const Outcomes& outcomes, std::optional<double> target = {});
+// `sensitivity_rates` as in sensitivity().
+std::vector<Tuned> tuned(const Outcomes& outcomes, std::optional<double> target = {},
+                         const std::vector<double>& sensitivity_rates = {});
 
 // What depth brings a scheme: the tuned loss at every depth, the loss that a doubling takes away (slope on log2 of the
 // depth, each seed its own, positive when depth helps), and the smallest depth within `tolerance` of the best loss.
@@ -124,6 +127,7 @@ struct SweepFacts {
   double seconds = 0;
   std::string environment = {};  // JSON; empty: left out
   std::vector<std::string> notes = {};
+  std::vector<double> sensitivity_rates = {};  // that all contests share, where some tried more; empty: all
 };
 
 // "runs", "maps", "tuned" and more of docs/results.md.
