@@ -78,7 +78,7 @@ build/%/build.ninja: | packages-%
 	cmake --preset $*
 
 .PHONY: packages-release packages-asan packages-tsan packages-clang packages-fuzz packages-cuda
-packages-release packages-asan packages-tsan packages-cuda:
+packages-release packages-tsan packages-cuda:
 	@tools/packages build
-packages-clang packages-fuzz:
+packages-asan packages-clang packages-fuzz:
 	@tools/packages build clang

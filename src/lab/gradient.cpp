@@ -57,7 +57,8 @@ GradientProfile measure_gradient(const Subject& subject, int batches) {
               for (std::size_t i = 0; i < static_cast<std::size_t>(norm.squares[handful].shape().elements()); ++i)
                 places[norm.first[handful] + i] = {output, i};
             }
-            for (std::size_t i = 0; i < gradients.size(); ++i) accumulate(gradients[i], first, parameters[i].name());
+            for (std::size_t i = 0; i < gradients.size(); ++i)
+              accumulate_gradient(gradients[i], first, parameters[i].name());
             graph.output("loss", model.loss);
           },
           {.backward = true});

@@ -184,7 +184,7 @@ GradientNorm gradient_norm(std::span<const Wire> gradients, Wire clip) {
   return result;
 }
 
-Wire accumulate(Wire gradient, Wire first, std::string_view name) {
+Wire accumulate_gradient(Wire gradient, Wire first, std::string_view name) {
   Graph& graph = gradient.graph();
   const auto root = graph.scope_at("");
   const Wire in[] = {graph.state(std::string(name) + "/sum", gradient.type()), gradient, first};

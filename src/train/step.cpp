@@ -45,7 +45,7 @@ class StepBuilder {
     if (options_.accumulate == 1) return gradients;
     const Wire first = graph_.input("first", {{1}, config_.dtype});
     for (std::size_t i = 0; i < gradients.size(); ++i)
-      gradients[i] = accumulate(gradients[i], first, parameters[i].name());
+      gradients[i] = accumulate_gradient(gradients[i], first, parameters[i].name());
     return gradients;
   }
 

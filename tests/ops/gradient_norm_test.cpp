@@ -53,7 +53,7 @@ TEST(GradientNorm, IsThatOfAllGradientsTogether) {
 TEST(Accumulate, StartsAnewWithTheFirstBatch) {
   Graph g;
   const Wire gradient = g.input("g", {{10000}, DType::f32}), first = g.input("first", {{1}, DType::f32});
-  g.output("sum", accumulate(gradient, first, "p"));
+  g.output("sum", accumulate_gradient(gradient, first, "p"));
   Session session(compile(g));
   session.tensor<float>("p/sum")[0] = std::numeric_limits<float>::quiet_NaN();  // what was there does not matter
   std::vector<float> expected(10000, 0);

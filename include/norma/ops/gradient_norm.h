@@ -56,6 +56,6 @@ struct GradientNorm {
 GradientNorm gradient_norm(std::span<const Wire> gradients, Wire clip);
 
 // Gathers a gradient in the state "<name>/sum" and returns the sum so far; `first` [1] starts a new one.
-Wire accumulate(Wire gradient, Wire first, std::string_view name);
+Wire accumulate_gradient(Wire gradient, Wire first, std::string_view name);
 
 }  // namespace norma
