@@ -133,6 +133,7 @@ def bench_steps(results, seconds):
     for name, layers, width, heads, batch, steps, placement in (
         ("6 layers d=128 T=64 B=16", 6, 128, 4, 16, 64, "pre"),
         ("6 layers d=128 T=64 B=16 post", 6, 128, 4, 16, 64, "post"),
+        ("12 layers d=64 T=32 B=16", 12, 64, 4, 16, 32, "pre"),
         ("100 layers d=64 T=32 B=8", 100, 64, 4, 8, 32, "pre"),
     ):
         vocabulary = 256
