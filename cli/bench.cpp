@@ -12,6 +12,7 @@
 #include "bench/kernels.h"
 #include "bench/limits.h"
 #include "bench/steps.h"
+#include "bench/theory.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
@@ -91,6 +92,10 @@ void run_bench(const BenchOptions& options) {
     progress("training steps");
     bench::bench_steps(report, options.measure);
   }
+  if (wanted("theory")) {
+    progress("theory");
+    bench::bench_theory(report, options.measure);
+  }
   if (!peer.is_null()) report.attach_peer(peer);
   const nlohmann::json all = describe_run(report.json());
   fmt::print("{}", options.json ? all.dump(2) + "\n" : report.table());
@@ -105,7 +110,7 @@ void add_bench(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("bench", "Measure kernels and training steps against this machine's limits");
   verb->add_flag("--json", options->json, "Print JSON instead of a table");
   verb->add_option("--only", options->only, "Part to measure")
-      ->check(CLI::IsMember({"all", "limits", "norms", "attention", "steps"}));
+      ->check(CLI::IsMember({"all", "limits", "norms", "attention", "steps", "theory"}));
   verb->add_option("--match", options->measure.match, "Only what has this text in its name");
   verb->add_option("--seconds", options->measure.seconds, "Time per measurement")->check(CLI::Range(0.001, 600.0));
   verb->add_option("--threads", options->measure.threads, "Threads; 0 = all cores")->check(CLI::Range(0, 1024));

@@ -9,7 +9,7 @@
 #include "files.h"
 #include "norma/data/source.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef NORMA_SANITIZED
 #define NORMA_COUNTS_ALLOCATIONS 0
 #else
 #define NORMA_COUNTS_ALLOCATIONS 1

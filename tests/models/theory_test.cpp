@@ -19,7 +19,7 @@ constexpr std::int64_t kWidth = 64, kHeads = 4, kTime = 32, kVocabulary = 256;
 constexpr double kInput = 2 * 0.02 * 0.02, kSame = 0.02 * 0.02 / kVocabulary;
 
 // Sanitizers cost more than deep networks tell them.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef NORMA_SANITIZED
 constexpr std::array<std::int64_t, 2> kDepths = {6, 12};
 #else
 constexpr std::array<std::int64_t, 5> kDepths = {6, 12, 24, 48, 96};

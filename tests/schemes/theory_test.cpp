@@ -1,8 +1,6 @@
 // The theory on branches whose response is known exactly, so that every law can be written down.
 #include "norma/schemes/theory.h"
 
-#include <time.h>
-
 #include <numbers>
 
 #include "check.h"
@@ -276,28 +274,13 @@ TEST(Theory, EverySchemeOfTheCatalogueIsPredictedOrSaysWhyNot) {
   EXPECT_GE(predicted, 28);
 }
 
-TEST(Theory, TenThousandLayersTakeMilliseconds) {
-  // Under 10 ms on an idle core. Time of this thread, with room for a machine that builds and tests beside.
-  const auto now = [] {
-    timespec at = {};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
-    return static_cast<double>(at.tv_sec) + 1e-9 * static_cast<double>(at.tv_nsec);
-  };
+// How long it takes: norma bench --only theory.
+TEST(Theory, ReachesTenThousandLayers) {
   for (const char* name : {"post", "lns", "keel", "siamese"}) {
-    const Scheme scheme = find_scheme(name);
-    const BranchTables tables = linear_branches(1);
-    double best = 1e9;
-    for (int i = 0; i < 5; ++i) {
-      const double start = now();
-      const Theory theory = predict(scheme, tables, config(10000));
-      EXPECT_EQ(theory.streams.size(), 20000u);
-      best = std::min(best, now() - start);
-    }
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    EXPECT_LT(best, 2) << name;
-#else
-    EXPECT_LT(best, 0.05) << name;
-#endif
+    const Theory theory = predict(find_scheme(name), linear_branches(1), config(10000));
+    EXPECT_EQ(theory.streams.size(), 20000u) << name;
+    EXPECT_TRUE(std::isfinite(theory.output_rms)) << name;
+    EXPECT_TRUE(std::isfinite(theory.amplification)) << name;
   }
 }
 

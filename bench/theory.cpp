@@ -1,0 +1,23 @@
+// How long the prediction of a very deep stack takes, its branches measured before.
+#include "bench/theory.h"
+
+#include "norma/models/branch_gains.h"
+#include "norma/schemes/catalogue.h"
+#include "norma/schemes/theory.h"
+
+namespace norma::bench {
+
+void bench_theory(Report& report, const Options& options) {
+  const BranchShape shape{.width = 64, .heads = 4, .time = 16};
+  for (const char* name : {"post", "pre", "deepnorm", "peri", "lns", "keel", "siamese"}) {
+    const std::string entry = std::string("theory/10000 layers/") + name;
+    if (!options.wants(entry)) continue;
+    const Scheme scheme = find_scheme(name);
+    const BranchTables branches = measure_branches(scheme, shape);
+    const TheoryConfig config{.layers = 10000, .width = shape.width, .heads = shape.heads};
+    const Timing timing = time_repeated([&] { predict(scheme, branches, config); }, options.seconds);
+    report.add_value(entry, timing.best * 1e3, "ms");
+  }
+}
+
+}  // namespace norma::bench

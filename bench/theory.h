@@ -1,0 +1,10 @@
+// The theory of deep stacks.
+#pragma once
+
+#include "bench/limits.h"
+
+namespace norma::bench {
+
+void bench_theory(Report& report, const Options& options);
+
+}  // namespace norma::bench
