@@ -25,10 +25,11 @@ parity: build  ## compare with PyTorch, forward and gradients (skipped without p
 	@if $(PYTHON) -c 'import torch' 2>/dev/null; then cmake --build --preset release --target parity; \
 	else echo "parity: skipped, $(PYTHON) has no torch (Debian package python3-torch)"; fi
 
-# Finite differences of whole models, learning and deep networks take long there and touch no memory that others do not.
+# What takes long there and touches no memory that others do not: finite differences of whole models, learning, deep
+# networks, whole processes.
 asan: build/asan/build.ninja  ## build with clang 16, tests under the address and undefined-behaviour sanitizers
 	cmake --build --preset asan
-	ctest --preset asan -j $(JOBS) -LE laws -E '^Catalogue/Gradients|^Of/Variants|^Gradients|^Judge|^TheoryAgainstDecoders'
+	ctest --preset asan -j $(JOBS) -LE 'laws|process' -E '^Catalogue/Gradients|^Of/Variants|^Gradients|^Judge|^TheoryAgainstDecoders'
 
 tsan: build/tsan/build.ninja  ## tests under the thread sanitizer
 	cmake --build --preset tsan
