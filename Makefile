@@ -25,8 +25,8 @@ parity: build  ## compare with PyTorch, forward and gradients (skipped without p
 	@if $(PYTHON) -c 'import torch' 2>/dev/null; then cmake --build --preset release --target parity; \
 	else echo "parity: skipped, $(PYTHON) has no torch (Debian package python3-torch)"; fi
 
-# What takes long there and touches no memory that others do not: finite differences of whole models, learning, deep
-# networks, whole processes.
+# Left out, because it takes long there: finite differences of whole models, learning, deep networks, and whole processes,
+# so that the code of cli/ is compiled with the sanitizers but not run.
 asan: build/asan/build.ninja  ## build with clang 16, tests under the address and undefined-behaviour sanitizers
 	cmake --build --preset asan
 	ctest --preset asan -j $(JOBS) -LE 'laws|process' -E '^Catalogue/Gradients|^Of/Variants|^Gradients|^Judge|^TheoryAgainstDecoders'
