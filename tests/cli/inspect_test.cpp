@@ -160,22 +160,9 @@ TEST(InspectProcess, TheCommandInTheResultsRepeatsThem) {
   EXPECT_EQ(inspected(folder, words).at("inspect"), first.at("inspect"));
 }
 
-std::vector<std::string> small_run(const std::string& out) {
-  return {"train",
-          "--out",
-          out,
-          "--quiet",
-          "--model.layers=2",
-          "--model.width=16",
-          "--model.heads=2",
-          "--model.batch=4",
-          "--model.time=8",
-          "--train.steps=20"};
-}
-
 TEST(InspectProcess, MeasuresATrainedRun) {
   const TemporaryFolder folder;
-  const Outcome trained = test::run(folder, small_run(folder / "run"));
+  const Outcome trained = test::run(folder, test::small_model("train", folder / "run", {"--train.steps=20"}));
   ASSERT_EQ(trained.code, 0) << trained.err;
   const Json results = inspected(folder, {"inspect", "--quiet", "--run", folder / "run", "--json"});
   expect_environment(results);
@@ -193,7 +180,7 @@ TEST(InspectProcess, MeasuresATrainedRun) {
 
 TEST(InspectProcess, DamagedAndMissingCheckpointsAreMistakes) {
   const TemporaryFolder folder;
-  ASSERT_EQ(test::run(folder, small_run(folder / "run")).code, 0);
+  ASSERT_EQ(test::run(folder, test::small_model("train", folder / "run", {"--train.steps=20"})).code, 0);
   const RunView run(folder / "run");
   const std::string whole = test::read_file(run.checkpoint_path(run.checkpoint_steps().back()));
   const auto error_with = [&](const std::string& path) {

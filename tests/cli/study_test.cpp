@@ -86,20 +86,8 @@ TEST(StudyProcess, KilledAtRandomMomentsItEndsWithTheSameLosses) {
   };
   const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(test::run(folder, arguments(folder / "whole")).code, 0);
-  const std::chrono::duration<double, std::milli> straight = std::chrono::steady_clock::now() - start;
-  std::uniform_real_distribution<double> patience(1, std::max(20.0, straight.count() / 4));
-  std::mt19937 random(std::random_device{}());
-  int kills = 0;
-  for (bool done = false; !done;) {
-    test::Process process(folder, arguments(folder / "broken"));
-    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(patience(random)));
-    process.send(SIGKILL);
-    const Outcome outcome = process.wait();
-    ASSERT_TRUE(outcome.signal == SIGKILL || outcome.code == 0) << outcome.code << " " << outcome.err;
-    done = outcome.code == 0;
-    if (!done) ++kills;
-    ASSERT_LT(kills, 2000) << "no progress";
-  }
+  const std::chrono::duration<double> straight = std::chrono::steady_clock::now() - start;
+  const int kills = test::kill_until_done(folder, arguments(folder / "broken"), straight, 0.25, [] { return false; });
   EXPECT_GT(kills, 0);
   const auto runs_in = [&](const std::string& study) {
     auto runs = nlohmann::json::parse(test::read_file(folder / (study + "/results.json")))["runs"];

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "cli/process.h"
 #include "norma/lab/sweep.h"
@@ -20,25 +19,12 @@ using test::Process;
 using test::TemporaryFolder;
 namespace fs = std::filesystem;
 
-std::vector<std::string> small_sweep(const std::string& out, std::vector<std::string> more = {}) {
-  std::vector<std::string> arguments = {"sweep",
-                                        "--out",
-                                        out,
-                                        "--quiet",
-                                        "--model.layers=2",
-                                        "--model.width=16",
-                                        "--model.heads=2",
-                                        "--model.batch=4",
-                                        "--model.time=12",
-                                        "--model.scheme=[pre,post]",
-                                        "--train.lr=[1e-3,1e5]",
-                                        "--train.clip=0",
-                                        "--train.steps=150",
-                                        "--train.checkpoint_every=7",
-                                        "--train.evaluate_every=50",
-                                        "--train.threads=1"};
+std::vector<std::string> small_sweep(const std::string& out, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments = {
+      "--model.scheme=[pre,post]",  "--train.lr=[1e-3,1e5]",     "--train.clip=0",   "--train.steps=150",
+      "--train.checkpoint_every=7", "--train.evaluate_every=50", "--train.threads=1"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
+  return test::small_model("sweep", out, arguments);
 }
 
 // All losses of all runs, by the name of the run; infinite where they are no numbers, so that they can be compared.
@@ -79,21 +65,9 @@ TEST(SweepProcess, KilledAtRandomMomentsItEndsWithTheSameLosses) {
                                          "--train.lr=[1e-4,1e-3,3e-3,1e5]"};
   const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(test::run(folder, small_sweep(folder / "whole", more)).code, 0);
-  const std::chrono::duration<double, std::milli> straight = std::chrono::steady_clock::now() - start;
-  std::uniform_real_distribution<double> patience(1, std::max(20.0, straight.count() / 6));
-  std::mt19937 random(std::random_device{}());
-  int kills = 0;
-  for (bool done = false; !done;) {
-    Process process(folder, small_sweep(folder / "broken", more));
-    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(patience(random)));
-    process.send(kills % 4 == 3 ? SIGTERM : SIGKILL);
-    const Outcome outcome = process.wait();
-    ASSERT_TRUE(outcome.signal == SIGKILL || outcome.signal == SIGTERM || outcome.code == 130 || outcome.code == 0)
-        << outcome.code << " " << outcome.err;
-    done = outcome.code == 0;
-    if (!done) ++kills;
-    ASSERT_LT(kills, 2000) << "no progress";
-  }
+  const std::chrono::duration<double> straight = std::chrono::steady_clock::now() - start;
+  const int kills =
+      test::kill_until_done(folder, small_sweep(folder / "broken", more), straight, 1.0 / 6, [] { return false; });
   EXPECT_GT(kills, 2);
   const auto whole = losses_in(folder / "whole"), broken = losses_in(folder / "broken");
   EXPECT_EQ(whole.size(), 8u);

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "cli/process.h"
 #include "norma/store/metrics.h"
@@ -19,17 +18,8 @@ namespace fs = std::filesystem;
 
 constexpr int kSteps = 400;
 
-std::vector<std::string> small_run(const std::string& out, std::vector<std::string> more = {}) {
-  std::vector<std::string> arguments = {"train",
-                                        "--out",
-                                        out,
-                                        "--quiet",
-                                        "--model.layers=2",
-                                        "--model.width=16",
-                                        "--model.heads=2",
-                                        "--model.batch=4",
-                                        "--model.time=12",
-                                        "--train.steps=" + std::to_string(kSteps),
+std::vector<std::string> small_run(const std::string& out, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments = {"--train.steps=" + std::to_string(kSteps),
                                         "--train.dropout=0.1",
                                         "--train.checkpoint_every=7",
                                         "--train.evaluate_every=50",
@@ -37,7 +27,7 @@ std::vector<std::string> small_run(const std::string& out, std::vector<std::stri
                                         "--train.clip=0",
                                         "--train.threads=1"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
+  return test::small_model("train", out, arguments);
 }
 
 // Everything in metrics.jsonl except how fast it went.
@@ -66,23 +56,15 @@ TEST(TrainProcess, KilledAtRandomMomentsItEndsWithTheSameBits) {
   const std::string whole = folder / "whole", broken = folder / "broken";
   const auto before = std::chrono::steady_clock::now();
   const Outcome straight = test::run(folder, small_run(whole));
-  const std::chrono::duration<double, std::micro> length = std::chrono::steady_clock::now() - before;
+  const std::chrono::duration<double> length = std::chrono::steady_clock::now() - before;
   ASSERT_EQ(straight.code, 0) << straight.err;
-  std::mt19937 random(std::random_device{}());
-  int kills = 0, resumptions = 0;
-  for (bool done = false; !done;) {
-    Process process(folder, small_run(broken));
-    // Up to a fifth of the run: mostly past a few checkpoints, sometimes before anything has happened.
-    std::this_thread::sleep_for(length * std::uniform_real_distribution<double>(0, 0.2)(random));
-    process.send(kills % 4 == 3 ? SIGTERM : SIGKILL);
-    const Outcome outcome = process.wait();
-    ASSERT_TRUE(outcome.signal == SIGKILL || outcome.signal == SIGTERM || outcome.code == 130 || outcome.code == 0)
-        << outcome.code << " " << outcome.err;
-    done = outcome.code == 0 || (RunView(broken).exists() && RunView(broken).is_done());
-    if (!done) ++kills;
-    if (RunView(broken).exists() && !RunView(broken).checkpoint_steps().empty()) ++resumptions;
-    ASSERT_LT(kills, 2000) << "no progress";
-  }
+  int resumptions = 0;
+  // Up to a fifth of the run: mostly past a few checkpoints, sometimes before anything has happened.
+  const int kills = test::kill_until_done(folder, small_run(broken), length, 0.2, [&] {
+    const RunView run(broken);
+    if (run.exists() && !run.checkpoint_steps().empty()) ++resumptions;
+    return run.exists() && run.is_done();  // killed after its last file was written
+  });
   EXPECT_GT(kills, 3);
   EXPECT_GT(resumptions, 2);
   EXPECT_EQ(last_checkpoint(whole), last_checkpoint(broken)) << "after " << kills << " kills";
