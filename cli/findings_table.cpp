@@ -65,7 +65,7 @@ std::string histogram_lines(const Analysis& analysis, std::size_t names) {
   std::string text;
   for (const Series& series : analysis.series) {
     if (series.histograms.empty() || bins.begin >= bins.end) continue;
-    const Histogram& histogram = series.histograms.back();
+    const MeasuredHistogram& histogram = series.histograms.back();
     std::vector<double> shares;
     for (std::size_t bin = bins.begin; bin < bins.end; ++bin) shares.push_back(histogram.share[bin].mean);
     text += padded("  " + series.scheme, names) + fmt::format("  {:.2g} {} {:.2g}  singular values at {} layers, {}",

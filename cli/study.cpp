@@ -30,9 +30,9 @@ struct StudyOptions {
   bool json = false, quiet = false;
 };
 
-class Progress final : public StudyObserver {
+class StudyDisplay final : public StudyObserver {
  public:
-  explicit Progress(bool quiet) : quiet_(quiet), live_(isatty(STDERR_FILENO) != 0) {}
+  explicit StudyDisplay(bool quiet) : quiet_(quiet), live_(isatty(STDERR_FILENO) != 0) {}
 
   void progressed(std::string_view part, double done, std::string_view what) override {
     if (quiet_) return;
@@ -96,7 +96,7 @@ StudyConfig study_config(const StudyOptions& options, const std::vector<std::str
 
 int run(const StudyOptions& options, const std::vector<std::string>& extras) {
   const StudyConfig config = study_config(options, extras);
-  Progress progress(options.quiet || options.json);
+  StudyDisplay progress(options.quiet || options.json);
   const std::filesystem::path folder = options.out;
   std::error_code error;
   std::filesystem::create_directories(folder, error);

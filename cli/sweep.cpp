@@ -30,9 +30,9 @@ struct SweepOptions {
   bool report = false;
 };
 
-class Progress final : public SweepObserver {
+class SweepDisplay final : public SweepObserver {
  public:
-  explicit Progress(bool quiet) : quiet_(quiet), live_(isatty(STDERR_FILENO) != 0) {}
+  explicit SweepDisplay(bool quiet) : quiet_(quiet), live_(isatty(STDERR_FILENO) != 0) {}
 
   void planned(std::int64_t runs, std::int64_t done, int cohorts) override {
     say(fmt::format("{} runs{} in {} cohort{}", runs, done > 0 ? fmt::format(", {} of them done,", done) : "", cohorts,
@@ -138,7 +138,7 @@ int run(const SweepOptions& options, const std::vector<std::string>& extras) {
     report(read_outcomes(config, directory), config, directory, 0, options.json);
     return 0;
   }
-  Progress progress(options.quiet || options.json);
+  SweepDisplay progress(options.quiet || options.json);
   const SweepResult result = run_sweep({.config = config, .directory = directory, .command_line = command_line()},
                                        progress, stop_on_signals());
   progress.close();

@@ -25,9 +25,9 @@ struct TrainOptions {
   bool quiet = false;
 };
 
-class Progress final : public RunObserver {
+class TrainDisplay final : public RunObserver {
  public:
-  Progress(bool quiet, std::int64_t every) : quiet_(quiet), live_(isatty(STDERR_FILENO) != 0), every_(every) {}
+  TrainDisplay(bool quiet, std::int64_t every) : quiet_(quiet), live_(isatty(STDERR_FILENO) != 0), every_(every) {}
 
   void started(const Cohort& cohort, const Source& source) override {
     first_step_ = cohort.step();
@@ -125,7 +125,7 @@ int run_train(const TrainOptions& options, const std::vector<std::string>& extra
     return 0;
   }
   const std::string directory = options.out.empty() ? default_directory(options) : options.out;
-  Progress progress(options.quiet || options.json, std::max<std::int64_t>(1, config.train.steps / 20));
+  TrainDisplay progress(options.quiet || options.json, std::max<std::int64_t>(1, config.train.steps / 20));
   const RunEnd end = run_training({.config = config, .directory = directory, .command_line = std::move(command)},
                                   progress, stop_on_signals());
   progress.close();

@@ -33,6 +33,18 @@ if(NORMA_SANITIZE)
   target_link_options(norma_options INTERFACE -fsanitize=${NORMA_SANITIZE})
 endif()
 
+# Files that Highway compiles once per instruction set include themselves, so they cannot share a unit with others.
+function(norma_keep_kernels_apart)
+  foreach(source ${ARGN})
+    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+      file(STRINGS ${source} includes_itself REGEX "define HWY_TARGET_INCLUDE" LIMIT_COUNT 1)
+      if(includes_itself)
+        set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+      endif()
+    endif()
+  endforeach()
+endfunction()
+
 function(norma_library name)
   cmake_parse_arguments(ARG "KERNELS" "" "DEPENDS;SOURCES" ${ARGN})
   if(NOT NORMA_CUDA)
@@ -40,6 +52,7 @@ function(norma_library name)
   endif()
   add_library(norma_${name} STATIC ${ARG_SOURCES})
   add_library(norma::${name} ALIAS norma_${name})
+  norma_keep_kernels_apart(${ARG_SOURCES})
   target_include_directories(norma_${name}
     PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>
     PRIVATE ${PROJECT_SOURCE_DIR}/src)

@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <limits>
 
+#include "graph/index.h"
+
 namespace norma {
 namespace {
 
 constexpr double kColumnGap = 22, kRowGap = 34, kBendWidth = 8;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 // Boxes, and a bend wherever an edge passes a rank.
 struct Vertex {

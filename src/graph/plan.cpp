@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/index.h"
 #include "graph/layout.h"
 #include "graph/recompute.h"
 #include "graph/schedule.h"
@@ -12,8 +13,6 @@
 
 namespace norma {
 namespace {
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 // Which values share memory: views with their base, updates with what they update, and outputs written over inputs
 // that die at the same node.

@@ -5,12 +5,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "graph/index.h"
 #include "norma/core/error.h"
 
 namespace norma {
 namespace {
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 class Recomputation {
  public:

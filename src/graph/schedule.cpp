@@ -6,12 +6,11 @@
 #include <set>
 #include <vector>
 
+#include "graph/index.h"
 #include "norma/core/error.h"
 
 namespace norma {
 namespace {
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 // Keeps what outputs and updates need.
 std::vector<Node> drop_unread(const Graph& graph) {

@@ -89,8 +89,8 @@ std::optional<Exponent> exponent_of(ExponentOver over, const Collected& collecte
   return power_law(k, std::span(profile).subspan(kFirst));
 }
 
-Histogram histogram_of(const SingularValueHistogram& found, std::int64_t depth) {
-  Histogram histogram{.depth = depth, .exact = found.exact, .edges = {}, .share = {}};
+MeasuredHistogram histogram_of(const SingularValueHistogram& found, std::int64_t depth) {
+  MeasuredHistogram histogram{.depth = depth, .exact = found.exact, .edges = {}, .share = {}};
   const LogHistogram& first = found.members.front();
   const std::size_t bins = first.share.size();
   for (std::size_t edge = 0; edge <= bins; ++edge) {

@@ -5,12 +5,18 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "norma/lab/estimate.h"
+
 namespace norma {
 
 // A number, or its name where JSON has none.
 inline nlohmann::ordered_json json_number(double value) {
   if (std::isfinite(value)) return value;
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+inline nlohmann::ordered_json estimate(const Estimate& e) {
+  return {{"mean", json_number(e.mean)}, {"low", json_number(e.low)}, {"high", json_number(e.high)}, {"n", e.n}};
 }
 
 inline nlohmann::ordered_json json_numbers(const std::vector<double>& values) {

@@ -22,7 +22,7 @@
 namespace norma {
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 constexpr std::size_t kMostSchemes = 64;
 constexpr std::size_t kMostRuns = 20'000;
@@ -130,7 +130,7 @@ class Study {
     if (config_.train && !stop_) train_schemes();
     if (config_.train && config_.depth_use && !stop_) measure_depth();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    json all = describe(seconds);
+    ordered_json all = describe(seconds);
     StudyResult result{.results_json = all.dump(1) + "\n", .interrupted = stop_};
     return result;
   }
@@ -302,8 +302,8 @@ class Study {
     return summarise_scheme(model);
   }
 
-  void add_extra_rates(json& all) const {
-    all["extra_rates"] = json::array();
+  void add_extra_rates(ordered_json& all) const {
+    all["extra_rates"] = ordered_json::array();
     std::vector<std::string> texts;
     for (std::size_t i = 0; i < grids_.size(); ++i) {
       std::vector<double> extra;
@@ -322,7 +322,7 @@ class Study {
         fmt::join(texts, ", ")));
   }
 
-  json describe(double seconds) {
+  ordered_json describe(double seconds) {
     std::string command;
     for (const std::string& word : request_.command_line) command += (command.empty() ? "" : " ") + word;
     Provenance provenance;
@@ -335,23 +335,24 @@ class Study {
     provenance.optimum = source_->optimum();
     provenance.environment = describe_environment(request_.command_line);
     findings_.schemes = schemes_;
-    json all = json::parse(results_json(findings_, provenance));
+    ordered_json all = ordered_json::parse(results_json(findings_, provenance));
     all["task"]["unigram"] = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed));
     if (!outcomes_.empty()) {
-      const json trained = json::parse(sweep_results_json(outcomes_, {.config = "",
-                                                                      .command = command,
-                                                                      .task = config_.base.data.task,
-                                                                      .seconds = seconds,
-                                                                      .sensitivity_rates = config_.rates}));
+      const ordered_json trained =
+          ordered_json::parse(sweep_results_json(outcomes_, {.config = "",
+                                                             .command = command,
+                                                             .task = config_.base.data.task,
+                                                             .seconds = seconds,
+                                                             .sensitivity_rates = config_.rates}));
       for (const char* key : {"runs", "maps", "tuned"}) {
         if (trained.contains(key)) all[key] = trained[key];
       }
       add_extra_rates(all);
     }
     const std::vector<Verdict> verdicts = judge_schemes(evidence_);
-    all["verdicts"] = json::array();
+    all["verdicts"] = ordered_json::array();
     for (const Verdict& verdict : verdicts) {
-      json items = json::array();
+      ordered_json items = ordered_json::array();
       for (const EvidenceItem& item : verdict.evidence) items.push_back({{"text", item.text}, {"value", item.value}});
       all["verdicts"].push_back({{"scheme", verdict.scheme},
                                  {"rank", verdict.rank},
@@ -410,23 +411,23 @@ StudyResult run_study(const StudyRequest& request, StudyObserver& observer, cons
 }
 
 std::string study_table(std::string_view results_json) {
-  const json all = json::parse(results_json);
-  std::map<std::string, json> tuned, depth;
+  const ordered_json all = ordered_json::parse(results_json);
+  std::map<std::string, ordered_json> tuned, depth;
   if (all.contains("tuned")) {
-    for (const json& one : all["tuned"]) tuned[one["scheme"].get<std::string>()] = one;
+    for (const ordered_json& one : all["tuned"]) tuned[one["scheme"].get<std::string>()] = one;
   }
   if (all.contains("depth_use")) {
-    for (const json& one : all["depth_use"]) depth[one["scheme"].get<std::string>()] = one;
+    for (const ordered_json& one : all["depth_use"]) depth[one["scheme"].get<std::string>()] = one;
   }
-  const auto number = [](const json& value, const char* format) {
+  const auto number = [](const ordered_json& value, const char* format) {
     return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>()) : std::string("-");
   };
   std::string text = fmt::format("{:>4}  {:<16} {:<15} {:>9} {:>9} {:>7} {:>11}\n", "rank", "scheme", "verdict", "loss",
                                  "lr", "warmup", "depth used");
-  for (const json& verdict : all["verdicts"]) {
+  for (const ordered_json& verdict : all["verdicts"]) {
     const std::string scheme = verdict["scheme"];
-    const json& best = tuned.contains(scheme) ? tuned[scheme] : json();
-    const json loss = best.is_object() && best.contains("loss") ? best["loss"]["mean"] : json();
+    const ordered_json& best = tuned.contains(scheme) ? tuned[scheme] : ordered_json();
+    const ordered_json loss = best.is_object() && best.contains("loss") ? best["loss"]["mean"] : ordered_json();
     const std::string used = depth.contains(scheme) ? number(depth[scheme]["effective_depth"]["mean"], "{:.1f}") +
                                                           " of " + std::to_string(depth[scheme]["layers"].get<int>())
                                                     : "-";
@@ -437,7 +438,7 @@ std::string study_table(std::string_view results_json) {
                         trained ? std::to_string(best["warmup"].get<long long>()) : "-", used);
   }
   text += "\n";
-  for (const json& verdict : all["verdicts"]) text += verdict["words"].get<std::string>() + "\n";
+  for (const ordered_json& verdict : all["verdicts"]) text += verdict["words"].get<std::string>() + "\n";
   if (all.contains("advice"))
     text += fmt::format("\n{} {}\n", all["advice"]["words"].get<std::string>(),
                         all["advice"]["confidence"].get<std::string>());

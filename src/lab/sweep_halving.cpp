@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "lab/limits.h"
 #include "lab/sweep_files.h"
 #include "norma/core/error.h"
 #include "norma/store/atomic_file.h"
@@ -14,8 +14,6 @@ namespace norma {
 namespace {
 
 using json = nlohmann::json;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // What is the same for all seeds of a setting.
 std::string setting_of(const SweepCell& cell) {

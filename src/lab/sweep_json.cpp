@@ -12,55 +12,52 @@
 namespace norma {
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 template <typename T, typename Write>
-json optional(const std::optional<T>& value, Write write) {
-  return value ? json(write(*value)) : json();
+ordered_json optional(const std::optional<T>& value, Write write) {
+  return value ? ordered_json(write(*value)) : ordered_json();
 }
 
-json estimate(const Estimate& e) {
-  return {{"mean", json_number(e.mean)}, {"low", json_number(e.low)}, {"high", json_number(e.high)}, {"n", e.n}};
-}
+ordered_json curve(const LossCurve& c) { return {{"step", c.step}, {"loss", json_numbers(c.loss)}}; }
 
-json curve(const LossCurve& c) { return {{"step", c.step}, {"loss", json_numbers(c.loss)}}; }
-
-json run_json(const RunOutcome& run) {
-  json one = {{"id", run.id},
-              {"scheme", run.scheme},
-              {"layers", run.layers},
-              {"width", run.width},
-              {"lr", json_number(run.lr)},
-              {"warmup", run.warmup},
-              {"seed", run.seed},
-              {"status", name_of(run.status)},
-              {"axes", run.axes},
-              {"diverged", run.diverged()},
-              {"diverged_at_step", run.diverged() ? json(run.diverged_at_step) : json()},
-              {"diverged_because", run.diverged() ? json(run.diverged_because) : json()},
-              {"first_bad_wire", run.first_bad_wire.empty() ? json() : json(run.first_bad_wire)},
-              {"stopped_at_step", run.stopped_at_step > 0 ? json(run.stopped_at_step) : json()},
-              {"final_loss", json_number(run.final_loss)},
-              {"best_loss", json_number(run.best_loss)},
-              {"evaluation_loss", optional(run.evaluation_loss, json_number)},
-              {"tokens_per_second", json_number(run.tokens_per_second)},
-              {"verdict", run.verdict}};
+ordered_json run_json(const RunOutcome& run) {
+  ordered_json one = {
+      {"id", run.id},
+      {"scheme", run.scheme},
+      {"layers", run.layers},
+      {"width", run.width},
+      {"lr", json_number(run.lr)},
+      {"warmup", run.warmup},
+      {"seed", run.seed},
+      {"status", name_of(run.status)},
+      {"axes", run.axes},
+      {"diverged", run.diverged()},
+      {"diverged_at_step", run.diverged() ? ordered_json(run.diverged_at_step) : ordered_json()},
+      {"diverged_because", run.diverged() ? ordered_json(run.diverged_because) : ordered_json()},
+      {"first_bad_wire", run.first_bad_wire.empty() ? ordered_json() : ordered_json(run.first_bad_wire)},
+      {"stopped_at_step", run.stopped_at_step > 0 ? ordered_json(run.stopped_at_step) : ordered_json()},
+      {"final_loss", json_number(run.final_loss)},
+      {"best_loss", json_number(run.best_loss)},
+      {"evaluation_loss", optional(run.evaluation_loss, json_number)},
+      {"tokens_per_second", json_number(run.tokens_per_second)},
+      {"verdict", run.verdict}};
   one["curve"] = curve(run.curve);
   one["evaluations"] = curve(run.evaluations);
   return one;
 }
 
-json map_json(const StabilityMap& map) {
-  json one = {{"scheme", map.scheme},
-              {"layers", map.y_name == "layers" ? json() : json(map.layers)},
-              {"rest", map.rest},
-              {"x", {{"name", "lr"}, {"values", json_numbers(map.lr)}}},
-              {"y", {{"name", map.y_name}, {"values", json_numbers(map.y)}}},
-              {"loss", json::array()},
-              {"diverged", json::array()}};
+ordered_json map_json(const StabilityMap& map) {
+  ordered_json one = {{"scheme", map.scheme},
+                      {"layers", map.y_name == "layers" ? ordered_json() : ordered_json(map.layers)},
+                      {"rest", map.rest},
+                      {"x", {{"name", "lr"}, {"values", json_numbers(map.lr)}}},
+                      {"y", {{"name", map.y_name}, {"values", json_numbers(map.y)}}},
+                      {"loss", ordered_json::array()},
+                      {"diverged", ordered_json::array()}};
   if (map.y_name == "layers") one["warmup"] = map.warmup;
   for (const std::vector<Estimate>& row : map.loss) {
-    json cells = json::array();
+    ordered_json cells = ordered_json::array();
     for (const Estimate& cell : row) cells.push_back(estimate(cell));
     one["loss"].push_back(std::move(cells));
   }
@@ -68,33 +65,33 @@ json map_json(const StabilityMap& map) {
   return one;
 }
 
-json rate_json(const StableRate& rate) {
+ordered_json rate_json(const StableRate& rate) {
   return {{"lr", optional(rate.lr, json_number)},
           {"low", optional(rate.low, json_number)},
           {"high", optional(rate.high, json_number)},
           {"beyond", rate.beyond}};
 }
 
-json tuned_json(const Tuned& one) {
+ordered_json tuned_json(const Tuned& one) {
   return {{"scheme", one.scheme},
           {"layers", one.layers},
           {"rest", one.rest},
           {"lr", optional(one.lr, json_number)},
           {"warmup", one.warmup},
           {"loss", estimate(one.loss)},
-          {"sensitivity", one.sensitivity ? json_number(one.sensitivity->mean) : json()},
+          {"sensitivity", one.sensitivity ? json_number(one.sensitivity->mean) : ordered_json()},
           {"sensitivity_estimate", optional(one.sensitivity, estimate)},
           {"largest_stable_lr", optional(one.with_warmup.lr, json_number)},
           {"largest_stable_lr_without_warmup", optional(one.without_warmup.lr, json_number)},
           {"stable_lr", rate_json(one.with_warmup)},
           {"stable_lr_without_warmup", rate_json(one.without_warmup)},
-          {"needs_warmup", optional(one.needs_warmup, [](std::int64_t steps) { return json(steps); })},
+          {"needs_warmup", optional(one.needs_warmup, [](std::int64_t steps) { return ordered_json(steps); })},
           {"diverged", json_number(one.diverged)},
           {"steps_to_target", estimate(one.steps_to_target.steps)},
           {"target", json_number(one.target)}};
 }
 
-json ramp_json(const RampLimit& one) {
+ordered_json ramp_json(const RampLimit& one) {
   return {{"scheme", one.scheme},
           {"layers", one.layers},
           {"rest", one.rest},
@@ -102,8 +99,8 @@ json ramp_json(const RampLimit& one) {
           {"beyond", one.beyond}};
 }
 
-json depth_json(const DepthEfficiency& one) {
-  json losses = json::array();
+ordered_json efficiency_json(const DepthEfficiency& one) {
+  ordered_json losses = ordered_json::array();
   for (const Estimate& loss : one.loss) losses.push_back(estimate(loss));
   return {{"scheme", one.scheme},
           {"rest", one.rest},
@@ -115,8 +112,8 @@ json depth_json(const DepthEfficiency& one) {
 }
 
 template <typename T, typename Write>
-json list(const std::vector<T>& values, Write write) {
-  json all = json::array();
+ordered_json list(const std::vector<T>& values, Write write) {
+  ordered_json all = ordered_json::array();
   for (const T& value : values) all.push_back(write(value));
   return all;
 }
@@ -125,15 +122,15 @@ json list(const std::vector<T>& values, Write write) {
 
 std::string sweep_results_json(const Outcomes& outcomes, const SweepFacts& facts) {
   const std::vector<Tuned> best = tuned(outcomes, std::nullopt, facts.sensitivity_rates);
-  json all = {{"norma", NORMA_VERSION},
-              {"kind", "sweep"},
-              {"created", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
-              {"seconds", facts.seconds},
-              {"config", facts.config},
-              {"command", facts.command}};
-  if (!facts.environment.empty()) all["environment"] = json::parse(facts.environment, nullptr, false);
+  ordered_json all = {{"norma", NORMA_VERSION},
+                      {"kind", "sweep"},
+                      {"created", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+                      {"seconds", facts.seconds},
+                      {"config", facts.config},
+                      {"command", facts.command}};
+  if (!facts.environment.empty()) all["environment"] = ordered_json::parse(facts.environment, nullptr, false);
   if (!outcomes.empty()) {
-    json task = {{"name", facts.task}};
+    ordered_json task = {{"name", facts.task}};
     for (const RunOutcome& run : outcomes) {
       if (run.status == RunStatus::waiting) continue;
       if (run.optimum) task["optimum"] = json_number(*run.optimum);
@@ -146,9 +143,9 @@ std::string sweep_results_json(const Outcomes& outcomes, const SweepFacts& facts
   all["maps"] = list(stability_maps(outcomes), map_json);
   all["tuned"] = list(best, tuned_json);
   all["ramps"] = list(ramp_limits(outcomes), ramp_json);
-  all["depth_efficiency"] = list(depth_efficiency(best), depth_json);
+  all["depth_efficiency"] = list(depth_efficiency(best), efficiency_json);
   all["notes"] = facts.notes;
-  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace norma

@@ -1,9 +1,9 @@
 #include "norma/lab/sweep_outcome.h"
 
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "lab/limits.h"
 #include "norma/core/error.h"
 #include "norma/store/metrics.h"
 #include "norma/store/run_directory.h"
@@ -13,7 +13,6 @@ namespace {
 
 using json = nlohmann::json;
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLearned = 0.02;  // nats below the unigram entropy, as in the verdict of a run
 
 std::optional<double> number(const json& object, const char* key) {
@@ -60,7 +59,7 @@ std::string_view name_of(RunStatus status) {
 }
 
 double RunOutcome::loss() const {
-  if (status != RunStatus::finished) return std::numeric_limits<double>::infinity();
+  if (status != RunStatus::finished) return kInfinity;
   return evaluation_loss.value_or(final_loss);
 }
 

@@ -3,18 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <map>
 #include <set>
 
+#include "lab/limits.h"
 #include "lab/sweep_parts.h"
 #include "norma/core/error.h"
 
 namespace norma {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // What an axis other than scheme, depth, rate, warmup and seeds says of a run: "width=64".
 std::string rest_of(const RunOutcome& run) {

@@ -1,16 +1,13 @@
 // The best setting of every scheme, and what depth brings it.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "lab/limits.h"
 #include "lab/sweep_parts.h"
 #include "norma/lab/sweep_results.h"
 
 namespace norma {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // The best of several warmups.
 StableRate best_stable(const Outcomes& runs) {

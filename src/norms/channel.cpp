@@ -20,10 +20,10 @@ namespace norma {
 namespace {
 
 // x as [samples, positions, groups, width].
-struct Extent {
+struct ChannelExtent {
   std::int64_t samples, positions, channels, groups, width;
 
-  Extent(const ChannelNormOptions& options, const Shape& x)
+  ChannelExtent(const ChannelNormOptions& options, const Shape& x)
       : samples(options.region == Region::sample ? x[0] : 1),
         positions(x.rows() / samples),
         channels(x.channels()),
@@ -33,7 +33,7 @@ struct Extent {
 };
 
 Shape statistic_shape(const ChannelNormOptions& options, const Shape& x) {
-  const Extent extent(options, x);
+  const ChannelExtent extent(options, x);
   return options.region == Region::sample ? Shape{extent.samples, extent.groups} : Shape{extent.channels};
 }
 
@@ -72,7 +72,7 @@ Wire at(std::span<const Wire> wires, int index) { return index < 0 ? Wire() : wi
 
 // {y, rstd, mean, variance} in elementary ops.
 Wires normalise(const ChannelNormOptions& options, Wire x, Wire eps, Wire gain, Wire bias) {
-  const Extent extent(options, x.shape());
+  const ChannelExtent extent(options, x.shape());
   const Shape shape{extent.samples, extent.positions, extent.groups, extent.width};
   const Shape one{extent.samples, 1, extent.groups, 1};
   const Wire grouped = reshape(x, shape);
@@ -92,7 +92,7 @@ struct SampleTiles {
   Tiling tiling;
   std::int64_t samples;
 
-  SampleTiles(const Extent& extent)
+  SampleTiles(const ChannelExtent& extent)
       : tiling(extent.positions, std::max({std::int64_t{1}, 16384 / extent.channels,
                                            extent.positions * extent.samples / Tiling::kMaxTiles})),
         samples(extent.samples) {}
@@ -106,7 +106,7 @@ struct SampleTiles {
 // Statistics of each tile, then of each group, then the result of each tile. Where a tile is a whole sample, the three
 // follow one another while the sample is in cache; else each is a phase of its own.
 template <typename Take, typename Finish, typename Apply>
-void add_phases(CpuKernel& kernel, const SampleTiles& tiles, const Extent& extent, Take take, Finish finish,
+void add_phases(CpuKernel& kernel, const SampleTiles& tiles, const ChannelExtent& extent, Take take, Finish finish,
                 Apply apply) {
   if (tiles.tiling.tiles == 1) {
     kernel.phases.push_back({tiles.count(), [=](const Call& call, std::int64_t sample) {
@@ -145,7 +145,7 @@ struct Moments {
 
 template <typename T>
 CpuKernel forward_kernel(const ChannelNormOptions& options, const Type& x) {
-  const Extent extent(options, x.shape);
+  const ChannelExtent extent(options, x.shape);
   const SampleTiles tiles(extent);
   const Arguments arguments(options);
   const ChannelKernels<T> run = channel_kernels<T>();
@@ -199,7 +199,7 @@ CpuKernel forward_kernel(const ChannelNormOptions& options, const Type& x) {
 
 template <typename T>
 CpuKernel backward_kernel(const ChannelNormOptions& options, const Type& x) {
-  const Extent extent(options, x.shape);
+  const ChannelExtent extent(options, x.shape);
   const SampleTiles tiles(extent);
   const BackwardArguments arguments(options);
   const ChannelKernels<T> run = channel_kernels<T>();

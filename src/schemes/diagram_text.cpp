@@ -22,7 +22,7 @@ struct Cell {
   std::string text = {};  // instead of a line
 };
 
-constexpr int kGap = 3;  // columns between lanes
+constexpr int kLaneGap = 3;  // columns between lanes
 
 // Characters, not bytes.
 std::size_t columns_of(const std::string& text) {
@@ -107,9 +107,9 @@ class TextDrawing {
     int at = 1;
     for (const int h : half) {
       centres_.push_back(at + h);
-      at += 2 * h + 1 + kGap;
+      at += 2 * h + 1 + kLaneGap;
     }
-    width_ = at - kGap + 1;
+    width_ = at - kLaneGap + 1;
     return width_ + title_columns() <= static_cast<int>(kDiagramColumns);
   }
 

@@ -13,8 +13,8 @@ namespace norma {
 namespace {
 
 using Instruction = TheoryInstruction;
-using Op = Instruction::Op;
-using Kind = BranchTheory::Kind;
+using Step = Instruction::Op;
+using BranchKind = BranchTheory::Kind;
 
 // How init gains g move a branch that was measured with gain 1: its input and output are scaled, and changes of its
 // weights count for more or less. Squares throughout.
@@ -44,8 +44,8 @@ class RoleGains {
            std::all_of(deviations_.begin(), deviations_.end(), fixed);
   }
 
-  BranchScale scale(Kind kind, bool normed, const Variables& place) const {
-    return kind == Kind::ffn ? ffn(normed, place) : attention(normed, place);
+  BranchScale scale(BranchKind kind, bool normed, const Variables& place) const {
+    return kind == BranchKind::ffn ? ffn(normed, place) : attention(normed, place);
   }
 
  private:
@@ -247,11 +247,11 @@ class Propagation {
     for (const Instruction& instruction : program.instructions) {
       Record record{.instruction = &instruction, .layer = layer};
       switch (instruction.op) {
-        case Op::combine: combine(instruction, record); break;
-        case Op::stop: forward_linear(instruction, {{1.0}}); break;
-        case Op::norm: norm(instruction, record); break;
-        case Op::tanh: squash(instruction, record); break;
-        case Op::branch: branch(instruction, record); break;
+        case Step::combine: combine(instruction, record); break;
+        case Step::stop: forward_linear(instruction, {{1.0}}); break;
+        case Step::norm: norm(instruction, record); break;
+        case Step::tanh: squash(instruction, record); break;
+        case Step::branch: branch(instruction, record); break;
       }
       records_.push_back(record);
     }
@@ -292,13 +292,13 @@ class Propagation {
   }
 
   const BranchTable& table(const Instruction& instruction) const {
-    if (instruction.branch == Kind::ffn) return instruction.normed ? tables_.ffn_normed : tables_.ffn;
+    if (instruction.branch == BranchKind::ffn) return instruction.normed ? tables_.ffn_normed : tables_.ffn;
     return instruction.normed ? tables_.attention_normed : tables_.attention;
   }
 
   // Init gains rarely depend on the layer; then each kind of branch has one scale for the whole stack.
   std::uint32_t scale_of(const Instruction& instruction) {
-    const std::size_t kind = (instruction.branch == Kind::ffn ? 2u : 0u) + (instruction.normed ? 1u : 0u);
+    const std::size_t kind = (instruction.branch == BranchKind::ffn ? 2u : 0u) + (instruction.normed ? 1u : 0u);
     if (constant_gains_ && fixed_scale_[kind] >= 0) return static_cast<std::uint32_t>(fixed_scale_[kind]);
     scales_.push_back(gains_.scale(instruction.branch, instruction.normed, place_));
     fixed_scale_[kind] = static_cast<int>(scales_.size()) - 1;
@@ -344,14 +344,14 @@ class Propagation {
       const Instruction& instruction = *record.instruction;
       const int from = instruction.terms.empty() ? -1 : instruction.terms[0].from, to = instruction.to;
       switch (instruction.op) {
-        case Op::combine: backward_linear(instruction, &coefficients_[record.coefficients]); break;
-        case Op::norm: backward_linear(instruction, &record.first); break;
-        case Op::stop: {
+        case Step::combine: backward_linear(instruction, &coefficients_[record.coefficients]); break;
+        case Step::norm: backward_linear(instruction, &record.first); break;
+        case Step::stop: {
           const double nothing = 0;
           backward_linear(instruction, &nothing);
           break;
         }
-        case Op::tanh: {
+        case Step::tanh: {
           const SquashResponse response = squash_response(instruction.slope, record.first, record.second);
           const Backward::Cell arriving = gradient_.at(to);
           backward_linear(instruction, &response.mean_slope);
@@ -361,7 +361,7 @@ class Propagation {
                                passed[kShared] + (response.slope.shared - mean) * arriving[kShared]});
           break;
         }
-        case Op::branch: backward_branch(instruction, record, from, to); break;
+        case Step::branch: backward_branch(instruction, record, from, to); break;
       }
     }
   }

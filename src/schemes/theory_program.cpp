@@ -12,7 +12,7 @@ namespace norma {
 namespace {
 
 using Instruction = TheoryInstruction;
-using Op = Instruction::Op;
+using Step = Instruction::Op;
 
 constexpr double kRmsEps = 1e-6;  // of the function rms, and far below any stream
 
@@ -142,7 +142,7 @@ class Compiler {
   int materialise(Linear sum) {
     if (sum.size() == 1 && sum[0].coefficient.expression == nullptr && sum[0].coefficient.value == 1)
       return sum[0].from;
-    return emit({.op = Op::combine, .terms = std::move(sum)});
+    return emit({.op = Step::combine, .terms = std::move(sum)});
   }
 
   int emit(Instruction instruction) {
@@ -158,13 +158,13 @@ class Compiler {
     if (is_norm_name(e.name)) return {{norm_call(e, argument), {1.0}}};
     if (is_branch(e.name)) return {{branch_call(e, argument, false), {1.0}}};
     const int from = materialise(linear(argument));
-    if (e.name == "sg") return {{emit({.op = Op::stop, .terms = {{from, {1.0}}}}), {1.0}}};
-    if (e.name == "rms") return {{emit({.op = Op::norm, .terms = {{from, {1.0}}}, .eps = kRmsEps}), {1.0}}};
+    if (e.name == "sg") return {{emit({.op = Step::stop, .terms = {{from, {1.0}}}}), {1.0}}};
+    if (e.name == "rms") return {{emit({.op = Step::norm, .terms = {{from, {1.0}}}, .eps = kRmsEps}), {1.0}}};
     if (e.name == "unit") {
       const double length = 1 / std::sqrt(static_cast<double>(s_.config.width));
-      return {{emit({.op = Op::norm, .terms = {{from, {1.0}}}}), {length}}};
+      return {{emit({.op = Step::norm, .terms = {{from, {1.0}}}}), {length}}};
     }
-    if (e.name == "tanh") return {{emit({.op = Op::tanh, .terms = {{from, {1.0}}}}), {1.0}}};
+    if (e.name == "tanh") return {{emit({.op = Step::tanh, .terms = {{from, {1.0}}}}), {1.0}}};
     throw not_predicted(fmt::format("the function '{}'", e.name));
   }
 
@@ -177,16 +177,16 @@ class Compiler {
     switch (info.kind) {
       case NormKind::layer:
       case NormKind::weightless:
-        return emit({.op = Op::norm, .terms = {{from, {1.0}}}, .eps = info.eps, .centres = true});
+        return emit({.op = Step::norm, .terms = {{from, {1.0}}}, .eps = info.eps, .centres = true});
       case NormKind::rms:
       case NormKind::prms:
-      case NormKind::scale: return emit({.op = Op::norm, .terms = {{from, {1.0}}}, .eps = info.eps});
+      case NormKind::scale: return emit({.op = Step::norm, .terms = {{from, {1.0}}}, .eps = info.eps});
       case NormKind::dyt: {
         double alpha = 0.5;
         for (const NormTensor& tensor : info.parameters) {
           if (tensor.name == "alpha") alpha = tensor.initial;
         }
-        return emit({.op = Op::tanh, .terms = {{from, {1.0}}}, .slope = alpha});
+        return emit({.op = Step::tanh, .terms = {{from, {1.0}}}, .slope = alpha});
       }
       default: throw not_predicted(fmt::format("{}, whose statistics go beyond a token", info.title));
     }
@@ -197,7 +197,7 @@ class Compiler {
     if (name == "cross") throw not_predicted("cross-attention");
     const auto kind = name == "ffn" ? BranchTheory::Kind::ffn : BranchTheory::Kind::attention;
     const int from = materialise(linear(argument));
-    return emit({.op = Op::branch, .terms = {{from, {1.0}}}, .branch = kind, .normed = normed});
+    return emit({.op = Step::branch, .terms = {{from, {1.0}}}, .branch = kind, .normed = normed});
   }
 
   // Drops what nobody reads, then gives each value a register; a stream's last value takes the stream's own.
@@ -225,7 +225,7 @@ class Compiler {
   void check_repeated(const std::vector<Instruction>& kept) const {
     for (std::size_t i = 0; i < kept.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
-        if (kept[i].op == Op::branch && kept[j].op == Op::branch && kept[i].branch == kept[j].branch)
+        if (kept[i].op == Step::branch && kept[j].op == Step::branch && kept[i].branch == kept[j].branch)
           throw not_predicted("a branch that is called twice with the same weights");
       }
     }
@@ -260,12 +260,12 @@ class Compiler {
       const int held = register_of[static_cast<std::size_t>(ends[s])];
       if (held == static_cast<int>(s)) continue;
       if (held < static_cast<int>(s)) throw not_predicted("a stream that takes the place of another");
-      kept.push_back({.op = Op::combine, .to = static_cast<int>(s), .terms = {{held, {1.0}}}});
+      kept.push_back({.op = Step::combine, .to = static_cast<int>(s), .terms = {{held, {1.0}}}});
     }
     if (free_at.size() > kMostRegisters)
       throw not_predicted(fmt::format("a formula that keeps {} wires at once", free_at.size()));
     const bool centres =
-        std::any_of(kept.begin(), kept.end(), [](const Instruction& i) { return i.op == Op::norm && i.centres; });
+        std::any_of(kept.begin(), kept.end(), [](const Instruction& i) { return i.op == Step::norm && i.centres; });
     return {std::move(kept), static_cast<int>(free_at.size()), centres};
   }
 

@@ -148,7 +148,7 @@ Wire variance(Arguments a) {
   return mean_all(square(x - mean_all(x)));
 }
 
-constexpr WireFunction kFunctions[] = {
+constexpr WireFunction kWireFunctions[] = {
     {"tanh", "w", [](Arguments a) { return tanh(wire(a, 0)); }},
     {"sigmoid", "w", [](Arguments a) { return sigmoid(wire(a, 0)); }},
     {"silu", "w", [](Arguments a) { return activate(wire(a, 0), Activation::silu); }},
@@ -179,14 +179,14 @@ constexpr WireFunction kFunctions[] = {
 }  // namespace
 
 const WireFunction* find_wire_function(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kFunctions), std::end(kFunctions),
+  const auto* found = std::find_if(std::begin(kWireFunctions), std::end(kWireFunctions),
                                    [&](const WireFunction& function) { return function.name == name; });
-  return found == std::end(kFunctions) ? nullptr : found;
+  return found == std::end(kWireFunctions) ? nullptr : found;
 }
 
 std::vector<std::string> wire_functions() {
   std::vector<std::string> names;
-  for (const WireFunction& function : kFunctions) names.emplace_back(function.name);
+  for (const WireFunction& function : kWireFunctions) names.emplace_back(function.name);
   return names;
 }
 

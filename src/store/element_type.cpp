@@ -63,4 +63,6 @@ ElementType element_type_of(DType dtype) {
   fail("{} is no element type", static_cast<int>(dtype));
 }
 
+std::vector<std::int64_t> dimensions_of(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
+
 }  // namespace norma

@@ -13,12 +13,6 @@
 namespace norma {
 namespace {
 
-std::vector<std::int64_t> dimensions(const Shape& shape) {
-  std::vector<std::int64_t> sizes;
-  for (int axis = 0; axis < shape.rank(); ++axis) sizes.push_back(shape[axis]);
-  return sizes;
-}
-
 // Token ids of either integer type.
 std::vector<std::int32_t> read_ids(const SafetensorsFile& file, const std::string& name) {
   const TensorInfo& info = file.info(name);
@@ -137,7 +131,7 @@ class Check {
     for (const ParameterSpec& spec : specs) {
       const Type& type = session.plan().slot(spec.name).type;
       const TensorInfo& info = file.info(spec.name);
-      if (info.shape != dimensions(type.shape))
+      if (info.shape != dimensions_of(type.shape))
         fail("'{}': '{}' is {} but the model has {}", file.path().string(), spec.name, info.str(), type.str());
       if (type.dtype == DType::f64 && info.type == ElementType::f64) {
         const auto values = file.view<double>(spec.name);
@@ -163,7 +157,7 @@ class Check {
     std::vector<TensorData> tensors;
     const auto add = [&](const std::string& name, const std::string& as) {
       const Type& type = session.plan().slot(name).type;
-      tensors.push_back({{as, element_type_of(type.dtype), dimensions(type.shape)}, session.bytes(name)});
+      tensors.push_back({{as, element_type_of(type.dtype), dimensions_of(type.shape)}, session.bytes(name)});
     };
     add("loss", "loss");
     add("logits", "logits");

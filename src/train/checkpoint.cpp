@@ -78,12 +78,6 @@ MemberState member_state(const json& saved) {
   return state;
 }
 
-std::vector<std::int64_t> dimensions(const Shape& shape) {
-  std::vector<std::int64_t> sizes;
-  for (int axis = 0; axis < shape.rank(); ++axis) sizes.push_back(shape[axis]);
-  return sizes;
-}
-
 std::string snapshot_name(int member) { return fmt::format("snapshot.{}", member); }
 
 }  // namespace
@@ -98,7 +92,7 @@ std::vector<TensorData> Cohort::checkpoint_tensors() {
     for (const std::string& name : persistent_) {
       const Type& type = plan_.plan->slot(name).type;
       tensors.push_back(
-          {{checkpoint_name(name, member, members()), element_type_of(type.dtype), dimensions(type.shape)},
+          {{checkpoint_name(name, member, members()), element_type_of(type.dtype), dimensions_of(type.shape)},
            session_.bytes(name, member)});
     }
     const Snapshot& snapshot = snapshots_[static_cast<std::size_t>(member)];
@@ -147,7 +141,7 @@ void Cohort::restore(const SafetensorsFile& file) {
     for (const std::string& name : persistent_) {
       const Type& type = plan_.plan->slot(name).type;
       const TensorInfo& info = file.info(checkpoint_name(name, member, members()));
-      if (info.type != element_type_of(type.dtype) || info.shape != dimensions(type.shape))
+      if (info.type != element_type_of(type.dtype) || info.shape != dimensions_of(type.shape))
         fail("'{}': '{}' is {} but the model has {}", path, info.name, info.str(), type.str());
     }
     if (file.contains(snapshot_name(member))) {

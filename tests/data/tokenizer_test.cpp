@@ -17,6 +17,7 @@ namespace norma {
 namespace {
 
 using Tokens = std::vector<std::int32_t>;
+using Strings = std::vector<std::string>;
 
 std::string random_bytes(std::size_t size, unsigned seed) {
   std::mt19937 random(seed);
@@ -70,7 +71,6 @@ std::vector<std::string> pieces(std::string_view text) {
 }
 
 TEST(Pretokenize, CutsAsTheExpressionDoes) {
-  using Strings = std::vector<std::string>;
   EXPECT_EQ(pieces("Hello world"), (Strings{"Hello", " world"}));
   EXPECT_EQ(pieces("I'm we'll they'd 'twas it's"),
             (Strings{"I", "'m", " we", "'ll", " they", "'d", " '", "twas", " it", "'s"}));

@@ -11,13 +11,13 @@
 namespace norma {
 namespace {
 
-const Type kVector{{40}, DType::f32};
+const Type kForty{{40}, DType::f32};
 
 // A random graph of elementwise ops over two inputs; every wire may be read again later.
 Wires random_wires(Graph& g, std::uint64_t seed) {
   const RandomStream random(seed, "graph");
   std::uint64_t draw = 0;
-  Wires wires = {g.input("x", kVector), g.input("y", kVector)};
+  Wires wires = {g.input("x", kForty), g.input("y", kForty)};
   for (int i = 0; i < 40; ++i) {
     // Mostly recent wires, so that many die early and their memory is reused.
     const auto pick = [&] {
@@ -65,15 +65,15 @@ TEST(Plan, OverwritingInputsChangesNothing) {
 
 TEST(Plan, AChainOfElementwiseOpsNeedsOneBuffer) {
   Graph g;
-  Wire x = g.input("x", kVector);
+  Wire x = g.input("x", kForty);
   for (int i = 0; i < 10; ++i) x = tanh(x);
   g.output("y", x);
-  EXPECT_EQ(compile(g)->transient_bytes(), align_up(kVector.bytes()));
+  EXPECT_EQ(compile(g)->transient_bytes(), align_up(kForty.bytes()));
 }
 
 TEST(Plan, InputsAndParametersAreNeverOverwritten) {
   Graph g;
-  const Wire x = g.input("x", kVector), w = g.parameter("w", kVector);
+  const Wire x = g.input("x", kForty), w = g.parameter("w", kForty);
   g.output("y", tanh(x) * w);
   Session session(compile(g));
   test::randomise_all(session);
@@ -85,7 +85,7 @@ TEST(Plan, InputsAndParametersAreNeverOverwritten) {
 // Both outputs could take the place of the input; nobody reads the first one.
 TEST(Plan, TwoOutputsNeverShareAnOverwrittenInput) {
   Graph g;
-  const Wire in[] = {tanh(g.input("x", kVector))};
+  const Wire in[] = {tanh(g.input("x", kForty))};
   const Wires both = g.apply(std::make_shared<test::TwoOutputs>(), in);
   g.output("second", both[1]);
   const auto plan = compile(g);
@@ -97,7 +97,7 @@ TEST(Plan, TwoOutputsNeverShareAnOverwrittenInput) {
 
 TEST(Plan, UpdatesHappenInPlace) {
   Graph g;
-  const Wire w = g.parameter("w", kVector), x = g.input("x", kVector);
+  const Wire w = g.parameter("w", kForty), x = g.input("x", kForty);
   const Wire updated = test::accumulate(w, x);
   g.output("w'", updated);
   const auto plan = compile(g);
@@ -107,20 +107,20 @@ TEST(Plan, UpdatesHappenInPlace) {
 
 TEST(Plan, SlotsKnowTheirRoleAndAreSorted) {
   Graph g;
-  const Wire b = g.parameter("b", kVector), a = g.parameter("a", kVector);
-  const Wire m = g.state("m", kVector), x = g.input("x", kVector);
+  const Wire b = g.parameter("b", kForty), a = g.parameter("a", kForty);
+  const Wire m = g.state("m", kForty), x = g.input("x", kForty);
   g.output("y", a * x + b * m);
   const auto plan = compile(g);
   EXPECT_EQ(plan->slot_names(Role::parameter), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(plan->slot_names(Role::state), (std::vector<std::string>{"m"}));
   EXPECT_EQ(plan->slot_names(Role::input), (std::vector<std::string>{"x"}));
   EXPECT_EQ(plan->slot_names(Role::computed), (std::vector<std::string>{"y"}));
-  EXPECT_EQ(plan->persistent_bytes(), 4 * align_up(kVector.bytes()));
+  EXPECT_EQ(plan->persistent_bytes(), 4 * align_up(kForty.bytes()));
 }
 
 TEST(Plan, MemoryReportNamesTheLargestTensors) {
   Graph g;
-  const Wire w = g.parameter("large.weight", {{100, 40}, DType::f32}), x = g.input("x", kVector);
+  const Wire w = g.parameter("large.weight", {{100, 40}, DType::f32}), x = g.input("x", kForty);
   g.output("y", sum_last(w * x));
   const std::string report = compile(g)->memory_report();
   EXPECT_NE(report.find("parameter    15.6 KiB\n"), std::string::npos) << report;
@@ -129,7 +129,7 @@ TEST(Plan, MemoryReportNamesTheLargestTensors) {
 
 TEST(Plan, CostCountsEveryNode) {
   Graph g;
-  g.output("y", tanh(g.input("x", kVector)) * 2.0);
+  g.output("y", tanh(g.input("x", kForty)) * 2.0);
   const Cost cost = compile(g)->cost();
   EXPECT_EQ(cost.flops, 80);
   EXPECT_EQ(cost.bytes, 4 * (40 + 40 + 40 + 40 + 1));

@@ -8,11 +8,11 @@ namespace {
 using test::accumulate;
 using test::error_of;
 
-const Type kVector{{4}, DType::f32};
+const Type kFour{{4}, DType::f32};
 
 TEST(Schedule, DropsWhatNobodyReads) {
   Graph g;
-  const Wire x = g.input("x", kVector);
+  const Wire x = g.input("x", kFour);
   exp(tanh(x));  // dead
   g.output("y", square(x));
   const auto plan = compile(g);
@@ -22,7 +22,7 @@ TEST(Schedule, DropsWhatNobodyReads) {
 
 TEST(Schedule, KeepsUpdatesThatNobodyReads) {
   Graph g;
-  const Wire w = g.parameter("w", kVector), x = g.input("x", kVector);
+  const Wire w = g.parameter("w", kFour), x = g.input("x", kFour);
   accumulate(w, x);
   const auto plan = compile(g);
   EXPECT_EQ(plan->steps().size(), 1u);
@@ -31,7 +31,7 @@ TEST(Schedule, KeepsUpdatesThatNobodyReads) {
 // The old value is read by a node that was traced after the update.
 TEST(Schedule, UpdatesComeAfterTheLastReadOfTheOldValue) {
   Graph g;
-  const Wire w = g.parameter("w", kVector), x = g.input("x", kVector);
+  const Wire w = g.parameter("w", kFour), x = g.input("x", kFour);
   const Wire updated = accumulate(w, x);
   g.output("old", w * 10.0);
   g.output("new", updated * 10.0);
@@ -51,7 +51,7 @@ TEST(Schedule, UpdatesComeAfterTheLastReadOfTheOldValue) {
 
 TEST(Schedule, UpdatesComeAsEarlyAsTheyMay) {
   Graph g;
-  const Wire w = g.parameter("w", kVector), x = g.input("x", kVector);
+  const Wire w = g.parameter("w", kFour), x = g.input("x", kFour);
   Wire y = x * w;
   const Wire change = y;
   for (int i = 0; i < 5; ++i) y = tanh(y);
@@ -63,7 +63,7 @@ TEST(Schedule, UpdatesComeAsEarlyAsTheyMay) {
 
 TEST(Schedule, CyclicUpdatesNameTheirParametersAndNoOthers) {
   Graph g;
-  const Wire a = g.parameter("a", kVector), b = g.parameter("b", kVector), c = g.parameter("c", kVector);
+  const Wire a = g.parameter("a", kFour), b = g.parameter("b", kFour), c = g.parameter("c", kFour);
   const Wire new_a = accumulate(a, b);  // needs the old b
   accumulate(b, a);                     // needs the old a
   accumulate(c, new_a);                 // only waits for the cycle
@@ -73,7 +73,7 @@ TEST(Schedule, CyclicUpdatesNameTheirParametersAndNoOthers) {
 
 TEST(Schedule, TwoUpdatesOfOneParameter) {
   Graph g;
-  const Wire w = g.parameter("layers.0.w", kVector), x = g.input("x", kVector);
+  const Wire w = g.parameter("layers.0.w", kFour), x = g.input("x", kFour);
   accumulate(w, x);
   accumulate(w, x);
   EXPECT_EQ(error_of([&] { compile(g); }), "parameter 'layers.0.w' is updated twice in one step");
@@ -81,7 +81,7 @@ TEST(Schedule, TwoUpdatesOfOneParameter) {
 
 TEST(Schedule, OnlyParametersAndStatesAreUpdated) {
   Graph g;
-  const Wire x = g.input("x", kVector), y = g.input("y", kVector);
+  const Wire x = g.input("x", kFour), y = g.input("y", kFour);
   accumulate(x, y);
   EXPECT_EQ(error_of([&] { compile(g); }),
             "accumulate updates 'x', which is input; only parameters and states can be updated");

@@ -4,7 +4,7 @@
 #include "models/model_check.h"
 #include "norma/models/budget.h"
 
-namespace norma {
+namespace norma::count {
 namespace {
 
 constexpr std::int64_t d = 24, h = 96, heads = 3, head = d / heads, ln = 2 * d, rms = d, copies = 4;
@@ -127,4 +127,4 @@ TEST(Count, OfVariants) {
 }
 
 }  // namespace
-}  // namespace norma
+}  // namespace norma::count

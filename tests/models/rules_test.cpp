@@ -8,7 +8,7 @@
 namespace norma {
 namespace {
 
-std::map<std::string, ParameterSpec> specs_of(const ModelConfig& config) {
+std::map<std::string, ParameterSpec> specs_by_name(const ModelConfig& config) {
   Graph graph;
   std::map<std::string, ParameterSpec> specs;
   for (const ParameterSpec& spec : build_model(graph, config).parameters) specs[spec.name] = spec;
@@ -31,7 +31,7 @@ TEST(Rules, DepthParameterisations) {
   for (const auto& [scheme, alpha] : {std::pair{"depth_mup", 0.5}, {"completep", 1.0}}) {
     SCOPED_TRACE(scheme);
     config.scheme = scheme;
-    const auto specs = specs_of(config);
+    const auto specs = specs_by_name(config);
     const double width = 4, depth = 8, eps = 1 / (width * std::pow(depth, alpha));
     const double hidden = std::pow(depth, alpha - 1) / width, thin = std::pow(depth, alpha - 1);
     expect_factors(specs.at("layers.3.attn.qkv.weight"), {hidden, eps, width});
@@ -46,9 +46,9 @@ TEST(Rules, DepthParameterisations) {
 
 TEST(Rules, WithoutABaseOnlyDepthCounts) {
   ModelConfig config{.layers = 4, .width = 64, .heads = 4, .scheme = "depth_mup"};
-  expect_factors(specs_of(config).at("layers.0.attn.out.weight"), {0.5, 0.5, 1});
+  expect_factors(specs_by_name(config).at("layers.0.attn.out.weight"), {0.5, 0.5, 1});
   config.scheme = "completep";
-  expect_factors(specs_of(config).at("layers.0.attn.out.weight"), {1, 0.25, 1});
+  expect_factors(specs_by_name(config).at("layers.0.attn.out.weight"), {1, 0.25, 1});
 }
 
 TEST(Rules, UnembeddingIsDividedByTheWidthRatio) {
@@ -70,7 +70,7 @@ TEST(Rules, UnembeddingIsDividedByTheWidthRatio) {
 
 TEST(Rules, GivenConstantsMustExist) {
   ModelConfig config{.scheme = "completep", .constants = {{"base_widht", 64}}};
-  EXPECT_EQ(test::error_of([&] { specs_of(config); }),
+  EXPECT_EQ(test::error_of([&] { specs_by_name(config); }),
             "scheme 'completep' has no constant named 'base_widht' (did you mean 'base_width'?)");
 }
 
@@ -78,7 +78,7 @@ TEST(Rules, TFixupStartsTablesAndWeights) {
   ModelConfig config{.family = Family::encoder_decoder, .layers = 6, .width = 512, .heads = 8, .scheme = "tfixup"};
   config.encoder_layers = 12;
   config.source_vocabulary = 100;
-  const auto specs = specs_of(config);
+  const auto specs = specs_by_name(config);
   const double n = 12, m = 6, xavier = std::sqrt(2.0 / 1024);
   EXPECT_NEAR(specs.at("embedding.source").init.value, std::pow(512, -0.5) * std::pow(9 * n, -0.25), 1e-12);
   EXPECT_NEAR(specs.at("embedding.token").init.value, std::pow(512, -0.5) * std::pow(9 * m, -0.25), 1e-12);
@@ -86,12 +86,13 @@ TEST(Rules, TFixupStartsTablesAndWeights) {
   EXPECT_NEAR(specs.at("decoder.layers.0.cross.kv.weight").blocks[1].gain, std::pow(9 * m, -0.25) * xavier, 1e-12);
   EXPECT_NEAR(specs.at("decoder.layers.0.cross.q.weight").blocks[0].gain, xavier, 1e-12);
   config.source_vocabulary = 0;
-  EXPECT_NEAR(specs_of(config).at("embedding.token").init.value, std::pow(512, -0.5) * std::pow(9 * n, -0.25), 1e-12)
+  EXPECT_NEAR(specs_by_name(config).at("embedding.token").init.value, std::pow(512, -0.5) * std::pow(9 * n, -0.25),
+              1e-12)
       << "one table for both sides follows the encoder";
 }
 
 TEST(Rules, Gpt2ScalesBothOutputProjections) {
-  const auto specs = specs_of({.layers = 8, .width = 64, .heads = 4, .scheme = "pre_gpt2"});
+  const auto specs = specs_by_name({.layers = 8, .width = 64, .heads = 4, .scheme = "pre_gpt2"});
   EXPECT_NEAR(specs.at("layers.0.attn.qkv.weight").blocks[0].gain, 0.02, 1e-12);
   EXPECT_NEAR(specs.at("layers.0.ffn.in.weight").blocks[0].gain, 0.02, 1e-12);
   for (const char* name : {"layers.0.attn.out.weight", "layers.0.ffn.out.weight"})

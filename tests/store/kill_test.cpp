@@ -15,7 +15,7 @@ namespace {
 using test::TemporaryFolder;
 
 constexpr int kKills = 60, kSteps = 20;  // at least
-constexpr std::size_t kWeights = 100'000;
+constexpr std::size_t kWeightCount = 100'000;
 
 float weight(std::int64_t step, std::size_t index) {
   return static_cast<float>(step * 31 + static_cast<int>(index % 97));
@@ -27,13 +27,14 @@ void train(const test::fs::path& path) {
   const CheckpointSearch search = run.newest_checkpoint();
   std::int64_t step = search.newest ? search.newest->step : -1;
   MetricsLog metrics = run.open_metrics(step, {.records = 1});
-  std::vector<float> weights(kWeights);
+  std::vector<float> weights(kWeightCount);
   for (;;) {
     ++step;
     for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = weight(step, i);
     metrics.append(step, std::vector<Metric>{{"loss", 1.0 / static_cast<double>(step + 1)}});
     metrics.sync();
-    const std::vector<TensorData> tensors = {tensor_data<float>("w", {static_cast<std::int64_t>(kWeights)}, weights)};
+    const std::vector<TensorData> tensors = {
+        tensor_data<float>("w", {static_cast<std::int64_t>(kWeightCount)}, weights)};
     run.save_checkpoint(step, tensors);
   }
 }
@@ -76,7 +77,7 @@ TEST(Kill, ARunSurvivesItAtAnyMoment) {
     ASSERT_GE(search.newest->step, last) << "round " << round;
     last = search.newest->step;
     const std::span<const float> weights = search.newest->file.view<float>("w");
-    ASSERT_EQ(weights.size(), kWeights);
+    ASSERT_EQ(weights.size(), kWeightCount);
     for (std::size_t i = 0; i < weights.size(); ++i) ASSERT_EQ(weights[i], weight(last, i)) << i;
     const std::vector<MetricRecord> records = read_metrics(run.metrics_path());
     ASSERT_GE(records.size(), static_cast<std::size_t>(last) + 1) << "a step was saved but not logged";

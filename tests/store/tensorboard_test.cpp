@@ -14,7 +14,7 @@ namespace {
 
 using test::TemporaryFolder;
 
-std::vector<EventScalar> loss(float value) { return {{"loss", value}}; }
+std::vector<EventScalar> loss_scalar(float value) { return {{"loss", value}}; }
 
 // A run that wrote up to step 4, was killed, and went on from step 2, twice within one second.
 void write_resumed_run(const test::fs::path& directory) {
@@ -27,11 +27,11 @@ void write_resumed_run(const test::fs::path& directory) {
   }
   {
     EventWriter writer(directory, 3);
-    writer.add_scalars(3, loss(-1), 2000);
+    writer.add_scalars(3, loss_scalar(-1), 2000);
   }
   EventWriter writer(directory, 3);
-  writer.add_scalars(3, loss(std::numeric_limits<float>::quiet_NaN()), 3000);
-  writer.add_scalars(1'000'000'000'000, loss(-std::numeric_limits<float>::infinity()), 3001);
+  writer.add_scalars(3, loss_scalar(std::numeric_limits<float>::quiet_NaN()), 3000);
+  writer.add_scalars(1'000'000'000'000, loss_scalar(-std::numeric_limits<float>::infinity()), 3001);
   const std::vector<float> values = {-2, 0.5f, 0.5f, 3};
   writer.add_histogram(5, "weights", Histogram(values), 3002);
 }

@@ -19,7 +19,7 @@ struct LayerProfile {
 };
 
 // How the values behind one number are distributed over orders of magnitude, in one model.
-struct Histogram {
+struct MeasuredHistogram {
   std::int64_t depth = 0;
   bool exact = false;         // all values, not an estimate from random projections
   std::vector<double> edges;  // of the bins, one more than bins; the outer bins hold what lies beyond
@@ -40,7 +40,7 @@ struct Series {
   std::optional<Exponent> exponent = {};
   std::optional<TheoryCurve> theory = {};
   std::vector<LayerProfile> profiles = {};
-  std::vector<Histogram> histograms = {};
+  std::vector<MeasuredHistogram> histograms = {};
 };
 
 struct Analysis {

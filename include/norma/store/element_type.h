@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "norma/core/dtype.h"
+#include "norma/core/shape.h"
 
 namespace norma {
 
@@ -33,6 +35,7 @@ std::string_view name_of(ElementType type);  // as in the file: "F32"
 std::size_t size_of(ElementType type);       // bytes
 ElementType parse_element_type(std::string_view name);
 ElementType element_type_of(DType dtype);
+std::vector<std::int64_t> dimensions_of(const Shape& shape);
 
 template <typename T>
 constexpr ElementType element_type_of() = delete;
