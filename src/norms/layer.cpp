@@ -11,7 +11,7 @@ namespace norma {
 namespace HWY_NAMESPACE {
 
 struct LayerRow {
-  static constexpr bool kCentred = true, kPartial = false, kOneGain = false;
+  static constexpr bool kCentred = true, kBias = true, kOneGain = false;
   template <typename T>
   static HWY_INLINE T rstd(T squares, T count, T eps) {
     return T{1} / std::sqrt(squares / count + eps);

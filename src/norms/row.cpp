@@ -223,7 +223,9 @@ CpuKernel RowNormBackward::cpu(std::span<const Type> in, std::span<const Type> o
   RowBackward layout = backward_layout(definition_, options_, residuals_);
   layout.width = in[0].shape.channels();
   layout.counted = counted_channels(options_, layout.width);
-  layout.stores = choose_stores(out[0]);
+  // The channels that do not count are stored by themselves: streaming needs them to begin with a whole vector.
+  const Shape counted = in[0].shape.with(-1, layout.counted);
+  layout.stores = streams_rows({counted, in[0].dtype}) ? choose_stores(out[0]) : Stores::plain;
   const RowNormKernels kernels = definition_.kernels();
   const auto build = [&]<typename T>(RowNormKernels::Backward<T> run) {
     const Tiling tiling(in[0].shape.rows(), std::max<std::int64_t>(1, kTileElements / layout.width));

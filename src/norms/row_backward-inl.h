@@ -31,6 +31,22 @@ HWY_INLINE hn::Vec<D> normalised(D d, const T* x, RowStatistics<T> statistics) {
   return hn::Mul(xh, hn::Set(d, statistics.rstd));
 }
 
+// run<kDgain, kDbias>() for the gradients that are wanted channel by channel.
+template <class Norm, typename T, typename Run>
+HWY_INLINE void with_gathered(const T* dgain, const T* dbias, const Run& run) {
+  if constexpr (Norm::kOneGain) {
+    run.template operator()<false, false>();
+  } else if (Norm::kBias && dgain != nullptr && dbias != nullptr) {
+    run.template operator()<true, Norm::kBias>();
+  } else if (dgain != nullptr) {
+    run.template operator()<true, false>();
+  } else if (Norm::kBias && dbias != nullptr) {
+    run.template operator()<false, Norm::kBias>();
+  } else {
+    run.template operator()<false, false>();
+  }
+}
+
 // First pass over kRows neighbouring rows: the sums over each, and their share of dgain and dbias, which are read and
 // written once for all of them. Vectors of tag `d` in [begin, end).
 template <class Norm, bool kGain, bool kDgain, bool kDbias, int kRows, class D, typename T>
@@ -62,35 +78,29 @@ HWY_INLINE void row_backward_sums(D d, const T* x, const T* dy, std::int64_t wid
   }
 }
 
+// The channels that count towards the statistics and those that do not are summed by themselves, as in RowPipeline.
 template <class Norm, bool kGain, int kRows, typename T>
-HWY_INLINE void row_backward_first_pass(const T* x, const T* dy, std::int64_t width, const RowStatistics<T>* statistics,
-                                        const T* gain, T* dgain, T* dbias, RowSums<T>* sums) {
-  const auto pass = [&]<bool kDgain, bool kDbias>() HWY_ATTR {
+HWY_INLINE void row_backward_first_pass(const T* x, const T* dy, const RowBackward& layout,
+                                        const RowStatistics<T>* statistics, const T* gain, T* dgain, T* dbias,
+                                        RowSums<T>* sums) {
+  with_gathered<Norm>(dgain, dbias, [&]<bool kDgain, bool kDbias>() HWY_ATTR {
     const hn::ScalableTag<T> d;
     const hn::CappedTag<T, 1> one;
-    const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-    const std::int64_t whole = width / lanes * lanes;
-    row_backward_sums<Norm, kGain, kDgain, kDbias, kRows>(d, x, dy, width, statistics, gain, dgain, dbias, 0, whole,
-                                                          sums);
-    if (whole < width) {
-      row_backward_sums<Norm, kGain, kDgain, kDbias, kRows>(one, x, dy, width, statistics, gain, dgain, dbias, whole,
-                                                            width, sums);
+    const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), width = layout.width;
+    for (std::int64_t begin = 0, end = layout.counted; begin < width; begin = end, end = width) {
+      const std::int64_t whole = begin + (end - begin) / lanes * lanes;
+      row_backward_sums<Norm, kGain, kDgain, kDbias, kRows>(d, x, dy, width, statistics, gain, dgain, dbias, begin,
+                                                            whole, sums);
+      if (whole < end) {
+        row_backward_sums<Norm, kGain, kDgain, kDbias, kRows>(one, x, dy, width, statistics, gain, dgain, dbias, whole,
+                                                              end, sums);
+      }
     }
-  };
-  if constexpr (Norm::kOneGain) {
-    pass.template operator()<false, false>();
-  } else if (dgain != nullptr && dbias != nullptr) {
-    pass.template operator()<true, true>();
-  } else if (dgain != nullptr) {
-    pass.template operator()<true, false>();
-  } else if (dbias != nullptr) {
-    pass.template operator()<false, true>();
-  } else {
-    pass.template operator()<false, false>();
-  }
+  });
 }
 
-// What the second pass over a row needs: dx = (g - mean_g - xh pull) scale + residuals.
+// What the second pass over a row needs: dx = (g - mean_g - xh pull) scale + residuals. Channels that do not count
+// towards the statistics are not pulled.
 template <typename T>
 struct RowFinish {
   RowStatistics<T> statistics;
@@ -115,12 +125,7 @@ template <class Norm, bool kResidual, class D, typename T>
 HWY_INLINE hn::Vec<D> row_backward_dx(D d, const Call& call, const RowBackward& layout, std::int64_t at, std::int64_t i,
                                       const RowFinish<T>& row, hn::Vec<D> g, hn::Vec<D> xh) {
   if constexpr (Norm::kCentred) g = hn::Sub(g, hn::Set(d, row.mean_g));
-  auto pulled = hn::Set(d, row.pull);
-  if constexpr (Norm::kPartial) {
-    const auto channel = hn::Iota(d, static_cast<T>(i));
-    pulled = hn::IfThenElseZero(hn::Lt(channel, hn::Set(d, static_cast<T>(layout.counted))), pulled);
-  }
-  auto v = hn::NegMulAdd(xh, pulled, g);
+  auto v = hn::NegMulAdd(xh, hn::Set(d, row.pull), g);
   if constexpr (kResidual) {
     v = hn::MulAdd(v, hn::Set(d, row.scale), hn::LoadU(d, call.in<T>(layout.residual) + at + i));
     for (int k = 1; k < layout.residuals; ++k) v = hn::Add(v, hn::LoadU(d, call.in<T>(layout.residual + k) + at + i));
@@ -163,7 +168,6 @@ class RowPipeline {
     const hn::ScalableTag<T> d;
     const hn::CappedTag<T, 1> one;
     const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), width = layout_.width;
-    const std::int64_t whole = width / lanes * lanes;
     RowFinish<T> finish{};
     if constexpr (kFinish) {
       finish = row_finish<Norm>(call_, layout_, statistics_, sums_);
@@ -171,8 +175,11 @@ class RowPipeline {
     }
     if constexpr (kBegin) statistics_ = row_statistics_at<Norm, T>(call_, layout_, row + 1);
     sums_ = {};
-    part<kFinish, kBegin, kGather>(d, row, finish, 0, whole);
-    if (whole < width) part<kFinish, kBegin, kGather>(one, row, finish, whole, width);
+    for (std::int64_t begin = 0, end = layout_.counted; begin < width; begin = end, end = width, finish.pull = 0) {
+      const std::int64_t whole = begin + (end - begin) / lanes * lanes;
+      part<kFinish, kBegin, kGather>(d, row, finish, begin, whole);
+      if (whole < end) part<kFinish, kBegin, kGather>(one, row, finish, whole, end);
+    }
   }
 
   template <bool kFinish, bool kBegin, Gather kGather, class D>
@@ -230,22 +237,25 @@ HWY_INLINE void row_backward_block(const Call& call, const RowBackward& layout, 
   RowStatistics<T> statistics[kRows];
   RowSums<T> sums[kRows] = {};
   for (int r = 0; r < kRows; ++r) statistics[r] = row_statistics_at<Norm, T>(call, layout, first + r);
-  row_backward_first_pass<Norm, kGain, kRows>(call.in<T>(0) + first * width, call.in<T>(1) + first * width, width,
+  row_backward_first_pass<Norm, kGain, kRows>(call.in<T>(0) + first * width, call.in<T>(1) + first * width, layout,
                                               statistics, gain, dgain, dbias, sums);
   if (Norm::kOneGain && dgain != nullptr) {
     for (int r = 0; r < kRows; ++r) dgain[0] += sums[r].g_xh;
   }
   if (call.out<T>(0) == nullptr) return;
   for (int r = 0; r < kRows; ++r) {
-    const RowFinish<T> row = row_finish<Norm>(call, layout, statistics[r], sums[r]);
+    RowFinish<T> row = row_finish<Norm>(call, layout, statistics[r], sums[r]);
     const std::int64_t at = (first + r) * width;
     const T *const x = call.in<T>(0) + at, *const dy = call.in<T>(1) + at;
-    store_lanes<Stores::streaming>(width, call.out<T>(0) + at, [&](auto d, std::int64_t i) HWY_ATTR {
-      auto g = hn::LoadU(d, dy + i);
-      if constexpr (kGain) g = hn::Mul(g, hn::LoadU(d, gain + i));
-      return row_backward_dx<Norm, kResidual>(d, call, layout, at, i, row, g,
-                                              normalised<Norm>(d, x + i, row.statistics));
-    });
+    for (std::int64_t begin = 0, end = layout.counted; begin < width; begin = end, end = width, row.pull = 0) {
+      store_lanes<Stores::streaming>(end - begin, call.out<T>(0) + at + begin, [&](auto d, std::int64_t k) HWY_ATTR {
+        const std::int64_t i = begin + k;
+        auto g = hn::LoadU(d, dy + i);
+        if constexpr (kGain) g = hn::Mul(g, hn::LoadU(d, gain + i));
+        return row_backward_dx<Norm, kResidual>(d, call, layout, at, i, row, g,
+                                                normalised<Norm>(d, x + i, row.statistics));
+      });
+    }
   }
 }
 
@@ -266,20 +276,9 @@ HWY_INLINE void row_backward_from_memory(const Call& call, const RowBackward& la
 template <class Norm, bool kGain, bool kResidual, typename T>
 HWY_INLINE void row_backward_in_cache(const Call& call, const RowBackward& layout, std::int64_t begin, std::int64_t end,
                                       T* dgain, T* dbias) {
-  const auto run = [&]<bool kDgain, bool kDbias>() HWY_ATTR {
+  with_gathered<Norm>(dgain, dbias, [&]<bool kDgain, bool kDbias>() HWY_ATTR {
     RowPipeline<Norm, kGain, kResidual, kDgain, kDbias, T>(call, layout, dgain, dbias).run(begin, end);
-  };
-  if constexpr (Norm::kOneGain) {
-    run.template operator()<false, false>();
-  } else if (dgain != nullptr && dbias != nullptr) {
-    run.template operator()<true, true>();
-  } else if (dgain != nullptr) {
-    run.template operator()<true, false>();
-  } else if (dbias != nullptr) {
-    run.template operator()<false, true>();
-  } else {
-    run.template operator()<false, false>();
-  }
+  });
 }
 
 template <class Norm, typename T>

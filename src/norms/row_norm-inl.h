@@ -1,6 +1,6 @@
 // The kernels of every row norm, compiled once per instruction set. A norm is a policy:
 //   kCentred   whether the mean is subtracted
-//   kPartial   whether only the leading channels count towards the statistics
+//   kBias      whether there can be a bias
 //   kOneGain   whether the gain is one number, applied to the whole row
 //   rstd(squares, count, eps)   from the sum of squares of the (centred) row
 //   pull(rstd, count, eps)      how strongly rstd follows x: dx = rstd (g - mean(g) - xh pull sum(g xh))
@@ -134,10 +134,8 @@ HWY_INLINE RowStatistics<T> row_statistics(const T* x, const Load& load, const R
       const auto v = load(d, i);
       return hn::MulAdd(v, v, sum);
     });
-    if constexpr (Norm::kPartial) {
-      for_lanes<T>(layout.width - layout.counted,
-                   [&](auto d, std::int64_t i) HWY_ATTR { (void)load(d, layout.counted + i); });
-    }
+    for_lanes<T>(layout.width - layout.counted,
+                 [&](auto d, std::int64_t i) HWY_ATTR { (void)load(d, layout.counted + i); });
     return {T{0}, Norm::rstd(squares, count, eps)};
   }
 }
@@ -162,12 +160,12 @@ HWY_INLINE void row_apply_affine(const T* x, RowStatistics<T> s, const T* gain, 
   if constexpr (Norm::kOneGain) {
     if (gain != nullptr) s.rstd *= gain[0];
     row_apply<Norm, false, false, kStores>(x, s, gain, bias, y, width);
-  } else if (gain != nullptr && bias != nullptr) {
-    row_apply<Norm, true, true, kStores>(x, s, gain, bias, y, width);
+  } else if (Norm::kBias && gain != nullptr && bias != nullptr) {
+    row_apply<Norm, true, Norm::kBias, kStores>(x, s, gain, bias, y, width);
   } else if (gain != nullptr) {
     row_apply<Norm, true, false, kStores>(x, s, gain, bias, y, width);
-  } else if (bias != nullptr) {
-    row_apply<Norm, false, true, kStores>(x, s, gain, bias, y, width);
+  } else if (Norm::kBias && bias != nullptr) {
+    row_apply<Norm, false, Norm::kBias, kStores>(x, s, gain, bias, y, width);
   } else {
     row_apply<Norm, false, false, kStores>(x, s, gain, bias, y, width);
   }

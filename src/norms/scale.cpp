@@ -11,7 +11,7 @@ namespace norma {
 namespace HWY_NAMESPACE {
 
 struct ScaleRow {
-  static constexpr bool kCentred = false, kPartial = false, kOneGain = true;
+  static constexpr bool kCentred = false, kBias = false, kOneGain = true;
   template <typename T>
   static HWY_INLINE T rstd(T squares, T, T eps) {
     const T norm = std::sqrt(squares);

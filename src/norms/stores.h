@@ -9,11 +9,14 @@ namespace norma {
 
 enum class Stores { plain, streaming };
 
-// Streaming pays when nobody could find the output in cache anyway. It needs whole, aligned vectors in every row.
+// Streaming needs whole, aligned vectors in every row.
+inline bool streams_rows(const Type& type) {
+  return type.shape.channels() * static_cast<std::int64_t>(size_of(type.dtype)) % kArenaAlignment == 0;
+}
+
+// Streaming pays when nobody could find the output in cache anyway.
 inline Stores choose_stores(const Type& out) {
-  const std::int64_t row_bytes = out.shape.channels() * static_cast<std::int64_t>(size_of(out.dtype));
-  return out.bytes() > 2 * machine().last_level_cache && row_bytes % kArenaAlignment == 0 ? Stores::streaming
-                                                                                          : Stores::plain;
+  return out.bytes() > 2 * machine().last_level_cache && streams_rows(out) ? Stores::streaming : Stores::plain;
 }
 
 }  // namespace norma
