@@ -10,6 +10,7 @@
 #include "norma/models/branch_gains.h"
 #include "norma/models/model.h"
 #include "norma/schemes/catalogue.h"
+#include "sanitized.h"
 
 namespace norma {
 namespace {
@@ -18,12 +19,8 @@ constexpr std::int64_t kWidth = 64, kHeads = 4, kTime = 32, kVocabulary = 256;
 // Embeddings of tokens and positions, normal with deviation 0.02; two tokens of a text are rarely the same.
 constexpr double kInput = 2 * 0.02 * 0.02, kSame = 0.02 * 0.02 / kVocabulary;
 
-// Sanitizers cost more than deep networks tell them.
-#ifdef NORMA_SANITIZED
-constexpr std::array<std::int64_t, 2> kDepths = {6, 12};
-#else
-constexpr std::array<std::int64_t, 5> kDepths = {6, 12, 24, 48, 96};
-#endif
+const std::vector<std::int64_t> kDepths =
+    test::kSanitized ? std::vector<std::int64_t>{6, 12} : std::vector<std::int64_t>{6, 12, 24, 48, 96};
 
 struct Measured {
   std::vector<double> rms;              // after each sublayer
