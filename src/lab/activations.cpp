@@ -52,9 +52,16 @@ double kurtosis_of(const std::vector<double>& values) {
   return fourth / (second * second);
 }
 
+// Where the outputs of the traced model have what was watched.
+struct Watched {
+  std::map<std::string, StatisticsPlace> places;
+  std::map<std::string, std::size_t> heads;
+};
+
 class Tracer {
  public:
-  Tracer(Graph& graph, const Model& model, Activations& found) : graph_(graph), found_(found) {
+  Tracer(Graph& graph, const Model& model, Activations& found, Watched& watched)
+      : graph_(graph), found_(found), watched_(watched) {
     const std::size_t forward_nodes = graph.nodes().size();
     for (const SublayerSite& site : model.sites) trace_site(site);
     for (const std::string& layer : found.layers) {
@@ -67,9 +74,9 @@ class Tracer {
  private:
   void trace_site(const SublayerSite& site) {
     found_.sites.push_back(site.name);
-    graph_.output("in/" + site.name, statistics(site.stream_in));
-    graph_.output("branch/" + site.name, statistics(site.branch));
-    graph_.output("out/" + site.name, statistics(site.stream_out));
+    watch("in/" + site.name, site.stream_in);
+    watch("branch/" + site.name, site.branch);
+    watch("out/" + site.name, site.stream_out);
     graph_.output("cosine/" + site.name, cosine(site.stream_in, site.stream_out));
     graph_.output("sample/" + site.name, slice_rows(site.stream_out, 0, 1) * 1.0);
     const std::string layer = layer_of(site.name);
@@ -80,6 +87,11 @@ class Tracer {
     ends_[layer].second = site.stream_out;
   }
 
+  void watch(const std::string& output, Wire x) {
+    graph_.output(output, statistics(x));
+    watched_.places[output] = StatisticsPlace(x);
+  }
+
   void trace_attention(int index) {
     const auto* attention = dynamic_cast<const Attention*>(graph_.node(index).op.get());
     if (attention == nullptr) return;
@@ -88,11 +100,14 @@ class Tracer {
     const std::string site = graph_.node(index).scope;
     if (std::ranges::find(found_.attention, site) != found_.attention.end()) return;
     found_.attention.push_back(site);
-    graph_.output("attention/" + site, attention_probe(*attention, in));
+    const Wire probe = attention_probe(*attention, in);
+    graph_.output("attention/" + site, probe);
+    watched_.heads["attention/" + site] = static_cast<std::size_t>(probe.shape()[0]);
   }
 
   Graph& graph_;
   Activations& found_;
+  Watched& watched_;
   std::map<std::string, std::pair<Wire, Wire>> ends_;
 };
 
@@ -100,7 +115,8 @@ class Tracer {
 
 Activations measure_activations(const Subject& subject) {
   Activations found;
-  Rig rig(subject, [&](Graph& graph, const Model& model) { Tracer(graph, model, found); });
+  Watched watched;
+  Rig rig(subject, [&](Graph& graph, const Model& model) { Tracer(graph, model, found, watched); });
   rig.load_batch(0);
   rig.run();
   const auto by_member = [&](auto&& value) {
@@ -109,7 +125,10 @@ Activations measure_activations(const Subject& subject) {
     return values;
   };
   for (const std::string& site : found.sites) {
-    const auto rms = [&](const char* what, int member) { return rig.number(what + site, member, Statistics::rms); };
+    const auto rms = [&](const char* what, int member) {
+      const std::string output = what + site;
+      return watched.places.at(output).read([&](std::size_t i) { return rig.number(output, member, i); }).rms;
+    };
     found.stream_rms.push_back(by_member([&](int m) { return rms("out/", m); }));
     found.branch_share.push_back(by_member([&](int m) { return rms("branch/", m) / rms("in/", m); }));
     found.angle.push_back(by_member([&](int m) { return mean_angle(rig.values("cosine/" + site, m)); }));
@@ -120,8 +139,12 @@ Activations measure_activations(const Subject& subject) {
     found.influence.push_back(by_member([&](int m) { return 1 - mean_of(rig.values("influence/" + layer, m)); }));
   for (const std::string& site : found.attention) {
     const std::string output = "attention/" + site;
-    found.entropy.push_back(by_member([&](int m) { return rig.number(output, m, AttentionProbe::entropy); }));
-    found.logit_max.push_back(by_member([&](int m) { return rig.number(output, m, AttentionProbe::logit_max); }));
+    const auto summary = [&](int member) {
+      return read_attention_probe(watched.heads.at(output),
+                                  [&](std::size_t i) { return rig.number(output, member, i); });
+    };
+    found.entropy.push_back(by_member([&](int m) { return summary(m).entropy; }));
+    found.logit_max.push_back(by_member([&](int m) { return summary(m).logit_max; }));
   }
   return found;
 }

@@ -75,7 +75,7 @@ std::string AttentionProbe::attributes() const { return Attention(layout_, optio
 
 std::vector<Type> AttentionProbe::infer(std::span<const Type> in) const {
   Attention(layout_, options_).infer(in);
-  return {{{size}, in[0].dtype}};
+  return {{{attention_shape(layout_, options_, in).heads, size}, in[0].dtype}};
 }
 
 Wires AttentionProbe::vjp(const VjpContext& context) const { return Wires(context.in.size()); }
@@ -97,7 +97,6 @@ CpuKernel AttentionProbe::cpu(std::span<const Type> in, std::span<const Type>) c
   const auto make = [&]<typename T>(auto* scores_of) -> CpuKernel {
     CpuKernel kernel;
     kernel.worker_bytes = s.keys * static_cast<std::int64_t>(sizeof(T));
-    kernel.scratch_bytes = s.heads * 2 * static_cast<std::int64_t>(sizeof(double));
     kernel.phases.push_back(
         {s.heads, [=](const Call& call, std::int64_t head) {
            const T* q = call.in<T>(0) + head * s.width;
@@ -116,20 +115,9 @@ CpuKernel AttentionProbe::cpu(std::span<const Type> in, std::span<const Type>) c
              largest = std::isnan(top) || std::isnan(largest) ? top + largest : std::max(largest, top);
              spread += row.entropy;
            }
-           call.shared<double>()[2 * head] = largest;
-           call.shared<double>()[2 * head + 1] = spread / static_cast<double>(queries);
+           call.out<T>(0)[head * size + logit_max] = static_cast<T>(largest);
+           call.out<T>(0)[head * size + entropy] = static_cast<T>(spread / static_cast<double>(queries));
          }});
-    kernel.phases.push_back({1, [=](const Call& call, std::int64_t) {
-                               double largest = -std::numeric_limits<double>::infinity(), spread = 0;
-                               for (std::int64_t head = 0; head < s.heads; ++head) {
-                                 const double top = call.shared<double>()[2 * head];
-                                 largest =
-                                     std::isnan(top) || std::isnan(largest) ? top + largest : std::max(largest, top);
-                                 spread += call.shared<double>()[2 * head + 1];
-                               }
-                               call.out<T>(0)[logit_max] = static_cast<T>(largest);
-                               call.out<T>(0)[entropy] = static_cast<T>(spread / static_cast<double>(s.heads));
-                             }});
     return kernel;
   };
   return in[0].dtype == DType::f32 ? make.operator()<float>(NORMA_SIMD(scores_f32))
@@ -138,6 +126,16 @@ CpuKernel AttentionProbe::cpu(std::span<const Type> in, std::span<const Type>) c
 
 Wire attention_probe(const Attention& watched, std::span<const Wire> inputs) {
   return inputs[0].graph().apply(std::make_shared<AttentionProbe>(watched.layout(), watched.options()), inputs)[0];
+}
+
+AttentionSummary read_attention_probe(std::size_t heads, const std::function<double(std::size_t)>& output) {
+  AttentionSummary all{-std::numeric_limits<double>::infinity(), 0};
+  for (std::size_t head = 0; head < heads; ++head) {
+    const double top = output(head * AttentionProbe::size + AttentionProbe::logit_max);
+    all.logit_max = std::isnan(top) || std::isnan(all.logit_max) ? top + all.logit_max : std::max(all.logit_max, top);
+    all.entropy += output(head * AttentionProbe::size + AttentionProbe::entropy) / static_cast<double>(heads);
+  }
+  return all;
 }
 
 }  // namespace norma

@@ -77,6 +77,11 @@ HWY_AFTER_NAMESPACE();
 #include "norma/core/error.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/cross_entropy.h"
+#include "norma/ops/elementwise.h"
+#include "norma/ops/one_hot.h"
+#include "norma/ops/reduce.h"
+#include "norma/ops/softmax.h"
+#include "norma/ops/views.h"
 #include "ops/check.h"
 #include "ops/cross_entropy_rows.h"
 
@@ -135,6 +140,18 @@ CpuKernel gradient_kernel(const Shape& logits, std::int32_t ignore) {
                       }}}};
 }
 
+// What the softmax should be in every row, and 1 for the rows that count.
+struct Wanted {
+  Wire weights, counted;
+
+  Wanted(Wire logits, Wire targets, Wire smoothing, std::int32_t ignore) {
+    const std::int64_t classes = logits.shape().channels();
+    const Wire hot = one_hot(targets, classes, ignore, logits.dtype());
+    weights = hot - smoothing * (hot + -1.0 / static_cast<double>(classes));
+    counted = sum_last(hot);
+  }
+};
+
 std::string describe(const CrossEntropyOptions& options) {
   return fmt::format("ignore={}{}", options.ignore, options.weight == Transpose::yes ? " W^T" : "");
 }
@@ -161,6 +178,14 @@ Wires CrossEntropy::vjp(const VjpContext& context) const {
   return {context.graph().apply(std::make_shared<CrossEntropyBackward>(options_), in)[0], Wire(), Wire()};
 }
 
+// Where the softmax does not underflow.
+Wires CrossEntropy::reference(std::span<const Wire> in) const {
+  const Wire logits = in[0], logs = log(softmax(logits));
+  const Wanted wanted(logits, in[1], in[2], options_.ignore);
+  const Wire total = sum_all(wanted.counted * sum_last(wanted.weights * logs));
+  return {-(total / sum_all(wanted.counted)), reshape(mean_last(logits - logs), in[1].shape())};
+}
+
 Cost CrossEntropy::cost(std::span<const Type> in, std::span<const Type> out) const {
   return {.flops = 10.0 * static_cast<double>(in[0].shape.elements()), .bytes = traffic(in, out)};
 }
@@ -176,6 +201,11 @@ std::vector<Type> CrossEntropyBackward::infer(std::span<const Type> in) const {
   check_type("lse", in[3], forward[1]);
   check_type("dloss", in[4], forward[0]);
   return {in[0]};
+}
+
+Wires CrossEntropyBackward::reference(std::span<const Wire> in) const {
+  const Wanted wanted(in[0], in[1], in[2], options_.ignore);
+  return {(softmax(in[0]) - wanted.weights) * wanted.counted * (in[4] / sum_all(wanted.counted))};
 }
 
 Cost CrossEntropyBackward::cost(std::span<const Type> in, std::span<const Type> out) const {

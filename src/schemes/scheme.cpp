@@ -30,7 +30,7 @@ const Keys kFfnOptions = {"inner", "gain", "gain_stored"};
 class Reader {
  public:
   Reader(std::string_view name, std::string_view text) : name_(name) {
-    require_ascii_outside_strings(text, fmt::format("scheme '{}'", name));
+    check_toml_text(text, fmt::format("scheme '{}'", name));
     try {
       table_ = toml::parse(text, std::string(name));
     } catch (const toml::parse_error& error) {

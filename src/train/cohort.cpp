@@ -372,9 +372,11 @@ void Cohort::evaluate() {
 std::vector<ProbeValue> Cohort::probes(int member) {
   std::vector<ProbeValue> values;
   if (!config_.train.probes) return values;
-  for (const ProbeSite& probe : plan_.probes)
-    values.push_back(
-        {std::string(name_of(probe.kind)), probe.site, number(session_, probe.output, member, probe.index)});
+  for (const ProbeSite& probe : plan_.probes) {
+    const auto output = [&](std::size_t index) { return number(session_, probe.output, member, index); };
+    for (const auto& [name, value] : read_probe(probe, output))
+      values.push_back({std::string(name), probe.site, value});
+  }
   struct Sums {
     double elements = 0, gradient = 0, update = 0;
   };

@@ -80,20 +80,24 @@ class StepBuilder {
     }
   }
 
-  void add_probe(ProbeSite::Kind kind, const std::string& site, const std::string& output, std::size_t index) {
-    step_.probes.push_back({kind, site, output, index});
-  }
-
+  // A branch is watched together with the stream it will be added to: both are there, and one kernel does it.
   void probe(const Model& model, std::size_t forward_nodes) {
-    using Kind = ProbeSite::Kind;
     const auto root = graph_.scope_at("");
+    const SublayerSite* before = nullptr;
     for (const SublayerSite& site : model.sites) {
-      const std::string stream = "probe.stream." + site.name, branch = "probe.branch." + site.name;
-      graph_.output(stream, statistics(site.stream_out));
-      add_probe(Kind::stream_rms, site.name, stream, Statistics::rms);
-      add_probe(Kind::stream_max, site.name, stream, Statistics::max_abs);
-      graph_.output(branch, statistics(site.branch));
-      add_probe(Kind::branch_rms, site.name, branch, Statistics::rms);
+      const std::string output = "probe." + site.name;
+      Wires watched = {site.branch};
+      if (before != nullptr) watched.push_back(before->stream_out);
+      graph_.output(output, statistics(watched));
+      if (before != nullptr)
+        step_.probes.push_back({ProbeSite::Kind::stream, before->name, output, StatisticsPlace(watched, 1)});
+      step_.probes.push_back({ProbeSite::Kind::branch, site.name, output, StatisticsPlace(watched, 0)});
+      before = &site;
+    }
+    if (before != nullptr) {
+      graph_.output("probe.last", statistics(before->stream_out));
+      step_.probes.push_back(
+          {ProbeSite::Kind::stream, before->name, "probe.last", StatisticsPlace(before->stream_out)});
     }
     for (std::size_t index = 0; index < forward_nodes; ++index) probe_attention(static_cast<int>(index));
   }
@@ -105,9 +109,10 @@ class StepBuilder {
     for (const int id : graph_.node(index).inputs) in.push_back(Wire(&graph_, id));
     const std::string site = graph_.node(index).scope, output = "probe.attention." + site;
     if (!probed_.insert(site).second) return;  // a formula that calls its branch twice is watched at the first call
-    graph_.output(output, attention_probe(*attention, in));
-    add_probe(ProbeSite::Kind::logit_max, site, output, AttentionProbe::logit_max);
-    add_probe(ProbeSite::Kind::entropy, site, output, AttentionProbe::entropy);
+    const Wire watched = attention_probe(*attention, in);
+    graph_.output(output, watched);
+    step_.probes.push_back(
+        {ProbeSite::Kind::attention, site, output, {}, static_cast<std::size_t>(watched.shape()[0])});
   }
 
   const ModelConfig& config_;
@@ -119,15 +124,15 @@ class StepBuilder {
 
 }  // namespace
 
-std::string_view name_of(ProbeSite::Kind kind) {
-  switch (kind) {
-    case ProbeSite::Kind::stream_rms: return "stream_rms";
-    case ProbeSite::Kind::stream_max: return "stream_max";
-    case ProbeSite::Kind::branch_rms: return "branch_rms";
-    case ProbeSite::Kind::logit_max: return "logit_max";
-    case ProbeSite::Kind::entropy: return "entropy";
+std::vector<std::pair<std::string_view, double>> read_probe(const ProbeSite& probe,
+                                                            const std::function<double(std::size_t)>& output) {
+  if (probe.kind == ProbeSite::Kind::attention) {
+    const AttentionSummary found = read_attention_probe(probe.heads, output);
+    return {{"logit_max", found.logit_max}, {"entropy", found.entropy}};
   }
-  return "?";
+  const Statistics found = probe.place.read(output);
+  if (probe.kind == ProbeSite::Kind::branch) return {{"branch_rms", found.rms}};
+  return {{"stream_rms", found.rms}, {"stream_max", found.max_abs}};
 }
 
 std::string layer_of(std::string_view name) {

@@ -14,7 +14,7 @@ constexpr std::size_t kLargestToml = std::size_t{1} << 20;
 
 toml::table parse_toml(std::string_view text, std::string_view origin) {
   if (text.size() > kLargestToml) fail("{}: {} bytes are too many for a configuration", origin, text.size());
-  require_ascii_outside_strings(text, origin);
+  check_toml_text(text, origin);
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {

@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "norma/ops/linear.h"
+#include "norma/ops/one_hot.h"
 #include "sanitized.h"
 
 namespace norma {
@@ -55,6 +56,60 @@ TEST(CrossEntropy, Derivative) {
         },
         {"z"}, {.prepare = [](Session& s) { fill_targets(s, 11, 4); }});
   }
+}
+
+TEST(CrossEntropy, AgreesWithItsReferenceAtAwkwardSizes) {
+  for (const std::int64_t vocabulary : {1, 31, 33, 1023}) {
+    const auto run = [&](bool fused) {
+      Graph g;
+      const Wire in[] = {g.input("z", {{3, 5, vocabulary}, DType::f64}), g.input("targets", {{3, 5}, DType::i32}),
+                         g.input("smoothing", {{1}, DType::f64})};
+      const CrossEntropy op{{}};
+      const Wires out = fused ? g.apply(std::make_shared<CrossEntropy>(op.options()), in) : op.reference(in);
+      const Wire wrt[] = {in[0]};
+      g.output("loss", out[0]);
+      g.output("lse", out[1]);
+      g.output("dz", differentiate(out[0], wrt)[0]);
+      Session session(compile(g));
+      test::randomise_all(session);
+      session.tensor<double>("smoothing")[0] = 0.1;
+      fill_targets(session, static_cast<std::int32_t>(vocabulary), 4);
+      session.run();
+      std::vector<double> all;
+      for (const char* name : {"loss", "lse", "dz"})
+        all.insert(all.end(), session.tensor<double>(name).begin(), session.tensor<double>(name).end());
+      return all;
+    };
+    const std::vector<double> fused = run(true), reference = run(false);
+    for (std::size_t i = 0; i < fused.size(); ++i)
+      EXPECT_NEAR(fused[i], reference[i], 1e-12) << i << " of vocabulary " << vocabulary;
+  }
+}
+
+TEST(CrossEntropy, SecondDerivative) {
+  check_gradients(
+      [](Graph& g) {
+        const Wire z = g.input("z", {{4, 7}, DType::f64}), t = g.input("targets", {{4}, DType::i32});
+        const Wire wrt[] = {z};
+        return sum_all(square(differentiate(cross_entropy(z, t, g.fill({{1}, DType::f64}, 0.1)), wrt)[0]));
+      },
+      {"z"}, {.prepare = [](Session& s) { fill_targets(s, 7, 4); }});
+}
+
+TEST(OneHot, IsZeroWhereIgnoredAndNaNOutside) {
+  Graph g;
+  g.output("hot", one_hot(g.input("targets", {{4}, DType::i32}), 3, -100, DType::f32));
+  Session session(compile(g));
+  session.write<std::int32_t>("targets", std::array{2, -100, 3, -1});
+  session.run();
+  const std::span<float> hot = session.tensor<float>("hot");
+  EXPECT_EQ(std::vector<float>(hot.begin(), hot.begin() + 6), (std::vector<float>{0, 0, 1, 0, 0, 0}));
+  for (std::size_t i = 6; i < 12; ++i) EXPECT_TRUE(std::isnan(hot[i])) << i;
+  Graph wrong;
+  EXPECT_NE(test::error_of([&] {
+              one_hot(wrong.input("x", {{4}, DType::f32}), 3, -100, DType::f32);
+            }).find("i32"),
+            std::string::npos);
 }
 
 class FusedProjection : public testing::TestWithParam<Transpose> {};

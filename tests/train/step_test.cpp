@@ -196,12 +196,14 @@ TEST(Probes, ReportWhatTheModelHolds) {
   EXPECT_NEAR(std::sqrt(all_squares), session.tensor<float>("gradient_norm")[0], 1e-4);
   std::map<std::string, int> kinds;
   for (const ProbeSite& probe : step.probes) {
-    const float value = session.tensor<float>(probe.output)[probe.index];
-    EXPECT_TRUE(std::isfinite(value)) << name_of(probe.kind) << " " << probe.site;
-    if (probe.kind != ProbeSite::Kind::logit_max) {
-      EXPECT_GT(value, 0) << name_of(probe.kind) << " " << probe.site;
+    const std::span<float> output = session.tensor<float>(probe.output);
+    for (const auto& [name, value] : read_probe(probe, [&](std::size_t index) { return output[index]; })) {
+      EXPECT_TRUE(std::isfinite(value)) << name << " " << probe.site;
+      if (name != "logit_max") {
+        EXPECT_GT(value, 0) << name << " " << probe.site;
+      }
+      ++kinds[std::string(name)];
     }
-    ++kinds[std::string(name_of(probe.kind))];
   }
   EXPECT_EQ(kinds["stream_rms"], 6);
   EXPECT_EQ(kinds["branch_rms"], 6);

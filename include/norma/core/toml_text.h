@@ -5,9 +5,9 @@
 
 namespace norma {
 
-// Throws Error when a byte beyond ASCII stands outside strings and comments: TOML has no meaning for it, and toml++ 3.3
-// runs into undefined behaviour on some letters there instead of refusing them. The message names `origin` and the
-// line.
-void require_ascii_outside_strings(std::string_view toml, std::string_view origin);
+// Throws Error on what TOML does not allow and toml++ 3.3 does not refuse but runs into undefined behaviour on: bytes
+// beyond ASCII outside strings and comments, and tables whose name begins with anything else than a name. The message
+// names `origin` and the line.
+void check_toml_text(std::string_view toml, std::string_view origin);
 
 }  // namespace norma

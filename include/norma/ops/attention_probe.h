@@ -1,6 +1,7 @@
 // What attention is doing, read off a few of its queries: the largest score and the mean entropy of its weights.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "norma/graph/op.h"
@@ -8,9 +9,10 @@
 
 namespace norma {
 
-// Inputs: those of the attention it watches. Output [2]. It looks at up to kQueries queries, evenly spread over the
-// first sample, in every head: cheap enough to be always on. Scores are scaled and before the mask's hiding; hidden
-// keys do not count. Entropy in nats, averaged over the queries looked at. No gradient.
+// Inputs: those of the attention it watches. Output [heads, 2], put together on the host. It looks at up to kQueries
+// queries, evenly spread over the first sample, in every head: cheap enough to be always on. Scores are scaled and
+// before the mask's hiding; hidden keys do not count. Entropy in nats, averaged over the queries looked at. No
+// gradient.
 class AttentionProbe final : public Op {
  public:
   enum Index { logit_max, entropy, size };
@@ -30,5 +32,12 @@ class AttentionProbe final : public Op {
 };
 
 Wire attention_probe(const Attention& watched, std::span<const Wire> inputs);
+
+struct AttentionSummary {
+  double logit_max = 0;
+  double entropy = 0;
+};
+// `output(i)` is element i of a probe of so many heads.
+AttentionSummary read_attention_probe(std::size_t heads, const std::function<double(std::size_t)>& output);
 
 }  // namespace norma

@@ -25,6 +25,8 @@ class CrossEntropy final : public Op {
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
+  bool has_reference() const override { return true; }
+  Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
   CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 
@@ -39,6 +41,8 @@ class CrossEntropyBackward final : public Op {
   std::string_view name() const override { return "cross_entropy_backward"; }
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
+  bool has_reference() const override { return true; }
+  Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
   CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool can_overwrite(int, int in) const override { return in == 0; }

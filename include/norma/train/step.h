@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "norma/graph/plan.h"
 #include "norma/models/model.h"
+#include "norma/ops/statistics.h"
 #include "norma/train/groups.h"
 #include "norma/train/optimiser.h"
 
@@ -26,16 +30,19 @@ struct StepOptions {
   int recompute_every = 0;  // layers per recomputation segment
 };
 
-// Where a probe finds its number after a run.
+// Where a probe finds its numbers after a run.
 struct ProbeSite {
-  enum class Kind { stream_rms, stream_max, branch_rms, logit_max, entropy };
+  enum class Kind { stream, branch, attention };
   Kind kind;
-  std::string site;    // "layers.3.attn"
-  std::string output;  // of the plan
-  std::size_t index;   // into that output
+  std::string site;            // "layers.3.attn"
+  std::string output;          // of the plan
+  StatisticsPlace place = {};  // of a stream or a branch in that output
+  std::size_t heads = 0;       // of attention
 };
 
-std::string_view name_of(ProbeSite::Kind kind);
+// "stream_rms" and "stream_max", "branch_rms", or "logit_max" and "entropy"; `output(i)` is element i of the output.
+std::vector<std::pair<std::string_view, double>> read_probe(const ProbeSite& probe,
+                                                            const std::function<double(std::size_t)>& output);
 
 // Parameters of one layer, or of the embedding, the head, ..., for gradient and update rms.
 struct ParameterPlace {
