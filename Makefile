@@ -26,10 +26,17 @@ parity: build  ## compare with PyTorch, forward and gradients (skipped without p
 	else echo "parity: skipped, $(PYTHON) has no torch (Debian package python3-torch)"; fi
 
 # Left out, because it takes long there: finite differences of whole models, learning, deep networks, every scheme as an
-# encoder, and whole processes, so that the code of cli/ is compiled with the sanitizers but not run.
+# encoder, equal bits in many arrangements, and whole processes, so that the code of cli/ is compiled with the sanitizers
+# but not run.
+ASAN_TESTS = models_test='Catalogue/Gradients.*:Catalogue/Equivalence.*/encoder*:Of/Variants*:Gradients.*:TheoryAgainstDecoders.*' \
+  train_test='Judge.*:*LearnsOneBatch*:All/Searches.AWide*:Sample.Follows*' \
+  norms_test='*BitsDependNeither*' lab_sweep_test='Study.StoppedInAny*:Study.AScheme*:Sweep.AMemberIs*' \
+  graph_test='Session.AMemberOf*' data_test='Sentences.Claims*' \
+  ops_test ops_attention_test schemes_test store_test core_test report_test
+
 asan: build/asan/build.ninja  ## build with clang 16, tests under the address and undefined-behaviour sanitizers
 	cmake --build --preset asan
-	ctest --preset asan -j $(JOBS) -LE 'laws|process' -E '^Catalogue/(Gradients|Equivalence.*/encoder)|^Of/Variants|^Gradients|^Judge|LearnsOneBatch|^All/Searches.AWide|^TheoryAgainstDecoders'
+	tests/run_programs build/asan $(JOBS) $(ASAN_TESTS)
 
 tsan: build/tsan/build.ninja  ## tests under the thread sanitizer
 	cmake --build --preset tsan

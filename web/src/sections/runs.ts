@@ -143,7 +143,8 @@ export function sensitivityFigure(context: Context): HTMLElement | null {
   const draw = (): void => {
     const shown = lines().filter((one) => !isHidden(one.scheme));
     const finite = shown.flatMap((one) => one.y).filter(Number.isFinite).sort((a, b) => a - b);
-    chart.draw({ label: `Final loss by learning rate at ${layers} layers`, xLabel: "learning rate", yLabel: "final loss", xLog: true, yLog, marks: "points", read: "column", xTicks: maps[0]!.x.values, yCap: (finite[Math.floor(finite.length * 0.95)] ?? Infinity) * 1.2 }, shown);
+    const xTicks = [...new Set(shown.flatMap((one) => [...one.x]))].sort((a, b) => a - b);
+    chart.draw({ label: `Final loss by learning rate at ${layers} layers`, xLabel: "learning rate", yLabel: "final loss", xLog: true, yLog, marks: "points", read: "column", xTicks, yCap: (finite[Math.floor(finite.length * 0.95)] ?? Infinity) * 1.2 }, shown);
   };
   onVisibilityChange(chart.element, draw);
   queueMicrotask(draw);
