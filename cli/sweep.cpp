@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <set>
 
 #include "cli/overrides.h"
 #include "cli/stop.h"
@@ -113,11 +114,21 @@ std::string joined(const std::vector<std::string>& words) {
   return line;
 }
 
+// A grid over families has the usual task of each.
+std::string tasks_of(const SweepConfig& config) {
+  std::string names;
+  std::set<std::string> seen;
+  for (const SweepCell& cell : sweep_cells(config)) {
+    if (seen.insert(cell.config.data.task).second) names += (names.empty() ? "" : ", ") + cell.config.data.task;
+  }
+  return names;
+}
+
 void report(const Outcomes& outcomes, const SweepConfig& config, const std::string& directory, double seconds,
             bool as_json) {
   const std::string results = sweep_results_json(outcomes, {.config = print_sweep(config),
                                                             .command = joined(command_line()),
-                                                            .task = config.base.data.task,
+                                                            .task = tasks_of(config),
                                                             .seconds = seconds,
                                                             .environment = describe_environment(command_line())});
   write_atomically(std::filesystem::path(directory) / "results.json", results);

@@ -8,6 +8,7 @@
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
 #include "norma/store/run_directory.h"
+#include "norma/train/data.h"
 #include "norma/train/generate.h"
 #include "train/records.h"
 
@@ -40,15 +41,18 @@ void check_same_run(const RunView& run, const RunConfig& wanted) {
 
 std::filesystem::path tokenizer_model_path(const std::filesystem::path& run) { return run / "tokenizer.model"; }
 
+RunConfig with_stored_data(const RunRequest& request) {
+  RunConfig config = request.config;
+  config.data = stored_data(config.data, request.directory);
+  return config;
+}
+
 class Run {
  public:
   Run(const RunRequest& request, RunObserver& observer, const std::atomic<bool>& stop)
       : observer_(observer),
         stop_(stop),
-        source_(open_source(
-            stored_data(request.config.data, request.directory),
-            {request.config.model.batch, request.config.model.time,
-             request.config.model.source_time > 0 ? request.config.model.source_time : request.config.model.time})),
+        source_(open_data(with_stored_data(request))),
         cohort_(request.config, source_),
         directory_(open_directory(request)),
         metrics_(directory_.open_metrics(restored_step_)),

@@ -160,6 +160,7 @@ TEST(SweepProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{"--model.scheme=[pre,pots]"}, "pots"},
       {{"--model.heads=[1,7]"}, "7 heads"},
       {{"--members.lr=[1,2]"}, "train.lr"},
+      {{"--train.lr=[1,2]", "--model.family=encoder", "--data.task=grammar"}, "expected for it one of masked_grammar"},
       {{"--train.lr=[1,2]", "--out", occupied}, "file"},
       {{"--train.lr=[1,2]", "--out", folder / "full"}, "something else than a sweep"},
       {{"nowhere.toml"}, "there is no file 'nowhere.toml'"},
