@@ -17,6 +17,7 @@
 #include "norma/core/error.h"
 #include "norma/lab/sweep.h"
 #include "norma/lab/sweep_results.h"
+#include "norma/lab/sweep_schemes.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
 
@@ -130,7 +131,8 @@ void report(const Outcomes& outcomes, const SweepConfig& config, const std::stri
                                                             .command = joined(command_line()),
                                                             .task = tasks_of(config),
                                                             .seconds = seconds,
-                                                            .environment = describe_environment(command_line())});
+                                                            .environment = describe_environment(command_line()),
+                                                            .schemes = summarise_schemes(config, directory)});
   write_atomically(std::filesystem::path(directory) / "results.json", results);
   if (as_json) {
     fmt::print("{}", results);
@@ -140,10 +142,12 @@ void report(const Outcomes& outcomes, const SweepConfig& config, const std::stri
 }
 
 int run(const SweepOptions& options, const std::vector<std::string>& extras) {
-  SweepConfig config = options.config.empty() ? SweepConfig() : read_sweep(options.config);
-  apply_sweep_overrides(config, extras);
   const std::string stem = options.config.empty() ? "default" : std::filesystem::path(options.config).stem().string();
   const std::string directory = options.out.empty() ? "sweeps/" + stem : options.out;
+  // Before the configuration, which looks schemes up.
+  const KeptSchemes kept = options.report ? schemes_of_sweep(directory) : schemes_to_resume(directory);
+  SweepConfig config = options.config.empty() ? SweepConfig() : read_sweep(options.config);
+  apply_sweep_overrides(config, extras);
   if (options.report) {
     if (!std::filesystem::exists(directory)) fail("there is no sweep in '{}'", directory);
     report(read_outcomes(config, directory), config, directory, 0, options.json);

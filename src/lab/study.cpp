@@ -15,6 +15,7 @@
 #include "norma/lab/inspect.h"
 #include "norma/lab/sweep.h"
 #include "norma/lab/sweep_results.h"
+#include "norma/lab/sweep_schemes.h"
 #include "norma/schemes/catalogue.h"
 #include "norma/store/environment.h"
 #include "norma/train/data.h"
@@ -382,7 +383,9 @@ StudyConfig::StudyConfig()
 }
 
 StudyResult run_study(const StudyRequest& request, StudyObserver& observer, const std::atomic<bool>& stop) {
+  const KeptSchemes kept = schemes_to_resume(request.directory / "sweep");
   check(request.config);
+  require_same_schemes(request.directory / "sweep", request.config.schemes);
   return Study(request, observer, stop).run();
 }
 

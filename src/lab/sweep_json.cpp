@@ -139,6 +139,7 @@ std::string sweep_results_json(const Outcomes& outcomes, const SweepFacts& facts
     }
     all["task"] = std::move(task);
   }
+  all["schemes"] = list(facts.schemes, scheme_json);
   all["runs"] = list(outcomes, run_json);
   all["maps"] = list(stability_maps(outcomes), map_json);
   all["tuned"] = list(best, tuned_json);
