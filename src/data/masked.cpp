@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "norma/core/error.h"
+
 namespace norma {
 namespace {
 
