@@ -17,6 +17,7 @@
 #include "norma/schemes/catalogue.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
+#include "norma/train/data.h"
 
 namespace norma::cli {
 namespace {
@@ -153,8 +154,7 @@ void inspect_run(const InspectVerb& verb) {
   const StoredModel stored = open_stored_model(verb.run);
   const ModelConfig& model = stored.config.model;
   Subject subject{.model = model, .source = nullptr, .weights = stored.weights};
-  const std::int64_t source_time = model.source_time > 0 ? model.source_time : model.time;
-  subject.source = open_source(stored.config.data, {model.batch, model.time, source_time});
+  subject.source = open_source(stored.config.data, batch_shape(model));
   check_vocabulary(*subject.source, model.vocabulary);
   for (const TrainConfig& member : member_configs(stored.config))
     subject.seeds.push_back(static_cast<std::uint64_t>(member.data_seed));

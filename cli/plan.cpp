@@ -16,6 +16,7 @@
 #include "norma/core/machine.h"
 #include "norma/models/budget.h"
 #include "norma/train/cohort.h"
+#include "norma/train/data.h"
 
 namespace norma::cli {
 namespace {
@@ -51,9 +52,7 @@ double predicted_seconds(const Plan& plan, const bench::Report& limits) {
 }
 
 json describe_plan(const RunConfig& given, bool measure) {
-  const std::int64_t source_time = given.model.source_time > 0 ? given.model.source_time : given.model.time;
-  const std::shared_ptr<const Source> source =
-      open_source(given.data, {given.model.batch, given.model.time, source_time});
+  const std::shared_ptr<const Source> source = open_data(given);
   const RunConfig config = resolve_config(given, *source);
   const std::vector<TrainConfig> members = member_configs(config);
   const TrainingStep step = build_training_step(config.model, step_options(config));

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <set>
 
 #include "cli/overrides.h"
 #include "cli/stop.h"
@@ -16,6 +17,7 @@
 #include "norma/core/error.h"
 #include "norma/lab/sweep.h"
 #include "norma/lab/sweep_results.h"
+#include "norma/lab/sweep_schemes.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
 
@@ -113,13 +115,24 @@ std::string joined(const std::vector<std::string>& words) {
   return line;
 }
 
+// A grid over families has the usual task of each.
+std::string tasks_of(const SweepConfig& config) {
+  std::string names;
+  std::set<std::string> seen;
+  for (const SweepCell& cell : sweep_cells(config)) {
+    if (seen.insert(cell.config.data.task).second) names += (names.empty() ? "" : ", ") + cell.config.data.task;
+  }
+  return names;
+}
+
 void report(const Outcomes& outcomes, const SweepConfig& config, const std::string& directory, double seconds,
             bool as_json) {
   const std::string results = sweep_results_json(outcomes, {.config = print_sweep(config),
                                                             .command = joined(command_line()),
-                                                            .task = config.base.data.task,
+                                                            .task = tasks_of(config),
                                                             .seconds = seconds,
-                                                            .environment = describe_environment(command_line())});
+                                                            .environment = describe_environment(command_line()),
+                                                            .schemes = summarise_schemes(config, directory)});
   write_atomically(std::filesystem::path(directory) / "results.json", results);
   if (as_json) {
     fmt::print("{}", results);
@@ -129,10 +142,12 @@ void report(const Outcomes& outcomes, const SweepConfig& config, const std::stri
 }
 
 int run(const SweepOptions& options, const std::vector<std::string>& extras) {
-  SweepConfig config = options.config.empty() ? SweepConfig() : read_sweep(options.config);
-  apply_sweep_overrides(config, extras);
   const std::string stem = options.config.empty() ? "default" : std::filesystem::path(options.config).stem().string();
   const std::string directory = options.out.empty() ? "sweeps/" + stem : options.out;
+  // Before the configuration, which looks schemes up.
+  const KeptSchemes kept = options.report ? schemes_of_sweep(directory) : schemes_to_resume(directory);
+  SweepConfig config = options.config.empty() ? SweepConfig() : read_sweep(options.config);
+  apply_sweep_overrides(config, extras);
   if (options.report) {
     if (!std::filesystem::exists(directory)) fail("there is no sweep in '{}'", directory);
     report(read_outcomes(config, directory), config, directory, 0, options.json);

@@ -12,6 +12,7 @@
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/store/run_directory.h"
+#include "norma/train/kept_scheme.h"
 #include "norma/train/trainer.h"
 
 namespace norma::cli {
@@ -118,13 +119,14 @@ std::string default_directory(const TrainOptions& options) {
 }
 
 int run_train(const TrainOptions& options, const std::vector<std::string>& extras, std::vector<std::string> command) {
+  const std::string directory = options.out.empty() ? default_directory(options) : options.out;
+  const auto scheme = scheme_to_resume(directory);  // before the configuration, which looks it up
   RunConfig config = options.config.empty() ? RunConfig() : read_config(options.config);
   apply_overrides(config, extras);
   if (options.print_config) {
     fmt::print("{}", print_config(config, true));
     return 0;
   }
-  const std::string directory = options.out.empty() ? default_directory(options) : options.out;
   TrainDisplay progress(options.quiet || options.json, std::max<std::int64_t>(1, config.train.steps / 20));
   const RunEnd end = run_training({.config = config, .directory = directory, .command_line = std::move(command)},
                                   progress, stop_on_signals());

@@ -16,12 +16,10 @@ GeneratedSource::GeneratedSource(const std::string& name, const BatchShape& shap
       evaluation_batches_(evaluation_batches == 0 ? kUsualEvaluationBatches : evaluation_batches) {}
 
 void GeneratedSource::fill_from(std::uint64_t stream, std::uint64_t index, std::uint64_t seed, Batch& batch) const {
-  const auto cells = static_cast<std::size_t>(shape_.batch * shape_.time);
-  batch.tokens.resize(cells);
-  batch.targets.resize(cells);
+  clear(batch);
   for (std::int64_t row = 0; row < shape_.batch; ++row) {
     Draws draws(seed, stream, index, static_cast<std::uint32_t>(row));
-    write_row(draws, batch.tokens.data() + row * shape_.time, batch.targets.data() + row * shape_.time);
+    write(draws, row, batch);
   }
 }
 
@@ -32,6 +30,16 @@ void GeneratedSource::fill(std::uint64_t index, std::uint64_t seed, Batch& batch
 void GeneratedSource::fill_evaluation(std::int64_t index, Batch& batch) const {
   NORMA_ASSERT(index >= 0 && index < evaluation_batches_);
   fill_from(evaluation_stream_, static_cast<std::uint64_t>(index), 0, batch);
+}
+
+void GeneratedRows::clear(Batch& batch) const {
+  const auto cells = static_cast<std::size_t>(shape().batch * shape().time);
+  batch.tokens.resize(cells);
+  batch.targets.resize(cells);
+}
+
+void GeneratedRows::write(Draws& draws, std::int64_t row, Batch& batch) const {
+  write_row(draws, batch.tokens.data() + row * shape().time, batch.targets.data() + row * shape().time);
 }
 
 std::int64_t parameter(const char* name, std::int64_t given, std::int64_t standard, std::int64_t least,

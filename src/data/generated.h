@@ -18,8 +18,9 @@ class GeneratedSource : public Source {
  protected:
   GeneratedSource(const std::string& name, const BatchShape& shape, std::int64_t evaluation_batches);
 
-  // Writes `time` tokens and targets.
-  virtual void write_row(Draws& draws, std::int32_t* tokens, std::int32_t* targets) const = 0;
+  // Gives every array its size.
+  virtual void clear(Batch& batch) const = 0;
+  virtual void write(Draws& draws, std::int64_t row, Batch& batch) const = 0;
 
   const BatchShape& shape() const { return shape_; }
 
@@ -29,6 +30,18 @@ class GeneratedSource : public Source {
   std::uint64_t training_stream_, evaluation_stream_;
   BatchShape shape_;
   std::int64_t evaluation_batches_;
+};
+
+// Tasks of one side: a row is `time` tokens and `time` targets.
+class GeneratedRows : public GeneratedSource {
+ protected:
+  using GeneratedSource::GeneratedSource;
+
+  virtual void write_row(Draws& draws, std::int32_t* tokens, std::int32_t* targets) const = 0;
+
+ private:
+  void clear(Batch& batch) const final;
+  void write(Draws& draws, std::int64_t row, Batch& batch) const final;
 };
 
 // `given`, or `standard` where a configuration left 0; throws Error outside [least, most].

@@ -21,7 +21,7 @@ std::vector<std::int32_t> shuffled(Draws& draws, std::int64_t size) {
 }  // namespace
 
 Grammar::Grammar(const DataConfig& config, const BatchShape& shape)
-    : GeneratedSource("grammar", shape, config.evaluation_batches),
+    : GeneratedRows("grammar", shape, config.evaluation_batches),
       symbols_(parameter("symbols", config.symbols, 16, 2, kMostSymbols)),
       choices_(parameter("choices", config.choices, std::min<std::int64_t>(3, symbols_), 1, symbols_)),
       depth_(parameter("depth", config.depth, 5, 1, kDeepest)) {

@@ -17,7 +17,7 @@
 
 namespace norma {
 
-class Grammar final : public GeneratedSource {
+class Grammar final : public GeneratedRows {
  public:
   static constexpr std::int64_t kMostSymbols = 64, kDeepest = 10;
 

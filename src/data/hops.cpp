@@ -6,7 +6,7 @@
 namespace norma {
 
 Hops::Hops(const DataConfig& config, const BatchShape& shape)
-    : GeneratedSource("hops", shape, config.evaluation_batches) {
+    : GeneratedRows("hops", shape, config.evaluation_batches) {
   // One token for each pair, three for each query; the last answer is only a target.
   const std::int64_t fitting = std::max<std::int64_t>(2, shape.time - 2);
   symbols_ = parameter("symbols", config.symbols, std::min(kUsualSymbols, fitting), 2, kMostSymbols);

@@ -10,7 +10,7 @@
 
 namespace norma {
 
-class Hops final : public GeneratedSource {
+class Hops final : public GeneratedRows {
  public:
   static constexpr std::int64_t kMostSymbols = 256, kUsualSymbols = 8, kUsualHops = 4;
 

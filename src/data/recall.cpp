@@ -6,7 +6,7 @@
 namespace norma {
 
 Recall::Recall(const DataConfig& config, const BatchShape& shape)
-    : GeneratedSource("recall", shape, config.evaluation_batches),
+    : GeneratedRows("recall", shape, config.evaluation_batches),
       symbols_(parameter("symbols", config.symbols, kUsualSymbols, 2, kMostSymbols)),
       pairs_(std::min(symbols_, (shape.time + 1) / 4)) {
   if (pairs_ < 1) fail("recall: rows of {} tokens; expected at least 3", shape.time);

@@ -7,7 +7,7 @@
 
 namespace norma {
 
-class Recall final : public GeneratedSource {
+class Recall final : public GeneratedRows {
  public:
   static constexpr std::int64_t kMostSymbols = 4096, kUsualSymbols = 32;
 

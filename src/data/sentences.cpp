@@ -132,7 +132,7 @@ std::string word_of(std::int32_t token) {
 }  // namespace
 
 Sentences::Sentences(const DataConfig& config, const BatchShape& shape)
-    : GeneratedSource("sentences", shape, config.evaluation_batches),
+    : GeneratedRows("sentences", shape, config.evaluation_batches),
       depth_(parameter("depth", config.depth, 4, 1, kDeepest)),
       optimum_(mean_entropy(depth_, shape.time)) {}
 

@@ -37,7 +37,7 @@ double entropy_rate(std::int64_t depth);
 
 }  // namespace sentences
 
-class Sentences final : public GeneratedSource {
+class Sentences final : public GeneratedRows {
  public:
   static constexpr std::int64_t kDeepest = 6;
 

@@ -1,5 +1,6 @@
 #include "norma/data/source.h"
 
+#include <algorithm>
 #include <string>
 
 #include "data/classification.h"
@@ -29,7 +30,31 @@ std::unique_ptr<Source> open_text(const DataConfig& config, const BatchShape& sh
 }
 
 std::unique_ptr<Source> open_masked(const DataConfig& config, const BatchShape& shape) {
-  return std::make_unique<Masked>(open_text_corpus(config), config, shape);
+  return std::make_unique<MaskedText>(open_text_corpus(config), config, shape);
+}
+
+std::unique_ptr<Source> open_masked_grammar(const DataConfig& config, const BatchShape& shape) {
+  auto language = std::make_unique<Grammar>(config, shape);
+  const std::int64_t words = language->vocabulary() - 1;  // without the start mark
+  return std::make_unique<MaskedLanguage>("masked_grammar", std::move(language), words, config, shape);
+}
+
+std::unique_ptr<Source> open_masked_sentences(const DataConfig& config, const BatchShape& shape) {
+  auto language = std::make_unique<Sentences>(config, shape);
+  const std::int64_t words = language->vocabulary();
+  return std::make_unique<MaskedLanguage>("masked_sentences", std::move(language), words, config, shape);
+}
+
+std::unique_ptr<Source> open_copy(const DataConfig& config, const BatchShape& shape) {
+  return open_transduction("copy", Answer::same, config, shape);
+}
+
+std::unique_ptr<Source> open_reverse(const DataConfig& config, const BatchShape& shape) {
+  return open_transduction("reverse", Answer::reversed, config, shape);
+}
+
+std::unique_ptr<Source> open_sort(const DataConfig& config, const BatchShape& shape) {
+  return open_transduction("sort", Answer::sorted, config, shape);
 }
 
 std::unique_ptr<Source> open_tokens(const DataConfig& config, const BatchShape& shape) {
@@ -39,20 +64,29 @@ std::unique_ptr<Source> open_tokens(const DataConfig& config, const BatchShape& 
 struct Task {
   const char* name;
   Open open;
+  unsigned readings;  // bits
 };
 
+constexpr unsigned bit_of(ReadingManner reading) { return 1U << static_cast<unsigned>(reading); }
+constexpr unsigned kOnward = bit_of(ReadingManner::onward), kWhole = bit_of(ReadingManner::whole),
+                   kPaired = bit_of(ReadingManner::paired);
+
+// Of each reading the first is its usual task.
 constexpr Task kTasks[] = {
-    {"grammar", make<Grammar>},
-    {"sentences", make<Sentences>},
-    {"hops", make<Hops>},
-    {"copy", make<Copy>},
-    {"sort", make<Sort>},
-    {"recall", make<Recall>},
-    {"text", open_text},
-    {"tokens", open_tokens},
-    {"masked", open_masked},
-    {"translation", make<Translation>},
-    {"classification", make<Classification>},
+    {"grammar", make<Grammar>, kOnward},
+    {"sentences", make<Sentences>, kOnward},
+    {"hops", make<Hops>, kOnward},
+    {"sort", open_sort, kOnward | kPaired},
+    {"copy", open_copy, kOnward | kPaired},
+    {"reverse", open_reverse, kOnward | kPaired},
+    {"recall", make<Recall>, kOnward},
+    {"masked_grammar", open_masked_grammar, kWhole},
+    {"masked_sentences", open_masked_sentences, kWhole},
+    {"text", open_text, kOnward},
+    {"tokens", open_tokens, kOnward},
+    {"masked", open_masked, kWhole},
+    {"translation", make<Translation>, kPaired},
+    {"classification", make<Classification>, kWhole},
 };
 
 constexpr std::int64_t kMostCells = std::int64_t{1} << 31;  // tokens of one batch; keeps a slip from filling memory
@@ -94,6 +128,14 @@ void check_vocabulary(const Source& source, std::int64_t model_vocabulary) {
   if (source.vocabulary() <= model_vocabulary) return;
   fail("the data has a vocabulary of {} tokens, but the model's is {} ({})", source.vocabulary(), model_vocabulary,
        source.describe());
+}
+
+std::vector<std::string> tasks_for(ReadingManner reading) {
+  std::vector<std::string> names;
+  for (const Task& task : kTasks) {
+    if ((task.readings & bit_of(reading)) != 0) names.emplace_back(task.name);
+  }
+  return names;
 }
 
 std::span<const std::string> task_names() {

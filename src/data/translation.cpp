@@ -103,35 +103,12 @@ Translation::Translation(const DataConfig& config, const BatchShape& shape)
   set_counts(training_.sources.size(), validation_.sources.size());
 }
 
-SpecialTokens Translation::special() const {
-  const auto base = static_cast<std::int32_t>(base_);
-  return {.padding = base, .beginning = base + 1, .end = base + 2};
-}
-
-void Translation::clear(Batch& batch) const {
-  const std::int64_t rows = shape().batch;
-  const std::int32_t padding = special().padding;
-  batch.tokens.assign(static_cast<std::size_t>(rows * shape().time), padding);
-  batch.targets.assign(static_cast<std::size_t>(rows * shape().time), kIgnored);
-  batch.source.assign(static_cast<std::size_t>(rows * shape().source_time), padding);
-  // A row without a pair still has one token, so that attention has something to look at.
-  batch.source_lengths.assign(static_cast<std::size_t>(rows), 1);
-  batch.lengths.assign(static_cast<std::size_t>(rows), 1);
-}
-
 void Translation::write(Part part, std::int64_t record, std::int64_t row, Batch& batch) const {
   const Side& side = part == Part::training ? training_ : validation_;
   const std::span<const std::int32_t> source = side.sources[record], target = side.targets[record];
-  const SpecialTokens special_tokens = special();
-  std::int32_t* const x = batch.source.data() + row * shape().source_time;
-  *std::copy(source.begin(), source.end(), x) = special_tokens.end;
-  std::int32_t* const y = batch.tokens.data() + row * shape().time;
-  y[0] = special_tokens.beginning;
-  std::copy(target.begin(), target.end(), y + 1);
-  std::int32_t* const z = batch.targets.data() + row * shape().time;
-  *std::copy(target.begin(), target.end(), z) = special_tokens.end;
-  batch.source_lengths[static_cast<std::size_t>(row)] = static_cast<std::int32_t>(source.size() + 1);
-  batch.lengths[static_cast<std::size_t>(row)] = static_cast<std::int32_t>(target.size() + 1);
+  std::copy(source.begin(), source.end(), pair_source(shape(), row, batch));
+  std::copy(target.begin(), target.end(), pair_answer(shape(), row, batch));
+  end_pair(shape(), special(), row, std::ssize(source), std::ssize(target), batch);
 }
 
 std::string Translation::reference(std::int64_t index, std::int64_t row) const {

@@ -1,11 +1,10 @@
-// Translation: pairs of sentences for an encoder-decoder. The encoder reads "x <eos>", the decoder reads "<bos> y" and
-// is to say "y <eos>"; padding is not counted. Both languages share one vocabulary: the tokenizer's, then <pad>, <bos>,
-// <eos>.
+// Translation: pairs of sentences for an encoder-decoder, as pairs.h lays them out; both languages share one tokenizer.
 #pragma once
 
 #include <memory>
 #include <string_view>
 
+#include "data/pairs.h"
 #include "data/records.h"
 #include "data/sequences.h"
 #include "norma/core/mapped_file.h"
@@ -17,15 +16,15 @@ class Translation final : public RecordSource {
  public:
   Translation(const DataConfig& config, const BatchShape& shape);
 
-  std::int64_t vocabulary() const override { return base_ + 3; }
-  SpecialTokens special() const override;
+  std::int64_t vocabulary() const override { return base_ + kPairMarks; }
+  SpecialTokens special() const override { return pair_marks(base_); }
   std::string describe() const override;
   std::string decode(std::span<const std::int32_t> tokens) const override;
   const Tokenizer* tokenizer() const override { return tokenizer_.get(); }
   std::string reference(std::int64_t index, std::int64_t row) const override;
 
  protected:
-  void clear(Batch& batch) const override;
+  void clear(Batch& batch) const override { clear_pairs(shape(), special(), batch); }
   void write(Part part, std::int64_t record, std::int64_t row, Batch& batch) const override;
 
  private:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "norma/lab/estimate.h"
+#include "norma/lab/results.h"
 
 namespace norma {
 
@@ -24,5 +25,8 @@ inline nlohmann::ordered_json json_numbers(const std::vector<double>& values) {
   for (const double v : values) all.push_back(json_number(v));
   return all;
 }
+
+// An entry of "schemes".
+nlohmann::ordered_json scheme_json(const SchemeSummary& scheme);
 
 }  // namespace norma

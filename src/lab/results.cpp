@@ -85,6 +85,8 @@ ordered_json depth_json(const DepthFinding& found) {
   return one;
 }
 
+}  // namespace
+
 ordered_json scheme_json(const SchemeSummary& scheme) {
   ordered_json one = {{"name", scheme.name}, {"title", scheme.title}, {"source", scheme.source}};
   for (const auto& [key, formula] : scheme.formulas) one["formulas"][key] = formula;
@@ -97,8 +99,6 @@ ordered_json scheme_json(const SchemeSummary& scheme) {
   if (!scheme.diagram_text.empty()) one["diagram_text"] = scheme.diagram_text;
   return one;
 }
-
-}  // namespace
 
 std::string results_json(const Findings& findings, const Provenance& provenance) {
   ordered_json all = {{"norma", NORMA_VERSION},

@@ -15,8 +15,10 @@
 #include "norma/lab/inspect.h"
 #include "norma/lab/sweep.h"
 #include "norma/lab/sweep_results.h"
+#include "norma/lab/sweep_schemes.h"
 #include "norma/schemes/catalogue.h"
 #include "norma/store/environment.h"
+#include "norma/train/data.h"
 #include "norma/train/trainer.h"
 
 namespace norma {
@@ -27,12 +29,6 @@ using nlohmann::ordered_json;
 constexpr std::size_t kMostSchemes = 64;
 constexpr std::size_t kMostRuns = 20'000;
 constexpr int kMostExtraRates = 16;
-
-std::int64_t source_time(const ModelConfig& model) { return model.source_time > 0 ? model.source_time : model.time; }
-
-std::shared_ptr<const Source> open_data(const RunConfig& config) {
-  return open_source(config.data, {config.model.batch, config.model.time, source_time(config.model)});
-}
 
 void check(const StudyConfig& config) {
   if (config.schemes.empty()) fail("a study needs at least one scheme");
@@ -57,27 +53,9 @@ void check(const StudyConfig& config) {
   if (runs > kMostRuns) fail("{} runs are too many for one study; at most {}", runs, kMostRuns);
 }
 
-// Whether the token behind every counted position is its answer, as where a model continues a text.
-bool next_token_is_the_answer(const Source& source, const ModelConfig& model) {
-  Batch batch;
-  source.fill(0, 1, batch);
-  const auto time = static_cast<std::size_t>(model.time);
-  bool any = false;
-  for (std::size_t i = 0; i + 1 < batch.targets.size(); ++i) {
-    if (batch.targets[i] == kIgnored || (i + 1) % time == 0) continue;
-    if (batch.targets[i] != batch.tokens[i + 1]) return false;
-    any = true;
-  }
-  return any;
-}
-
-void check_family(const StudyConfig& config, const Source& source) {
-  if (!config.train || config.base.model.family != Family::encoder || source.classes() > 0) return;
-  if (next_token_is_the_answer(source, config.base.model))
-    fail(
-        "an encoder reads whole rows, and in data.task = \"{}\" each next token is the answer; expected masked or "
-        "classification for model.family = \"encoder\"",
-        config.base.data.task);
+StudyConfig settled(StudyConfig config) {
+  config.base = settle_task(std::move(config.base));
+  return config;
 }
 
 class SweepWatcher final : public SweepObserver {
@@ -104,13 +82,12 @@ class SweepWatcher final : public SweepObserver {
 class Study {
  public:
   Study(const StudyRequest& request, StudyObserver& observer, const std::atomic<bool>& stop)
-      : config_(request.config),
+      : config_(settled(request.config)),
         request_(request),
         observer_(observer),
         stop_(stop),
         source_(open_data(config_.base)),
         resolved_(resolve_config(config_.base, *source_)) {
-    check_family(config_, *source_);
     for (const std::string& name : config_.schemes) schemes_.push_back(summary_of(name));
     for (const std::string& name : config_.schemes) {
       SchemeEvidence evidence{.scheme = name, .title = find_scheme(name).title, .layers = config_.base.model.layers};
@@ -368,7 +345,7 @@ class Study {
     return all;
   }
 
-  const StudyConfig& config_;
+  const StudyConfig config_;
   const StudyRequest& request_;
   StudyObserver& observer_;
   const std::atomic<bool>& stop_;
@@ -406,7 +383,9 @@ StudyConfig::StudyConfig()
 }
 
 StudyResult run_study(const StudyRequest& request, StudyObserver& observer, const std::atomic<bool>& stop) {
+  const KeptSchemes kept = schemes_to_resume(request.directory / "sweep");
   check(request.config);
+  require_same_schemes(request.directory / "sweep", request.config.schemes);
   return Study(request, observer, stop).run();
 }
 

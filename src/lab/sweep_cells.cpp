@@ -7,6 +7,7 @@
 #include "norma/core/error.h"
 #include "norma/core/names.h"
 #include "norma/lab/sweep.h"
+#include "norma/train/data.h"
 
 namespace norma {
 namespace {
@@ -94,6 +95,7 @@ std::vector<SweepCell> sweep_cells(const SweepConfig& config) {
       };
       for (const auto& [key, value] : point) set(key, value);
       for (std::size_t i = 0; i < values.size(); ++i) set(config.axes[i].key, values[i][at[i]]);
+      cell = settle_task(std::move(cell));
       const std::string id = id_of(settings, cell);
       if (!seen.emplace(id, cells.size()).second) fail("the grid holds the same run twice: {}", label_of(settings));
       cells.push_back({id, {settings.begin(), settings.end()}, std::move(cell)});

@@ -7,6 +7,7 @@
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
 #include "norma/core/names.h"
+#include "norma/train/data.h"
 
 namespace norma {
 namespace {
@@ -24,10 +25,6 @@ std::string program_key(RunConfig config) {
   train.schedule.warmup = train.seed = train.data_seed = train.threads = 0;
   train.optimiser.beta1 = train.optimiser.beta2 = train.optimiser.eps = train.optimiser.weight_decay = 0;
   return fmt::format("{:016x}-{}-{}", hash_name(print_config(config)), clip, dropout);
-}
-
-BatchShape batch_shape(const ModelConfig& model) {
-  return {model.batch, model.time, model.source_time > 0 ? model.source_time : model.time};
 }
 
 }  // namespace
@@ -67,7 +64,7 @@ RunConfig cohort_config(const std::vector<const SweepCell*>& cells) {
 }
 
 std::int64_t most_members(const RunConfig& config, std::int64_t wanted) {
-  const auto source = open_source(config.data, batch_shape(config.model));
+  const auto source = open_data(config);
   const RunConfig resolved = resolve_config(config, *source);
   const TrainingStep step = build_training_step(resolved.model, step_options(resolved));
   const std::int64_t available = available_memory() / kShareOfMemory;

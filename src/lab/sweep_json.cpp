@@ -1,6 +1,7 @@
 // The results of a sweep as docs/results.md writes them.
 #include <fmt/chrono.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <nlohmann/json.hpp>
@@ -111,6 +112,25 @@ ordered_json efficiency_json(const DepthEfficiency& one) {
           {"useful_share", json_number(one.useful_share)}};
 }
 
+// The bounds of the task where all runs share them: rows of another length, or tasks of several families, have others.
+ordered_json task_json(const Outcomes& outcomes, const std::string& name) {
+  constexpr double kSameEntropy = 0.05;  // nats; every data seed has counts of its own
+  ordered_json task = {{"name", name}};
+  const auto ended = [](const RunOutcome& run) { return run.status != RunStatus::waiting; };
+  const auto first = std::find_if(outcomes.begin(), outcomes.end(), ended);
+  if (first == outcomes.end()) return task;
+  const auto all_have = [&](auto same) {
+    return std::all_of(first, outcomes.end(), [&](const RunOutcome& run) { return !ended(run) || same(run); });
+  };
+  if (first->optimum && all_have([&](const RunOutcome& run) { return run.optimum == first->optimum; }))
+    task["optimum"] = json_number(*first->optimum);
+  if (first->unigram_entropy && all_have([&](const RunOutcome& run) {
+        return run.unigram_entropy && std::abs(*run.unigram_entropy - *first->unigram_entropy) < kSameEntropy;
+      }))
+    task["unigram"] = json_number(*first->unigram_entropy);
+  return task;
+}
+
 template <typename T, typename Write>
 ordered_json list(const std::vector<T>& values, Write write) {
   ordered_json all = ordered_json::array();
@@ -130,15 +150,9 @@ std::string sweep_results_json(const Outcomes& outcomes, const SweepFacts& facts
                       {"command", facts.command}};
   if (!facts.environment.empty()) all["environment"] = ordered_json::parse(facts.environment, nullptr, false);
   if (!outcomes.empty()) {
-    ordered_json task = {{"name", facts.task}};
-    for (const RunOutcome& run : outcomes) {
-      if (run.status == RunStatus::waiting) continue;
-      if (run.optimum) task["optimum"] = json_number(*run.optimum);
-      if (run.unigram_entropy) task["unigram"] = json_number(*run.unigram_entropy);
-      break;
-    }
-    all["task"] = std::move(task);
+    all["task"] = task_json(outcomes, facts.task);
   }
+  all["schemes"] = list(facts.schemes, scheme_json);
   all["runs"] = list(outcomes, run_json);
   all["maps"] = list(stability_maps(outcomes), map_json);
   all["tuned"] = list(best, tuned_json);

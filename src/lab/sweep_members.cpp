@@ -39,10 +39,11 @@ json member_result(const json& cohort, std::size_t index) {
 }
 
 // A run directory to write to, whether it is there already or not.
-RunDirectory open_run(const fs::path& path, const std::string& config, const std::string& environment) {
+RunDirectory open_run(const fs::path& path, const std::string& config, const std::string& environment,
+                      const std::string& scheme) {
   if (RunView(path).exists()) return RunDirectory::resume(path);
   fs::remove_all(path);  // a kill came before its configuration was written
-  return RunDirectory::create(path, config, environment);
+  return RunDirectory::create(path, config, environment, scheme);
 }
 
 struct MemberRecord {
@@ -139,13 +140,14 @@ void join_cohort(const SweepPaths& paths, const CohortPlan& plan, const RunConfi
   std::vector<SafetensorsFile> files;
   for (const std::string& id : plan.members) files.emplace_back(RunView(paths.run(id)).checkpoint_path(plan.from));
   // What the data resolves is the same for every member.
-  RunConfig resolved = parse_config(RunView(paths.run(plan.members[0])).config(), plan.members[0]);
+  const RunView first(paths.run(plan.members[0]));
+  RunConfig resolved = parse_config(first.config(), plan.members[0]);
   resolved.train = config.train;
   resolved.members = config.members;
   const std::string text = print_config(resolved);
   const CheckpointParts parts = join_members(files, text);
   fs::remove_all(paths.cohort(plan.id));
-  RunDirectory directory = RunDirectory::create(paths.cohort(plan.id), text, environment);
+  RunDirectory directory = RunDirectory::create(paths.cohort(plan.id), text, environment, first.scheme());
   directory.save_checkpoint(parts.step, parts.tensors, parts.metadata);
 }
 
@@ -164,7 +166,7 @@ std::vector<std::string> split_cohort(const SweepPaths& paths, const CohortPlan&
     const bool diverged = !own.is_null() && own.at("members").at(0).at("diverged") == true;
     results[i] = own.is_null() ? "" : own.dump(2) + "\n";
     if (RunView(paths.run(cells[i]->id)).is_done()) continue;
-    RunDirectory run = open_run(paths.run(cells[i]->id), text, options.environment);
+    RunDirectory run = open_run(paths.run(cells[i]->id), text, options.environment, cohort.scheme());
     write_logs(run, records[i], plan.from > 0 ? plan.from : -1, cells[i]->config.train.tensorboard);
     const bool ended = options.ended || diverged;
     if (!ended || options.weights == KeepWeights::yes) {

@@ -15,6 +15,7 @@
 #include "norma/core/error.h"
 #include "norma/core/names.h"
 #include "norma/lab/sweep.h"
+#include "norma/lab/sweep_schemes.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
 #include "norma/store/run_directory.h"
@@ -147,9 +148,12 @@ class Sweep {
 
   SweepResult run() {
     const std::vector<std::int64_t> most = check_groups();
+    const std::vector<std::string> schemes = scheme_names();
+    require_same_schemes(paths_.root, schemes);
     make_root(paths_.root);
     const DirectoryLock lock(paths_.root);
     remove_stale_temporaries(paths_.root);
+    keep_schemes(paths_.root, schemes);
     write_atomically(paths_.root / kSweepFile, print_sweep(request_.config));
     index_.emplace(paths_.root / "index.sqlite");
     for (const SweepCell& cell : cells_) outcomes_.push_back(read(cell));
@@ -171,6 +175,12 @@ class Sweep {
 
   RunOutcome read(const SweepCell& cell) const {
     return read_outcome(outcome_of(cell.id, cell.axes, cell.config), paths_.run(cell.id));
+  }
+
+  std::vector<std::string> scheme_names() const {
+    std::set<std::string> names;
+    for (const SweepCell& cell : cells_) names.insert(cell.config.model.scheme);
+    return {names.begin(), names.end()};
   }
 
   bool is_done(std::size_t cell) const { return RunView(paths_.run(cells_[cell].id)).is_done(); }
@@ -415,6 +425,7 @@ class Sweep {
 
 SweepResult run_sweep(const SweepRequest& request, SweepObserver& observer, const std::atomic<bool>& stop) {
   try {
+    const KeptSchemes kept = schemes_to_resume(request.directory);
     return Sweep(request, observer, stop).run();
   } catch (const fs::filesystem_error& error) {
     fail("{}", error.what());

@@ -15,6 +15,7 @@
 #include "norma/models/profile.h"
 #include "norma/store/safetensors.h"
 #include "norma/train/cohort.h"
+#include "norma/train/kept_scheme.h"
 
 namespace norma {
 namespace {
@@ -88,7 +89,8 @@ class StoredWeights final : public Weights {
  public:
   using Tensors = std::map<std::string, std::vector<float>>;
 
-  explicit StoredWeights(std::vector<Tensors> members) : members_(std::move(members)) {}
+  explicit StoredWeights(std::vector<Tensors> members, std::shared_ptr<const KeptScheme> scheme = nullptr)
+      : members_(std::move(members)), scheme_(std::move(scheme)) {}
 
   int members() const override { return static_cast<int>(members_.size()); }
 
@@ -114,6 +116,7 @@ class StoredWeights final : public Weights {
 
  private:
   std::vector<Tensors> members_;
+  std::shared_ptr<const KeptScheme> scheme_;  // counts as long as anybody has the weights
 };
 
 std::int64_t step_of(const SafetensorsFile& file) {
@@ -148,6 +151,7 @@ std::shared_ptr<const Weights> weights_of(Session& session, const std::vector<Pa
 
 StoredModel open_stored_model(const std::filesystem::path& checkpoint_or_run) {
   const std::filesystem::path path = checkpoint_path(checkpoint_or_run);
+  const auto scheme = scheme_of_run(std::filesystem::absolute(path).parent_path().parent_path());
   const SafetensorsFile file(path);
   if (file.has_checksum()) file.verify_checksum();
   const auto found = file.metadata().find("norma.config");
@@ -164,7 +168,7 @@ StoredModel open_stored_model(const std::filesystem::path& checkpoint_or_run) {
     for (const ParameterSpec& spec : model.parameters)
       all[static_cast<std::size_t>(member)][spec.name] = file.to_f32(checkpoint_name(spec.name, member, members));
   }
-  stored.weights = std::make_shared<StoredWeights>(std::move(all));
+  stored.weights = std::make_shared<StoredWeights>(std::move(all), scheme);
   return stored;
 }
 

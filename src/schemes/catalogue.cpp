@@ -26,6 +26,34 @@ Folders& folders() {
   return all;
 }
 
+struct Kept {
+  std::uint64_t number;
+  std::string asked, text;
+};
+
+struct KeptSchemes {
+  std::mutex mutex;
+  std::uint64_t made = 0;
+  std::vector<Kept> all;
+};
+
+KeptSchemes& kept_schemes() {
+  static KeptSchemes schemes;
+  return schemes;
+}
+
+std::optional<std::string> kept_text(std::string_view asked) {
+  const std::lock_guard lock(kept_schemes().mutex);
+  const std::vector<Kept>& all = kept_schemes().all;
+  const auto found = std::find_if(all.rbegin(), all.rend(), [&](const Kept& one) { return one.asked == asked; });
+  return found == all.rend() ? std::nullopt : std::optional(found->text);
+}
+
+// A file is called by its stem, however it was asked for.
+std::string scheme_name(std::string_view asked) {
+  return asked.ends_with(".toml") ? fs::path(asked).stem().string() : std::string(asked);
+}
+
 std::vector<fs::path> folders_of_environment() {
   std::vector<fs::path> found;
   const char* variable = std::getenv("NORMA_SCHEMES");
@@ -63,6 +91,7 @@ SchemeEntry read_entry(const fs::path& file) {
   try {
     const std::string text = read_file(file);
     entry.scheme = parse_scheme(entry.name, text);
+    entry.text = text;
     const EmbeddedScheme* same = embedded_named(entry.name);
     entry.replaces = same != nullptr && same->text != text;
   } catch (const Error& error) {
@@ -140,7 +169,31 @@ std::vector<SchemeEntry> all_schemes() {
   return all;
 }
 
+KeptScheme::KeptScheme(std::string asked, std::string text) {
+  const std::lock_guard lock(kept_schemes().mutex);
+  number_ = ++kept_schemes().made;
+  kept_schemes().all.push_back({number_, std::move(asked), std::move(text)});
+}
+
+KeptScheme::~KeptScheme() {
+  const std::lock_guard lock(kept_schemes().mutex);
+  std::erase_if(kept_schemes().all, [this](const Kept& one) { return one.number == number_; });
+}
+
+bool has_scheme(std::string_view asked) {
+  std::error_code failed;
+  if (asked.ends_with(".toml")) return fs::exists(fs::path(asked), failed);
+  for (const fs::path& folder : scheme_folders()) {
+    if (fs::exists(folder / (std::string(asked) + ".toml"), failed)) return true;
+  }
+  return embedded_named(asked) != nullptr;
+}
+
 SchemeEntry locate_scheme(std::string_view asked) {
+  if (std::optional<std::string> text = kept_text(asked)) {
+    const std::string name = scheme_name(asked);
+    return {.name = name, .file = {}, .scheme = parse_scheme(name, *text), .error = "", .text = std::move(*text)};
+  }
   if (asked.ends_with(".toml")) {
     SchemeEntry entry = checked(read_entry(fs::path(asked)));
     entry.replaces = false;  // it was asked for by its file
@@ -164,7 +217,12 @@ SchemeEntry locate_scheme(std::string_view asked) {
     }
   }
   for (const Scheme& scheme : catalogue()) {
-    if (scheme.name == asked) return {.name = scheme.name, .file = {}, .scheme = scheme, .error = ""};
+    if (scheme.name == asked)
+      return {.name = scheme.name,
+              .file = {},
+              .scheme = scheme,
+              .error = "",
+              .text = std::string(embedded_named(asked)->text)};
     names.push_back(scheme.name);
   }
   fail("there is no scheme named '{}'{}", asked, did_you_mean(asked, names));

@@ -39,7 +39,7 @@ std::optional<std::int64_t> step_of(const std::string& name) {
 // is written last, so a directory without one never was a run.
 void require_vacant(const fs::path& path) {
   if (RunView(path).exists()) fail("'{}' already holds a run; resume it or choose another directory", path.string());
-  static const std::set<std::string> beginnings = {kLockName, "environment.json", "checkpoints"};
+  static const std::set<std::string> beginnings = {kLockName, "environment.json", "scheme.toml", "checkpoints"};
   for (const std::string& name : names_in(path)) {
     const bool ours = is_stale_temporary(name) || beginnings.contains(name);
     if (!ours) fail("'{}' is not empty: it holds '{}'; a run needs a directory of its own", path.string(), name);
@@ -81,6 +81,7 @@ std::string RunView::config() const {
   return read_text(config_path());
 }
 
+std::string RunView::scheme() const { return fs::exists(scheme_path()) ? read_text(scheme_path()) : ""; }
 std::string RunView::environment() const { return read_text(environment_path()); }
 std::string RunView::result() const { return read_text(result_path()); }
 
@@ -123,7 +124,8 @@ RunDirectory::~RunDirectory() {
   if (lock_ >= 0) ::close(lock_);
 }
 
-RunDirectory RunDirectory::create(const fs::path& path, std::string_view config, std::string_view environment) {
+RunDirectory RunDirectory::create(const fs::path& path, std::string_view config, std::string_view environment,
+                                  std::string_view scheme) {
   make_directory(path);
   require_vacant(path);  // before the lock, which would leave a file in a directory that is not ours
   RunDirectory run(RunView(path), lock_run(path), Beginning::fresh);
@@ -131,6 +133,10 @@ RunDirectory RunDirectory::create(const fs::path& path, std::string_view config,
   remove_stale_temporaries(path);
   make_directory(run.checkpoints_path());
   write_atomically(run.environment_path(), environment);
+  // A beginning that was killed may have left the scheme of another run.
+  if (::unlink(run.scheme_path().c_str()) != 0 && errno != ENOENT)
+    fail_with_errno("remove the scheme", run.scheme_path(), errno);
+  if (!scheme.empty()) write_atomically(run.scheme_path(), scheme);
   write_atomically(run.config_path(), config);
   return run;
 }

@@ -9,6 +9,7 @@
 #include "norma/ops/embedding.h"
 #include "norma/store/safetensors.h"
 #include "norma/store/safetensors_writer.h"
+#include "norma/train/data.h"
 
 namespace norma {
 namespace {
@@ -84,8 +85,7 @@ class Check {
   }
 
   void batch_from_data() {
-    const std::int64_t source_time = config_.source_time > 0 ? config_.source_time : config_.time;
-    const auto source = open_source(request_.config.data, {config_.batch, config_.time, source_time});
+    const auto source = open_data(request_.config);
     if (config_.vocabulary == 0) config_.vocabulary = source->vocabulary();
     check_vocabulary(*source, config_.vocabulary);
     if (config_.classes == 0) config_.classes = source->classes();

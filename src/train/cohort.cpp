@@ -7,6 +7,7 @@
 
 #include "norma/models/fusions.h"
 #include "norma/models/profile.h"
+#include "norma/train/data.h"
 #include "norma/train/judge.h"
 
 namespace norma {
@@ -30,6 +31,8 @@ std::vector<std::string> persistent_names(const Plan& plan) {
 }  // namespace
 
 RunConfig resolve_config(RunConfig config, const Source& source) {
+  config = settle_task(std::move(config));
+  check_task(config);
   ModelConfig& model = config.model;
   if (model.vocabulary == 0) model.vocabulary = source.vocabulary();
   check_vocabulary(source, model.vocabulary);
@@ -37,16 +40,12 @@ RunConfig resolve_config(RunConfig config, const Source& source) {
     if (model.classes == 0) model.classes = source.classes();
     if (model.classes < source.classes())
       fail("the data has {} classes but model.classes is {}", source.classes(), model.classes);
-    if (model.family != Family::encoder) fail("classification needs model.family = \"encoder\"");
   }
   Batch batch;
   source.fill(0, 1, batch);
-  if (model.family == Family::encoder_decoder && batch.source.empty())
-    fail(
-        "model.family = \"encoder_decoder\" needs data with two sides, such as data.task = \"translation\"; {} has one",
-        config.data.task);
-  if (model.family != Family::encoder_decoder && !batch.source.empty())
-    fail("data.task = \"{}\" has two sides; it needs model.family = \"encoder_decoder\"", config.data.task);
+  if ((model.family == Family::encoder_decoder) == batch.source.empty())
+    fail("the data has {} side but the model reads {}: {}", batch.source.empty() ? "one" : "a second",
+         batch.source.empty() ? "two" : "only one", source.describe());
   const std::vector<TrainConfig> members = member_configs(config);
   model.dropout = std::any_of(members.begin(), members.end(), [](const TrainConfig& one) { return one.dropout > 0; });
   model.smoothing = config.train.smoothing > 0;

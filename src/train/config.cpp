@@ -5,6 +5,7 @@
 #include <limits>
 #include <sstream>
 
+#include "norma/train/data.h"
 #include "train/config_fields.h"
 #include "train/toml_input.h"
 #include "train/words.h"
@@ -56,7 +57,10 @@ void read_table(std::vector<ConfigField>& fields, const toml::table& table, cons
 
 }  // namespace
 
-RunConfig::RunConfig() { model.vocabulary = 0; }
+RunConfig::RunConfig() {
+  model.vocabulary = 0;
+  data.task = kFamilyTask;
+}
 
 RunConfig parse_config(std::string_view toml, std::string_view origin) {
   RunConfig config;

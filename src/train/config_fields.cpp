@@ -8,6 +8,7 @@
 
 #include "norma/data/source.h"
 #include "norma/schemes/catalogue.h"
+#include "norma/train/data.h"
 #include "train/toml_input.h"
 #include "train/words.h"
 
@@ -206,8 +207,9 @@ void model_fields(Fields& f, ModelConfig& m) {
 }
 
 void data_fields(Fields& f, DataConfig& d) {
-  f.text("data.task", d.task, "what is learned; see docs/data.md", [](const std::string& name) {
-    const auto known = task_names();
+  f.text("data.task", d.task, "what is learned, see docs/data.md; auto: by family", [](const std::string& name) {
+    std::vector<std::string> known(task_names().begin(), task_names().end());
+    known.emplace_back(kFamilyTask);
     if (std::find(known.begin(), known.end(), name) == known.end())
       fail("there is no task '{}'{}; expected {}", name, did_you_mean(name, known), fmt::join(known, ", "));
   });
@@ -227,7 +229,7 @@ void data_fields(Fields& f, DataConfig& d) {
   f.whole("data.text_column", d.text_column, -1, 10000, "from 0; -1: by layout");
   f.whole("data.second_text_column", d.second_text_column, -1, 10000, "from 0; -1: by layout");
   f.whole("data.label_column", d.label_column, -1, 10000, "from 0; -1: by layout");
-  f.number("data.mask_fraction", d.mask_fraction, 0, 1, "masked: share of tokens to predict");
+  f.number("data.mask_fraction", d.mask_fraction, 0, 1, "masked tasks: share of tokens to predict");
   f.whole("data.depth", d.depth, 0, 64, "grammar, sentences: levels; 0: the default");
   f.whole("data.choices", d.choices, 0, 64, "grammar: productions of a symbol; 0: the default");
   f.whole("data.hops", d.hops, 0, 1024, "hops: pointers to follow; 0: its default");

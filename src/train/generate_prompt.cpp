@@ -4,6 +4,7 @@
 #include "norma/core/error.h"
 #include "norma/data/source.h"
 #include "norma/data/tokenizer.h"
+#include "norma/train/data.h"
 #include "norma/train/generate.h"
 
 namespace norma {
@@ -56,9 +57,7 @@ std::vector<std::int32_t> parse_ids(std::string_view text, const Source& source)
 }  // namespace
 
 std::shared_ptr<const Source> open_data(const TrainedModel& model) {
-  const ModelConfig& config = model.config.model;
-  return open_source(model.config.data,
-                     {config.batch, config.time, config.source_time > 0 ? config.source_time : config.time});
+  return open_source(model.config.data, batch_shape(model.config.model));
 }
 
 std::vector<std::int32_t> encode_prompt(const TrainedModel& model, const Source& source, std::string_view text,

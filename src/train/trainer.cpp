@@ -8,7 +8,9 @@
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
 #include "norma/store/run_directory.h"
+#include "norma/train/data.h"
 #include "norma/train/generate.h"
+#include "norma/train/kept_scheme.h"
 #include "train/records.h"
 
 namespace norma {
@@ -36,19 +38,30 @@ void check_same_run(const RunView& run, const RunConfig& wanted) {
   if (!values.empty())
     fail("'{}' holds another run: its {} is {}, this one has none", run.path().string(), values.begin()->first,
          values.begin()->second);
+  const std::string kept = run.scheme();
+  if (kept.empty()) return;
+  if (const auto difference = scheme_difference(kept, scheme_to_keep(wanted.model.scheme)))
+    fail(
+        "'{}' holds another run: the scheme '{}' has changed since it began: {}; choose another directory, or go on "
+        "with the scheme as it was, in '{}'",
+        run.path().string(), wanted.model.scheme, *difference, run.scheme_path().string());
 }
 
 std::filesystem::path tokenizer_model_path(const std::filesystem::path& run) { return run / "tokenizer.model"; }
 
+RunConfig with_stored_data(const RunRequest& request) {
+  RunConfig config = request.config;
+  config.data = stored_data(config.data, request.directory);
+  return config;
+}
+
 class Run {
  public:
   Run(const RunRequest& request, RunObserver& observer, const std::atomic<bool>& stop)
-      : observer_(observer),
+      : scheme_(scheme_to_resume(request.directory)),
+        observer_(observer),
         stop_(stop),
-        source_(open_source(
-            stored_data(request.config.data, request.directory),
-            {request.config.model.batch, request.config.model.time,
-             request.config.model.source_time > 0 ? request.config.model.source_time : request.config.model.time})),
+        source_(open_data(with_stored_data(request))),
         cohort_(request.config, source_),
         directory_(open_directory(request)),
         metrics_(directory_.open_metrics(restored_step_)),
@@ -85,7 +98,8 @@ class Run {
     const RunView view(request.directory);
     if (!view.exists())
       return RunDirectory::create(request.directory, print_config(cohort_.config()),
-                                  describe_environment(request.command_line));
+                                  describe_environment(request.command_line),
+                                  scheme_to_keep(cohort_.config().model.scheme));
     check_same_run(view, cohort_.config());
     RunDirectory directory = RunDirectory::resume(request.directory);
     const CheckpointSearch search = directory.newest_checkpoint();
@@ -155,6 +169,7 @@ class Run {
     observer_.saved(cohort_.step());
   }
 
+  std::shared_ptr<const KeptScheme> scheme_;
   RunObserver& observer_;
   const std::atomic<bool>& stop_;
   std::shared_ptr<const Source> source_;

@@ -93,7 +93,8 @@ TEST(SchemesProcess, ReadsFoldersOfTheUser) {
   EXPECT_NE(broken.err.find("^"), std::string::npos);
 }
 
-// Every verb that builds a model finds a user's scheme by its name, and nothing without the folder.
+// Every verb that builds a model finds a user's scheme by its name, and nothing without the folder, except where a run
+// has kept it.
 TEST(SchemesProcess, FoldersOfTheUserCountForEveryVerb) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "mine");
@@ -111,8 +112,6 @@ TEST(SchemesProcess, FoldersOfTheUserCountForEveryVerb) {
        "--lr", "1e-3", "--warmup", "0", "--seeds", "1"},
       {"inspect", "--scheme", "halved", "--layers", "1", "--width", "8", "--heads", "2", "--time", "8", "--seeds", "1",
        "--only", "stream", "--quiet"},
-      {"inspect", "--run", folder / "run", "--only", "stream", "--quiet"},
-      {"generate", folder / "run", "--tokens", "2"},
   };
   for (std::vector<std::string> arguments : verbs) {
     const Outcome without = test::run(folder, arguments);
@@ -122,6 +121,15 @@ TEST(SchemesProcess, FoldersOfTheUserCountForEveryVerb) {
     arguments.insert(arguments.begin() + 1, {"--schemes-dir", folder / "other", "--schemes-dir", folder / "mine"});
     const Outcome with = test::run(folder, arguments);
     EXPECT_EQ(with.code, 0) << arguments[0] << ": " << with.err;
+  }
+  const std::string run = folder / "run";
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"inspect", "--run", run, "--only", "stream", "--quiet"},
+        {"generate", run, "--tokens", "2"},
+        {"sweep", config, "--out", folder / "sweep", "--quiet", "--train.seed=[1,2]"},
+        {"sweep", config, "--out", folder / "sweep", "--report", "--train.seed=[1,2]"}}) {
+    const Outcome kept = test::run(folder, arguments);
+    EXPECT_EQ(kept.code, 0) << arguments[0] << ": " << kept.err;
   }
 }
 

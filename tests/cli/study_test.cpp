@@ -141,6 +141,21 @@ TEST(StudyProcess, ComparesEncoderDecodersAndEncodersOnDataThatSuitsThem) {
   EXPECT_NE(test::read_file(folder / "classes/report.html").find("<!doctype html>"), std::string::npos);
 }
 
+TEST(StudyProcess, EveryFamilyHasATaskWithoutAFile) {
+  const TemporaryFolder folder;
+  for (const auto& [family, task] : {std::pair{"encoder_decoder", "sort"}, {"encoder", "masked_grammar"}}) {
+    const std::string out = folder / family;
+    const Outcome outcome = test::run(
+        folder, small_study(out, {"--model.family=" + std::string(family), "--schemes", "pre", "--extra-rates", "0"}));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const auto results = nlohmann::json::parse(test::read_file(out + "/results.json"));
+    EXPECT_EQ(results["task"]["name"], task);
+    EXPECT_EQ(results["task"].contains("optimum"), task == std::string("sort")) << results["task"];
+    EXPECT_EQ(results["runs"].size(), 4u);
+    EXPECT_FALSE(results["inspect"].empty());
+  }
+}
+
 TEST(StudyProcess, MistakesExitWithTwoAndOneClearMessage) {
   const TemporaryFolder folder;
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
@@ -152,8 +167,8 @@ TEST(StudyProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{"--train.lrr=1"}, "did you mean 'train.lr'?"},
       {{"--seeds", "x"}, "seeds"},
       {{"--extra-rates", "99"}, "extra-rates"},
-      {{"--model.family=encoder_decoder"}, "needs data with two sides"},
-      {{"--model.family=encoder"}, "each next token is the answer; expected masked or classification"},
+      {{"--model.family=encoder_decoder", "--data.task=grammar"}, "expected for it one of sort"},
+      {{"--model.family=encoder", "--data.task=grammar"}, "would see each next token; expected for it one of masked"},
       {{"--lr", "-1"}, "train.lr: -1 was given"},
   };
   for (const auto& [more, message] : mistakes) {

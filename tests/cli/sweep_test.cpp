@@ -132,12 +132,47 @@ evaluate_every = 5
   const auto all = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(all["runs"].size(), 16u);
   EXPECT_EQ(all["maps"].size(), 2u);
+  ASSERT_EQ(all["schemes"].size(), 2u);
+  EXPECT_EQ(all["schemes"][0]["title"], "Pre-LN");
+  EXPECT_EQ(all["schemes"][0]["layers"], 2);
+  EXPECT_FALSE(all["schemes"][1]["formulas"].empty());
+  EXPECT_NE(all["schemes"][1]["source"], "");
+  EXPECT_GT(all["schemes"][1]["parameters"], 0);
+  EXPECT_NE(all["schemes"][1]["diagram_svg"].get<std::string>().find("<svg"), std::string::npos);
   ASSERT_EQ(all["tuned"].size(), 2u);
   EXPECT_EQ(all["tuned"][0]["loss"]["n"], 2);
   EXPECT_EQ(test::read_file(folder / "s/results.json"), outcome.out);
   const Outcome report = test::run(folder, {"sweep", file, "--out", folder / "s", "--report"});
   EXPECT_EQ(report.code, 0) << report.err;
   EXPECT_NE(report.out.find("sensitivity"), std::string::npos) << report.out;
+}
+
+TEST(SweepProcess, KeepsItsSchemesAndNoticesAnotherOfTheSameName) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "mine");
+  const std::string halved = "title = \"Halved\"\nsublayer = \"x + f(norm(x))/2\"\n";
+  folder.write("mine/halved.toml", halved);
+  const auto sweep = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--model.scheme=[halved,post]", "--train.steps=4"});
+    return test::run(folder, test::small_model("sweep", folder / "s", more));
+  };
+  ASSERT_EQ(sweep({"--schemes-dir", folder / "mine", "--train.seed=[1,2]"}).code, 0);
+  for (const fs::directory_entry& run : fs::directory_iterator(folder / "s/runs")) {
+    const bool mine = run.path().filename().string().find("halved") != std::string::npos;
+    EXPECT_EQ(test::read_file(run.path() / "scheme.toml") == halved, mine) << run.path();
+  }
+  const Outcome larger = sweep({"--train.seed=[1,2,3]"});
+  EXPECT_EQ(larger.code, 0) << "without the folder: " << larger.err;
+
+  folder.write("mine/halved.toml", "title = \"Third\"\nsublayer = \"x + f(norm(x))/3\"\n");
+  const Outcome other = sweep({"--schemes-dir", folder / "mine", "--train.seed=[1,2,3,4]"});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("began with another scheme 'halved': sublayer was"), std::string::npos) << other.err;
+  const Outcome report = sweep({"--schemes-dir", folder / "mine", "--train.seed=[1,2,3]", "--report", "--json"});
+  ASSERT_EQ(report.code, 0) << report.err;
+  const auto schemes = nlohmann::json::parse(report.out)["schemes"];
+  ASSERT_EQ(schemes.size(), 2u);
+  EXPECT_EQ(schemes[0]["title"], "Halved");
 }
 
 TEST(SweepProcess, MistakesExitWithTwoAndOneClearMessage) {
@@ -160,6 +195,7 @@ TEST(SweepProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{"--model.scheme=[pre,pots]"}, "pots"},
       {{"--model.heads=[1,7]"}, "7 heads"},
       {{"--members.lr=[1,2]"}, "train.lr"},
+      {{"--train.lr=[1,2]", "--model.family=encoder", "--data.task=grammar"}, "expected for it one of masked_grammar"},
       {{"--train.lr=[1,2]", "--out", occupied}, "file"},
       {{"--train.lr=[1,2]", "--out", folder / "full"}, "something else than a sweep"},
       {{"nowhere.toml"}, "there is no file 'nowhere.toml'"},

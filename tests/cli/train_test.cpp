@@ -133,6 +133,87 @@ TEST(TrainProcess, ADamagedCheckpointIsPassedOverForTheOneBefore) {
       << outcome.err;
 }
 
+constexpr const char* kHalved = "title = \"Halved\"\nsublayer = \"x + f(norm(x))/2\"\n";
+
+// As after a kill behind the last checkpoint.
+void reopen(const std::string& run) {
+  fs::remove(fs::path(run) / "DONE");
+  fs::remove(RunView(run).result_path());
+}
+
+TEST(TrainProcess, ARunKeepsItsSchemeAndNoticesAnotherOfTheSameName) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "mine");
+  folder.write("mine/halved.toml", kHalved);
+  const std::string out = folder / "run";
+  const auto train = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--train.steps=20", "--model.scheme=halved"});
+    return test::run(folder, test::small_model("train", out, more));
+  };
+  const std::vector<std::string> with = {"--schemes-dir", folder / "mine"};
+  ASSERT_EQ(train(with).code, 0);
+  EXPECT_EQ(test::read_file(RunView(out).scheme_path()), kHalved);
+  const std::vector<std::string> say = {"generate", out, "--tokens", "12", "--temperature", "0"};
+  const Outcome said = test::run(folder, say);
+  EXPECT_EQ(said.code, 0) << said.err;
+
+  reopen(out);
+  const Outcome resumed = train({});
+  EXPECT_EQ(resumed.code, 0) << "without the folder: " << resumed.err;
+
+  folder.write("mine/halved.toml", "# a comment\ntitle = \"Half\"\nsublayer = \"x + f(norm(x))/2\"\n");
+  reopen(out);
+  EXPECT_EQ(train(with).code, 0) << "another title is no other model";
+
+  folder.write("mine/halved.toml", "sublayer = \"x + f(norm(x))/3\"\n");
+  reopen(out);
+  const Outcome other = train(with);
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("the scheme 'halved' has changed since it began: sublayer was 'x + f(norm(x))/2', now it is "
+                           "'x + f(norm(x))/3'"),
+            std::string::npos)
+      << other.err;
+
+  // Whoever reads the run reads its own scheme.
+  const auto beside = [&](std::vector<std::string> verb) {
+    verb.insert(verb.end(), with.begin(), with.end());
+    return test::run(folder, verb);
+  };
+  EXPECT_EQ(beside(say).out, said.out);
+  const Outcome inspected = beside({"inspect", "--run", out, "--only", "stream", "--json", "--quiet"});
+  ASSERT_EQ(inspected.code, 0) << inspected.err;
+  EXPECT_EQ(nlohmann::json::parse(inspected.out)["schemes"][0]["title"], "Halved");
+  const std::string checkpoint = RunView(out).checkpoint_path(20);
+  EXPECT_EQ(test::run(folder, {"generate", checkpoint, "--tokens", "12", "--temperature", "0"}).out, said.out);
+}
+
+TEST(TrainProcess, ARunOfEarlierVersionsHasNoSchemeOfItsOwn) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "mine");
+  folder.write("mine/halved.toml", kHalved);
+  const std::string out = folder / "run";
+  const std::vector<std::string> train =
+      test::small_model("train", out, {"--schemes-dir", folder / "mine", "--train.steps=2", "--model.scheme=halved"});
+  ASSERT_EQ(test::run(folder, train).code, 0);
+  fs::remove(RunView(out).scheme_path());
+  const Outcome lost = test::run(folder, {"generate", out, "--tokens", "2"});
+  EXPECT_EQ(lost.code, 2);
+  EXPECT_NE(lost.err.find("there is no scheme named 'halved'"), std::string::npos) << lost.err;
+  EXPECT_EQ(test::run(folder, {"generate", out, "--tokens", "2", "--schemes-dir", folder / "mine"}).code, 0);
+  reopen(out);
+  EXPECT_EQ(test::run(folder, train).code, 0);
+}
+
+TEST(TrainProcess, AFormulaNeedsNoFile) {
+  const TemporaryFolder folder;
+  const std::string out = folder / "run";
+  const Outcome outcome =
+      test::run(folder, test::small_model("train", out, {"--train.steps=2", "--model.scheme=x + f(norm(x))/2"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_FALSE(fs::exists(RunView(out).scheme_path()));
+  EXPECT_EQ(test::run(folder, {"generate", out, "--tokens", "2"}).code, 0);
+}
+
 struct Mistake {
   std::vector<std::string> arguments;
   std::string message;
@@ -156,6 +237,10 @@ TEST(TrainProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{"train", "--data.task=text", "--data.path=" + empty}, "is empty"},
       {{"train", "--data.task=text", "--data.path=" + binary}, "NUL"},
       {{"train", "--data.task=text", "--data.path=" + (folder / "missing")}, "No such file"},
+      {{"train", "--model.family=encoder", "--data.task=grammar"}, "expected for it one of masked_grammar"},
+      {{"train", "--model.family=encoder_decoder", "--data.task=text", "--data.path=nowhere"}, "suits model.family"},
+      {{"plan", "--model.family=encoder", "--data.task=hops"}, "expected for it one of masked_grammar"},
+      {{"train", "--data.task=masked"}, "suits model.family = \"encoder\"; \"decoder\" was given"},
       {{"train", "--model.vocabulary=3"}, "3"},
       {{"train", "--model.width=100000", "--model.layers=1000"}, "the plan needs"},
       {{"train", "--out", occupied}, "file"},

@@ -49,8 +49,11 @@ TEST(Allocation, NoTaskAllocatesInItsSteps) {
   std::string lines;
   for (int i = 0; i < 200; ++i) lines += fmt::format("{}\tword{} text\n", i % 3, i);
   const std::string path = folder.write("t", lines);
-  for (const std::string& task : task_names()) {
-    const auto source = open_source({.task = task, .path = path, .validation_path = path}, {5, 33, 33});
+  std::vector<std::pair<std::string, std::int64_t>> forms;
+  for (const std::string& task : task_names()) forms.emplace_back(task, 33);
+  for (const char* task : {"copy", "reverse", "sort"}) forms.emplace_back(task, 0);
+  for (const auto& [task, source_time] : forms) {
+    const auto source = open_source({.task = task, .path = path, .validation_path = path}, {5, 33, source_time});
     Batch batch;
     const long first = allocations.load();
     source->fill(0, 0, batch);

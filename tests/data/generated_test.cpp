@@ -84,12 +84,17 @@ TEST(Hops, RefusesWhatDoesNotFit) {
             std::string::npos);
 }
 
-void check_transduction(const std::string& task, bool sorted) {
+Tokens answer_of(const std::string& task, Tokens symbols) {
+  if (task == "reverse") std::reverse(symbols.begin(), symbols.end());
+  if (task == "sort") std::sort(symbols.begin(), symbols.end());
+  return symbols;
+}
+
+void check_transduction(const std::string& task) {
   for (const int time : {2, 3, 31, 64}) {
     for (const Example& row : rows_of({.task = task, .symbols = 9}, 20, time)) {
       const std::size_t n = static_cast<std::size_t>(time) / 2;
-      Tokens expected(row.inputs.begin(), row.inputs.begin() + n);
-      if (sorted) std::sort(expected.begin(), expected.end());
+      const Tokens expected = answer_of(task, Tokens(row.inputs.begin(), row.inputs.begin() + n));
       EXPECT_EQ(row.inputs[n], 9);
       EXPECT_EQ(Tokens(row.targets.begin() + n, row.targets.begin() + 2 * n), expected);
       EXPECT_EQ(std::count(row.targets.begin(), row.targets.end(), kIgnored), static_cast<long>(time - n));
@@ -98,8 +103,101 @@ void check_transduction(const std::string& task, bool sorted) {
   }
 }
 
-TEST(Copy, RepeatsItsFirstHalf) { check_transduction("copy", false); }
-TEST(Sort, OrdersItsFirstHalf) { check_transduction("sort", true); }
+TEST(Copy, RepeatsItsFirstHalf) { check_transduction("copy"); }
+TEST(Reverse, TurnsItsFirstHalfAround) { check_transduction("reverse"); }
+TEST(Sort, OrdersItsFirstHalf) { check_transduction("sort"); }
+
+// A decoder's batches are what they were before the tasks had a second form: runs of earlier versions resume on them.
+TEST(Transduction, ADecodersBatchesKeepTheirBits) {
+  const auto bits = [](const char* task) {
+    const auto source = open_source({.task = task, .symbols = 9}, {4, 33, 0});
+    std::uint64_t hash = 0;
+    Batch batch;
+    const auto add = [&](const Tokens& all) {
+      for (const std::int32_t token : all) hash = hash * 1099511628211U + static_cast<std::uint32_t>(token);
+    };
+    for (const std::uint64_t index : {0, 7}) {
+      source->fill(index, 3, batch);
+      add(batch.tokens);
+      add(batch.targets);
+    }
+    source->fill_evaluation(2, batch);
+    add(batch.tokens);
+    add(batch.targets);
+    EXPECT_EQ(source->vocabulary(), 10);
+    EXPECT_TRUE(batch.source.empty() && batch.source_lengths.empty() && batch.lengths.empty());
+    return hash;
+  };
+  EXPECT_EQ(bits("copy"), 271830538416099267U);
+  EXPECT_EQ(bits("sort"), 3225154494630437130U);
+}
+
+// The encoder reads "x <eos>", the decoder reads "<bos> y" and says "y <eos>", as in translation.
+void check_pairs(const std::string& task) {
+  for (const auto& [time, source_time] : {std::pair{2, 2}, {3, 9}, {33, 33}, {20, 12}}) {
+    const auto source = open_source({.task = task, .symbols = 9}, {5, time, source_time});
+    EXPECT_EQ(source->optimum(), 0.0);
+    EXPECT_EQ(source->vocabulary(), 12);
+    const SpecialTokens marks = source->special();
+    EXPECT_EQ(marks.padding, 9);
+    EXPECT_EQ(marks.beginning, 10);
+    EXPECT_EQ(marks.end, 11);
+    Batch batch;
+    source->fill(5, 11, batch);
+    const std::ptrdiff_t n = std::min(time, source_time) - 1;
+    for (std::ptrdiff_t row = 0; row < 5; ++row) {
+      const auto read = batch.source.begin() + row * source_time;
+      const auto said = batch.tokens.begin() + row * time, asked = batch.targets.begin() + row * time;
+      const Tokens x(read, read + n), y = answer_of(task, x);
+      for (const std::int32_t symbol : x) EXPECT_TRUE(symbol >= 0 && symbol < 9);
+      EXPECT_EQ(read[n], marks.end);
+      EXPECT_EQ(std::count(read, read + source_time, marks.padding), source_time - n - 1);
+      EXPECT_EQ(said[0], marks.beginning);
+      EXPECT_EQ(Tokens(said + 1, said + n + 1), y);
+      EXPECT_EQ(std::count(said, said + time, marks.padding), time - n - 1);
+      EXPECT_EQ(Tokens(asked, asked + n), y);
+      EXPECT_EQ(asked[n], marks.end);
+      EXPECT_EQ(std::count(asked, asked + time, kIgnored), time - n - 1);
+      EXPECT_EQ(batch.source_lengths[static_cast<std::size_t>(row)], n + 1);
+      EXPECT_EQ(batch.lengths[static_cast<std::size_t>(row)], n + 1);
+    }
+  }
+}
+
+TEST(Transduction, HasTwoSidesForAnEncoderDecoder) {
+  for (const char* task : {"copy", "reverse", "sort"}) check_pairs(task);
+}
+
+// Whatever is not asked is the language; what is asked was the language.
+TEST(MaskedGrammar, HidesAShareOfTheGrammar) {
+  constexpr BatchShape kShape{30, 100, 0};
+  const auto whole = open_source({}, kShape), source = open_source({.task = "masked_grammar"}, kShape);
+  EXPECT_EQ(source->optimum(), std::nullopt);
+  EXPECT_EQ(source->vocabulary(), 17) << "16 symbols and <mask>, no start mark";
+  EXPECT_EQ(source->special().mask, 16);
+  EXPECT_EQ(source->describe().find("nats"), std::string::npos) << "of another task: " << source->describe();
+  Batch batch, text;
+  int masked = 0, counted = 0;
+  for (std::uint64_t index = 0; index < 10; ++index) {
+    source->fill(index, 3, batch);
+    whole->fill(index, 3, text);
+    for (std::size_t i = 0; i < batch.tokens.size(); ++i) {
+      EXPECT_EQ(batch.targets[i] == kIgnored ? batch.tokens[i] : batch.targets[i], text.targets[i]);
+      counted += batch.targets[i] != kIgnored;
+      masked += batch.tokens[i] == 16;
+    }
+  }
+  EXPECT_EQ(counted, 10 * 30 * 15);
+  EXPECT_NEAR(masked / 4500.0, 0.8, 0.03);
+}
+
+TEST(MaskedSentences, ShowsWhatIsHidden) {
+  const auto source = open_source({.task = "masked_sentences", .mask_fraction = 0.5}, {2, 40, 0});
+  Batch batch;
+  source->fill(0, 1, batch);
+  EXPECT_EQ(std::count(batch.targets.begin(), batch.targets.end(), kIgnored), 40);
+  EXPECT_EQ(source->decode(Tokens{0, source->special().mask, 1}), ". <mask> old");
+}
 
 TEST(Recall, ValuesBelongToTheirKeys) {
   for (const auto& [symbols, time] : {std::pair{2, 3}, {32, 64}, {3, 31}, {100, 257}}) {
@@ -121,8 +219,20 @@ TEST(Recall, ValuesBelongToTheirKeys) {
 }
 
 TEST(GeneratedTasks, RefuseRowsTooShortToAsk) {
-  for (const char* task : {"copy", "sort"}) {
-    EXPECT_NE(error_of([&] { open_source({.task = task}, {1, 1, 0}); }).find("at least 2"), std::string::npos);
+  for (const char* task : {"copy", "reverse", "sort"}) {
+    for (const BatchShape& shape : {BatchShape{1, 1, 0}, {1, 1, 8}, {1, 8, 1}})
+      EXPECT_NE(error_of([&] { open_source({.task = task}, shape); }).find("at least 2"), std::string::npos);
+  }
+  for (const char* task : {"masked_grammar", "masked_sentences"}) {
+    for (const double share : {0.0, -1.0, 1.5})
+      EXPECT_NE(error_of([&] {
+                  open_source({.task = task, .mask_fraction = share}, {1, 8, 0});
+                }).find("mask_fraction"),
+                std::string::npos);
+    EXPECT_NE(error_of([&] {
+                open_source({.task = task, .depth = 11}, {1, 8, 0});
+              }).find("data.depth is 11"),
+              std::string::npos);
   }
   EXPECT_NE(error_of([] { open_source({.task = "recall"}, {1, 2, 0}); }).find("at least 3"), std::string::npos);
   EXPECT_NE(error_of([] {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "files.h"
 
@@ -13,7 +14,9 @@ namespace {
 constexpr BatchShape kShape{3, 33, 0};
 
 // Every task that needs no file.
-std::vector<std::string> generated_tasks() { return {"grammar", "sentences", "hops", "copy", "sort", "recall"}; }
+std::vector<std::string> generated_tasks() {
+  return {"grammar", "sentences", "hops", "copy", "reverse", "sort", "recall", "masked_grammar", "masked_sentences"};
+}
 
 bool equal(const Batch& a, const Batch& b) {
   return a.tokens == b.tokens && a.targets == b.targets && a.source == b.source &&
@@ -40,6 +43,34 @@ TEST(Source, SameIndexAndSeedGiveTheSameBatchAnywhere) {
       EXPECT_FALSE(equal(a, b)) << task << ": evaluation is held out";
     }
   }
+}
+
+TEST(Source, SomeTasksHaveAFormForEncoderDecoders) {
+  constexpr BatchShape kTwoSides{3, 33, 20};
+  for (const std::string task : {"copy", "reverse", "sort"}) {
+    const auto one = open_source({.task = task}, kTwoSides), two = open_source({.task = task}, kTwoSides);
+    Batch a, b;
+    one->fill(1000, 4, a);
+    two->fill(0, 4, b);
+    EXPECT_FALSE(equal(a, b)) << task << ": another index";
+    two->fill(1000, 4, b);
+    EXPECT_TRUE(equal(a, b)) << task;
+    two->fill(1000, 5, b);
+    EXPECT_FALSE(equal(a, b)) << task << ": another seed";
+    two->fill_evaluation(0, b);
+    EXPECT_FALSE(equal(a, b)) << task << ": evaluation is held out";
+  }
+}
+
+TEST(Source, EveryReadingHasATaskWithoutAFile) {
+  EXPECT_EQ(tasks_for(ReadingManner::onward).front(), "grammar");
+  EXPECT_EQ(tasks_for(ReadingManner::whole).front(), "masked_grammar");
+  EXPECT_EQ(tasks_for(ReadingManner::paired).front(), "sort");
+  std::set<std::string> all;
+  for (const ReadingManner reading : {ReadingManner::onward, ReadingManner::whole, ReadingManner::paired}) {
+    for (const std::string& task : tasks_for(reading)) all.insert(task);
+  }
+  EXPECT_EQ(all.size(), task_names().size()) << "every task suits somebody";
 }
 
 TEST(Source, TokensStayInTheVocabulary) {

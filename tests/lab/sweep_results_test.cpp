@@ -207,6 +207,23 @@ TEST(SweepResults, TheRestOfTheAxesSeparatesContests) {
   EXPECT_EQ(found[1].name(), "pre, 6 layers, width=64");
 }
 
+TEST(SweepResults, BoundsOfTheTaskAreOnlyThoseThatAllRunsShare) {
+  Outcomes runs = {made_up("pre", 1e-3, 0, 1, 2), made_up("pre", 1e-3, 0, 2, 2)};
+  const auto task = [&] {
+    return nlohmann::json::parse(sweep_results_json(runs, {.config = "", .command = "", .task = "grammar"}))["task"];
+  };
+  for (RunOutcome& run : runs) run.optimum = 1.25;
+  runs[0].unigram_entropy = 2.77;
+  runs[1].unigram_entropy = 2.76;
+  EXPECT_EQ(task()["optimum"], 1.25);
+  EXPECT_EQ(task()["unigram"], 2.77);
+  runs[1].optimum = 1.5;
+  runs[1].unigram_entropy = 3.2;
+  EXPECT_FALSE(task().contains("optimum") || task().contains("unigram"));
+  runs[1].optimum.reset();
+  EXPECT_FALSE(task().contains("optimum")) << "not known of all";
+}
+
 TEST(SweepResults, JsonHoldsEveryPart) {
   const Outcomes runs = {made_up("pre", 1e-3, 0, 1, 2), blown_up("pre", 1e-2, 0, 1), blown_up("post", 1e-3, 0, 1)};
   const auto all = nlohmann::json::parse(sweep_results_json(runs, {.config = "x", .command = "y", .task = "grammar"}));

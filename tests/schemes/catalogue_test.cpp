@@ -54,6 +54,27 @@ TEST_F(UserFolder, ACopyOfABuiltInSchemeReplacesNothing) {
   EXPECT_EQ(find_scheme("post").title, "Post-LN");
 }
 
+TEST_F(UserFolder, WhatARunHasKeptComesFirstAsLongAsItIsHeld) {
+  write("mine.toml", "title = \"Now\"\nsublayer = \"x + f(x)\"\n");
+  {
+    const KeptScheme first("mine", "title = \"Then\"\nsublayer = \"x + f(norm(x))\"\n");
+    EXPECT_EQ(find_scheme("mine").title, "Then");
+    EXPECT_EQ(find_scheme("mine").name, "mine");
+    {
+      const KeptScheme second("mine", "title = \"Later\"\nsublayer = \"x\"\n"), file("a/b.toml", "sublayer = \"x\"\n");
+      EXPECT_EQ(find_scheme("mine").title, "Later");
+      EXPECT_EQ(find_scheme("a/b.toml").name, "b");
+      EXPECT_FALSE(has_scheme("a/b.toml")) << "only kept";
+    }
+    EXPECT_EQ(locate_scheme("mine").text, "title = \"Then\"\nsublayer = \"x + f(norm(x))\"\n");
+  }
+  EXPECT_EQ(find_scheme("mine").title, "Now");
+  EXPECT_TRUE(has_scheme("mine") && has_scheme("pre"));
+  EXPECT_FALSE(has_scheme("x + f(x)") || has_scheme("nobody"));
+  EXPECT_NE(locate_scheme("pre").text.find("Pre-LN"), std::string::npos);
+  EXPECT_EQ(locate_scheme("x + f(x)").text, "");
+}
+
 TEST_F(UserFolder, ABadFileIsReportedWhenUsedOrListedAndIsNotInTheWay) {
   const fs::path file = write("broken.toml", "sublayer = \"x + g(\"\n");
   EXPECT_EQ(find_scheme("pre").title, "Pre-LN");

@@ -34,8 +34,9 @@ TEST(RunDirectory, HoldsWhatARunIs) {
   const TemporaryFolder directory;
   const test::fs::path path = directory / "runs/a";
   {
-    RunDirectory run = RunDirectory::create(path, kConfig, "{}\n");
+    RunDirectory run = RunDirectory::create(path, kConfig, "{}\n", "sublayer = 'x'\n");
     EXPECT_EQ(run.config(), kConfig);
+    EXPECT_EQ(run.scheme(), "sublayer = 'x'\n");
     EXPECT_EQ(run.environment(), "{}\n");
     EXPECT_FALSE(run.newest_checkpoint().newest.has_value());
     MetricsLog metrics = run.open_metrics(-1);
@@ -82,11 +83,11 @@ TEST(RunDirectory, NeverOverwritesARun) {
 
 TEST(RunDirectory, ABeginningThatWasKilledCanBeginAgain) {
   const TemporaryFolder directory;
-  { RunDirectory::create(directory / "a", kConfig, "{}"); }
+  { RunDirectory::create(directory / "a", kConfig, "{}", "sublayer = 'x'\n"); }
   test::fs::remove(directory / "a/config.toml");
   test::write_file(directory / "a/.config.toml.17-0.norma-tmp", "se");
   EXPECT_NE(error_of([&] { RunDirectory::resume(directory / "a"); }).find("holds no run"), std::string::npos);
-  RunDirectory::create(directory / "a", kConfig, "{}");
+  EXPECT_EQ(RunDirectory::create(directory / "a", kConfig, "{}").scheme(), "") << "not that of the first beginning";
   EXPECT_FALSE(test::fs::exists(directory / "a/.config.toml.17-0.norma-tmp"));
 }
 

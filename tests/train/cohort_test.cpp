@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "check.h"
+#include "norma/train/data.h"
 #include "temporary_folder.h"
 
 namespace norma {
@@ -35,9 +36,7 @@ train.lr = 3e-3
   return config;
 }
 
-Cohort make_cohort(const RunConfig& config) {
-  return {config, open_source(config.data, {config.model.batch, config.model.time, config.model.source_time})};
-}
+Cohort make_cohort(const RunConfig& config) { return {config, open_data(config)}; }
 
 std::vector<float> weights(Cohort& cohort, int member = 0) {
   const auto tensor = cohort.session().tensor<float>("layers.1.ffn.out.weight", member);

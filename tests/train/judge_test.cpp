@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "norma/train/cohort.h"
+#include "norma/train/data.h"
 #include "temporary_folder.h"
 
 namespace norma {
@@ -23,10 +24,7 @@ double score(const Scores& scores, const std::string& name) {
 
 struct Training {
   explicit Training(const std::string& toml)
-      : config(parse_config(toml, "test")),
-        source(open_source(config.data, {config.model.batch, config.model.time,
-                                         config.model.source_time > 0 ? config.model.source_time : config.model.time})),
-        cohort(config, source) {}
+      : config(parse_config(toml, "test")), source(open_data(config)), cohort(config, source) {}
 
   Scores judged(const JudgeOptions& options = {}) { return judge(trained_model(cohort, 0), *source, options); }
 
@@ -158,6 +156,51 @@ train.probes = false
   const Scores after = training.judged();
   EXPECT_GT(score(after, "accuracy"), 0.95);
   EXPECT_LE(score(after, "row_accuracy"), score(after, "accuracy"));
+}
+
+TEST(Judge, AnEncoderDecoderLearnsToCopy) {
+  Training training(R"(
+model.family = "encoder_decoder"
+model.layers = 1
+model.width = 32
+model.heads = 4
+model.batch = 16
+model.time = 8
+data.task = "copy"
+data.symbols = 8
+train.steps = 400
+train.lr = 4e-3
+train.threads = 1
+train.probes = false
+)");
+  EXPECT_GT(score(training.judged(), "loss"), 1.5);
+  training.train();
+  const Scores after = training.judged();
+  EXPECT_LT(score(after, "loss"), 0.1);
+  EXPECT_GT(score(after, "accuracy"), 0.97);
+}
+
+TEST(Judge, AnEncoderFindsHiddenSymbolsOfTheGrammar) {
+  Training training(R"(
+model.family = "encoder"
+model.layers = 2
+model.width = 32
+model.heads = 4
+model.batch = 32
+model.time = 16
+model.embedding_std = 1.0
+data.symbols = 6
+data.choices = 2
+data.depth = 2
+train.steps = 600
+train.lr = 1e-2
+train.threads = 1
+train.probes = false
+)");
+  EXPECT_EQ(training.cohort.config().data.task, "masked_grammar") << "the usual task of an encoder";
+  EXPECT_GT(score(training.judged(), "loss"), 1.7);
+  training.train();
+  EXPECT_LT(score(training.judged(), "loss"), 1.0) << "a symbol's sibling leaves 2 of 6";
 }
 
 TEST(Accuracy, CountsWhatIsCounted) {

@@ -7,7 +7,8 @@
 namespace norma {
 
 struct DataConfig {
-  // grammar, sentences, hops, copy, sort, recall; text, tokens, masked, translation, classification
+  // grammar, sentences, hops, copy, reverse, sort, recall, masked_grammar, masked_sentences are generated; text,
+  // tokens, masked, translation, classification read files
   std::string task = "grammar";
 
   // Files. Without validation_path the last validation_fraction of the training data is held out.
@@ -32,12 +33,12 @@ struct DataConfig {
   std::int64_t second_text_column = -1;
   std::int64_t label_column = -1;
 
-  double mask_fraction = 0.15;  // masked: share of tokens to be predicted
+  double mask_fraction = 0.15;  // masked tasks: share of tokens to be predicted
 
   // Generated tasks; 0 stands for the task's own default.
   std::int64_t depth = 0;    // grammar, sentences: levels of nesting
   std::int64_t hops = 0;     // hops: pointers to follow
-  std::int64_t symbols = 0;  // grammar, hops, copy, sort, recall: size of the alphabet
+  std::int64_t symbols = 0;  // grammar, hops, copy, reverse, sort, recall: size of the alphabet
   std::int64_t choices = 0;  // grammar: rules for each symbol
 };
 

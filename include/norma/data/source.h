@@ -27,10 +27,17 @@ struct Batch {
   std::vector<std::int32_t> lengths;         // [batch], where rows are padded
 };
 
+// How a model reads the rows of a task.
+enum class ReadingManner : std::uint8_t {
+  onward,  // from left to right, so that every next token may be a question
+  whole,   // all at once, so that what is asked must not stand in the row
+  paired,  // a source all at once, then the answer from left to right
+};
+
 struct BatchShape {
   std::int64_t batch = 0;
   std::int64_t time = 0;
-  std::int64_t source_time = 0;  // only for encoder-decoders
+  std::int64_t source_time = 0;  // for encoder-decoders; 0 asks a task of both forms for rows of one side
 };
 
 // Tokens with a part to play; -1: the source has none such.
@@ -72,5 +79,7 @@ void check_vocabulary(const Source& source, std::int64_t model_vocabulary);
 
 // Every value of DataConfig::task.
 std::span<const std::string> task_names();
+// Those that suit this reading; the first needs no file and is the usual one.
+std::vector<std::string> tasks_for(ReadingManner reading);
 
 }  // namespace norma

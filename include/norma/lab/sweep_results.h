@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "norma/lab/estimate.h"
+#include "norma/lab/results.h"
 #include "norma/lab/sweep_outcome.h"
 
 namespace norma {
@@ -126,6 +127,7 @@ struct SweepFacts {
   std::string config, command, task;
   double seconds = 0;
   std::string environment = {};  // JSON; empty: left out
+  std::vector<SchemeSummary> schemes = {};
   std::vector<std::string> notes = {};
   std::vector<double> sensitivity_rates = {};  // that all contests share, where some tried more; empty: all
 };

@@ -2,6 +2,7 @@
 // them.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -26,18 +27,35 @@ struct SchemeEntry {
   std::optional<Scheme> scheme;  // none: the file cannot be used
   std::string error;             // why not, with the file's name and, in a formula, a caret
   bool replaces = false;         // a user's scheme in the place of a different one that comes with norma
+  std::string text = {};         // the TOML it is read from; empty: a formula
   const Scheme* operator->() const { return &*scheme; }
 };
 
 // All of them, sorted by name. A bad file, or a folder of NORMA_SCHEMES that cannot be read, is an entry with an error.
 std::vector<SchemeEntry> all_schemes();
 
+// While such an object lives, a name or a file means this text, whatever folders and catalogue hold: the scheme of a
+// run that is kept in its directory. Of several with one name the last one made counts. From any thread.
+class KeptScheme {
+ public:
+  KeptScheme(std::string asked, std::string text);
+  KeptScheme(const KeptScheme&) = delete;
+  KeptScheme& operator=(const KeptScheme&) = delete;
+  ~KeptScheme();
+
+ private:
+  std::uint64_t number_;
+};
+
+// Whether folders, the catalogue or a file have something, good or bad, under this name; what is kept does not count.
+bool has_scheme(std::string_view name_or_file);
+
 // Longer files are refused.
 constexpr std::uintmax_t kLargestSchemeFile = 1 << 20;  // bytes
 
-// One scheme: a file ("path/to/mine.toml"); a name, in the user's folders and then in the catalogue; or a formula,
-// which anything else is read as: the `sublayer` of a scheme called "formula". Throws Error: the file's mistake, or the
-// nearest known name.
+// One scheme: one that is kept under this name; a file ("path/to/mine.toml"); a name, in the user's folders and then in
+// the catalogue; or a formula, which anything else is read as: the `sublayer` of a scheme called "formula". Throws
+// Error: the file's mistake, or the nearest known name.
 SchemeEntry locate_scheme(std::string_view name_file_or_formula);
 Scheme find_scheme(std::string_view name_file_or_formula);  // the same, only the scheme
 

@@ -40,6 +40,7 @@ class RunView {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path config_path() const { return path_ / "config.toml"; }
+  std::filesystem::path scheme_path() const { return path_ / "scheme.toml"; }
   std::filesystem::path environment_path() const { return path_ / "environment.json"; }
   std::filesystem::path metrics_path() const { return path_ / "metrics.jsonl"; }
   std::filesystem::path checkpoints_path() const { return path_ / "checkpoints"; }
@@ -49,6 +50,7 @@ class RunView {
   bool exists() const;  // holds a configuration
   bool is_done() const;
   std::string config() const;       // text of config.toml; throws Error when the directory holds no run
+  std::string scheme() const;       // text of scheme.toml; empty: the run keeps none
   std::string environment() const;  // text of environment.json
   std::string result() const;       // text of result.json; throws Error before the end of the run
 
@@ -62,8 +64,10 @@ class RunView {
 // A run directory to be written, locked against every other writer until this object goes.
 class RunDirectory : public RunView {
  public:
-  // Begins a run. Throws Error when the directory holds a run already or anything that is not ours.
-  static RunDirectory create(const std::filesystem::path& path, std::string_view config, std::string_view environment);
+  // Begins a run, with the scheme of its model where that is more than the configuration says. Throws Error when the
+  // directory holds a run already or anything that is not ours.
+  static RunDirectory create(const std::filesystem::path& path, std::string_view config, std::string_view environment,
+                             std::string_view scheme = {});
 
   // Takes up a run. Throws Error when there is none, when it is finished, or with the process id of who has it open.
   // Leftovers of a killed process are removed.

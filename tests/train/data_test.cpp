@@ -1,0 +1,75 @@
+// Which task suits which model, said in one place.
+#include "norma/train/data.h"
+
+#include <gtest/gtest.h>
+
+#include "error_of.h"
+#include "norma/train/cohort.h"
+
+namespace norma {
+namespace {
+
+RunConfig with(Family family, const std::string& task) {
+  RunConfig config;
+  config.model.family = family;
+  config.data.task = task;
+  config.model.batch = 2;
+  config.model.time = 12;
+  return config;
+}
+
+TEST(Data, EveryFamilyHasAUsualTaskWithoutAFile) {
+  for (const auto& [family, task] : {std::pair{Family::decoder, "grammar"},
+                                     {Family::encoder, "masked_grammar"},
+                                     {Family::encoder_decoder, "sort"}}) {
+    EXPECT_EQ(RunConfig().data.task, kFamilyTask);
+    const RunConfig config = with(family, kFamilyTask);
+    EXPECT_EQ(settle_task(config).data.task, task);
+    EXPECT_EQ(resolve_config(config, *open_data(config)).data.task, task);
+  }
+  EXPECT_EQ(settle_task(with(Family::encoder, "classification")).data.task, "classification") << "a name stays";
+}
+
+TEST(Data, EveryPairOfFamilyAndTaskIsOpenedOrRefusedByName) {
+  const std::vector<std::string> all(task_names().begin(), task_names().end());
+  int refused = 0;
+  for (const auto& [family, name, reading] :
+       {std::tuple{Family::decoder, "\"decoder\"", ReadingManner::onward},
+        {Family::encoder, "\"encoder\"", ReadingManner::whole},
+        {Family::encoder_decoder, "\"encoder_decoder\"", ReadingManner::paired}}) {
+    const std::vector<std::string> suiting = tasks_for(reading);
+    for (const std::string& task : all) {
+      const RunConfig config = with(family, task);
+      const std::string error = test::error_of([&] { check_task(config); });
+      if (std::find(suiting.begin(), suiting.end(), task) != suiting.end()) {
+        EXPECT_EQ(error, "");
+        continue;
+      }
+      ++refused;
+      EXPECT_NE(error.find("\"" + task + "\""), std::string::npos) << error;
+      EXPECT_NE(error.find(name), std::string::npos) << error;
+      EXPECT_NE(error.find(suiting.front()), std::string::npos) << error;
+      EXPECT_EQ(test::error_of([&] { open_data(config); }), error) << "before any file is looked for";
+    }
+  }
+  EXPECT_EQ(refused, 25);
+  EXPECT_EQ(test::error_of([&] { check_task(with(Family::encoder, "grammar")); }),
+            "data.task = \"grammar\" suits model.family = \"decoder\"; \"encoder\" was given, which reads a row all at "
+            "once and would see each next token; expected for it one of masked_grammar, masked_sentences, masked, "
+            "classification");
+}
+
+TEST(Data, OnlyAnEncoderDecoderHasASource) {
+  ModelConfig model{.family = Family::decoder};
+  model.batch = 3;
+  model.time = 8;
+  model.source_time = 5;
+  EXPECT_EQ(batch_shape(model).source_time, 0);
+  model.family = Family::encoder_decoder;
+  EXPECT_EQ(batch_shape(model).source_time, 5);
+  model.source_time = 0;
+  EXPECT_EQ(batch_shape(model).source_time, 8);
+}
+
+}  // namespace
+}  // namespace norma
