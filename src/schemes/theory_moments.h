@@ -1,6 +1,7 @@
 // Second moments of the wires of a formula: small symmetric matrices, and how sums act on them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
@@ -22,7 +23,8 @@ class MomentMatrix {
 
   // Register `to` becomes a sum of others, which may include itself.
   void assign_sum(int to, const std::vector<TheoryInstruction::Term>& terms, const double* factors, int count) {
-    std::array<Cell, kMostRegisters> row = {};
+    std::array<Cell, kMostRegisters> row;
+    std::fill_n(row.begin(), count, Cell{});
     for (std::size_t t = 0; t < terms.size(); ++t) {
       for (int j = 0; j < count; ++j) add(row[static_cast<std::size_t>(j)], factors[t], at(terms[t].from, j));
     }
@@ -35,10 +37,8 @@ class MomentMatrix {
 
   // The adjoint of assign_sum: what was added up hands its gradient to each of its terms.
   void pull_back(int to, const std::vector<TheoryInstruction::Term>& terms, const double* factors, int count) {
-    std::array<Cell, kMostRegisters> row = {};
-    for (int j = 0; j < count; ++j) {
-      if (j != to) row[static_cast<std::size_t>(j)] = at(to, j);
-    }
+    std::array<Cell, kMostRegisters> row;
+    for (int j = 0; j < count; ++j) row[static_cast<std::size_t>(j)] = j == to ? Cell{} : at(to, j);
     const Cell square = at(to);
     isolate(to, {}, count);
     for (std::size_t t = 0; t < terms.size(); ++t) {
