@@ -23,7 +23,7 @@ constexpr std::int64_t kWidth = 64, kHeads = 4, kTime = 32, kVocabulary = 256;
 constexpr double kInput = 2 * 0.02 * 0.02, kSame = 0.02 * 0.02 / kVocabulary;
 
 const std::vector<std::int64_t> kDepths =
-    test::kSanitized ? std::vector<std::int64_t>{6, 12} : std::vector<std::int64_t>{6, 12, 24, 48, 96};
+    test::kSanitized ? std::vector<std::int64_t>{6, 12} : std::vector<std::int64_t>{6, 24, 96};
 
 struct Measured {
   std::vector<double> rms;              // after each sublayer
@@ -54,11 +54,10 @@ void prepare(Session& session, const Model& model, std::uint64_t first) {
       const std::span<std::int32_t> ids = session.tensor<std::int32_t>(name, m);
       for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(stream.below(i, kVocabulary));
     }
-    for (const std::string& name : session.plan().slot_names(Role::input)) {
-      if (name.starts_with("schedule.")) session.tensor<float>(name, m)[0] = 0;
-      if (name == "source_lengths")
-        std::ranges::fill(session.tensor<std::int32_t>(name, m), static_cast<std::int32_t>(kTime));
-    }
+    if (session.plan().has_slot("source_lengths"))
+      std::ranges::fill(session.tensor<std::int32_t>("source_lengths", m), static_cast<std::int32_t>(kTime));
+    for (const Schedule& schedule : model.schedules)
+      session.tensor<float>(schedule.input, m)[0] = static_cast<float>(schedule.at(0, 1));
   }
 }
 
@@ -198,13 +197,15 @@ double ratio_of(double predicted, double measured) {
 // How far apart prediction and measurement are at most: ratios, always from 1 on.
 struct Ratios {
   double rms = 1;            // of the stream, after any sublayer
-  double gradient = 1;       // of any branch, relative to the last of its kind
+  double gradient = 1;       // of any branch but the next, relative to the last of its kind
+  double first = 1;          // of the first attention under a causal mask
   double amplification = 1;  // of the output
   double profiled = 1;       // of profiled values
 
   void widen(const Ratios& other) {
     rms = std::max(rms, other.rms);
     gradient = std::max(gradient, other.gradient);
+    first = std::max(first, other.first);
     amplification = std::max(amplification, other.amplification);
     profiled = std::max(profiled, other.profiled);
   }
@@ -217,7 +218,14 @@ std::size_t last_of_kind(const Theory& theory, std::size_t k) {
   return last;
 }
 
-Ratios ratios(const Theory& theory, const Measured& measured) {
+// The first attention that does not see every token: few tokens look back on few.
+std::size_t first_causal(const Theory& theory) {
+  const auto cross = std::ranges::find(theory.branches, BranchTheory::Kind::cross, &BranchTheory::kind);
+  return cross == theory.branches.end() ? 0 : static_cast<std::size_t>(cross - theory.branches.begin()) - 1;
+}
+
+// Branches before `from` are left out of the comparison of gradients.
+Ratios ratios(const Theory& theory, const Measured& measured, std::size_t from = 0) {
   Ratios worst;
   const std::size_t sites = theory.branches.size(), formulas = theory.streams.size();  // some span a whole layer
   EXPECT_EQ(measured.weight_gradient.size(), sites);
@@ -225,10 +233,11 @@ Ratios ratios(const Theory& theory, const Measured& measured) {
   if (measured.weight_gradient.size() != sites || measured.profiled.size() != theory.profiled.size()) return {};
   for (std::size_t k = 0; k < sites; ++k) {
     worst.rms = std::max(worst.rms, ratio_of(theory.streams[k * formulas / sites].rms, measured.rms[k]));
+    if (k < from) continue;
     const std::size_t last = last_of_kind(theory, k);
-    worst.gradient =
-        std::max(worst.gradient, ratio_of(theory.branches[k].weight_gradient / theory.branches[last].weight_gradient,
-                                          measured.weight_gradient[k] / measured.weight_gradient[last]));
+    double& gradient = k == first_causal(theory) ? worst.first : worst.gradient;
+    gradient = std::max(gradient, ratio_of(theory.branches[k].weight_gradient / theory.branches[last].weight_gradient,
+                                           measured.weight_gradient[k] / measured.weight_gradient[last]));
   }
   for (std::size_t k = 0; k < theory.profiled.size(); ++k)
     worst.profiled = std::max(worst.profiled, ratio_of(theory.profiled[k].value, measured.profiled[k]));
@@ -239,8 +248,9 @@ Ratios ratios(const Theory& theory, const Measured& measured) {
 void expect_within(const Ratios& found, const Ratios& allowed) {
   EXPECT_LT(found.rms, allowed.rms) << "stream rms";
   EXPECT_LT(found.gradient, allowed.gradient) << "gradient by layer";
+  EXPECT_LT(found.first, allowed.first) << "gradient of the first causal attention";
   EXPECT_LT(found.amplification, allowed.amplification) << "amplification";
-  if (found.profiled > 1) EXPECT_LT(found.profiled, allowed.profiled) << "profiled values";
+  EXPECT_LE(found.profiled, allowed.profiled) << "profiled values";
 }
 
 // One line of the table in docs/theory.md.
@@ -253,18 +263,22 @@ void show(const std::string& scheme, std::int64_t layers, const Theory& theory, 
       measured.weight_gradient[1] / measured.weight_gradient.back(), theory.amplification, measured.amplification);
 }
 
-// What a scheme is compared at, and how far prediction and measurement may be apart: the worst ratio of `kTried` sets
-// of networks and a tenth of its logarithm more (see DISABLED_WorstRatios), so that a set that is worse by chance still
-// passes and a rule that got worse does not.
+constexpr std::uint64_t kSets = 5;
+
+// What a scheme is compared at, and how far prediction and measurement may be apart: the worst ratio over kSets sets of
+// networks (DISABLED_WorstRatios shows them) and a fifth of its distance from 1 more, so that a set that is worse by
+// chance still passes and a rule that got worse does not.
 struct Comparison {
   const char* scheme;
   Family family = Family::decoder;
   std::vector<std::int64_t> depths = kDepths;
-  int seeds = 3;
+  int seeds = 5;
   Ratios allowed = {};
   double gradient_exponent = 0.1;
   double amplification_exponent = 0.2;  // 30 % at one end of a sixteenfold range are 0.1
 };
+
+void PrintTo(const Comparison& comparison, std::ostream* out) { *out << comparison.scheme; }
 
 Theory theory_of(const Comparison& comparison, std::int64_t layers) {
   return comparison.family == Family::encoder_decoder ? theory_of_both(comparison.scheme, layers)
@@ -272,28 +286,28 @@ Theory theory_of(const Comparison& comparison, std::int64_t layers) {
 }
 
 std::vector<Comparison> comparisons() {
-  const std::vector<std::int64_t> shallow = {6, 12, 24}, deep = {6, 12, 24, 48};
+  const std::vector<std::int64_t> few = {6, 24}, shallow = {6, 12, 24}, deep = {6, 24, 48};
   const auto both = Family::encoder_decoder;
   return {
-      {.scheme = "pre", .allowed = {1.18, 1.45, 1.8}},
-      {.scheme = "deepnorm", .allowed = {1.18, 1.45, 1.3}},
-      {.scheme = "peri", .allowed = {1.18, 1.55, 1.9}},
-      {.scheme = "lns", .allowed = {1.18, 1.45, 1.3}},
-      {.scheme = "keel", .allowed = {1.18, 1.45, 1.3}},
+      {.scheme = "pre", .allowed = {1.154, 1.72, 1.63, 1.58}},
+      {.scheme = "deepnorm", .allowed = {1.001, 1.13, 1.07, 1.07}},
+      {.scheme = "peri", .allowed = {1.101, 1.59, 1.44, 1.71}},
+      {.scheme = "lns", .allowed = {1.116, 1.27, 1.3, 1.38}},
+      {.scheme = "keel", .allowed = {1.009, 1.15, 1.22, 1.28}},
       // Every sublayer of Post-LN multiplies by a random factor, so that gradients and changes of a single network
       // scatter more the deeper it is (its median falls below the mean that the theory predicts); hence more seeds.
-      {.scheme = "post", .depths = shallow, .seeds = 10, .allowed = {1.001, 2, 2}},
-      {.scheme = "admin", .depths = deep, .allowed = {1.001, 1.6, 1.8, 1.2}},
-      {.scheme = "hc_static", .depths = deep, .allowed = {1.18, 1.45, 1.8}},
-      {.scheme = "hc_dynamic", .depths = deep, .allowed = {1.18, 1.45, 1.8}},
-      {.scheme = "mhc", .depths = deep, .allowed = {1.18, 1.45, 1.8}},
-      {.scheme = "attnres", .depths = deep, .allowed = {1.18, 1.45, 1.8}},
-      {.scheme = "attnres_block", .depths = deep, .allowed = {1.18, 1.45, 1.8}},
-      {.scheme = "realformer", .depths = shallow, .seeds = 10, .allowed = {1.001, 2, 2}},
-      {.scheme = "post", .family = both, .depths = shallow, .seeds = 6, .allowed = {1.001, 2, 2}},
-      {.scheme = "pre", .family = both, .depths = deep, .allowed = {1.18, 1.6, 1.8}},
-      {.scheme = "deepnorm", .family = both, .depths = deep, .allowed = {1.18, 1.6, 1.5}},
-      {.scheme = "admin", .family = both, .depths = deep, .allowed = {1.001, 1.6, 1.8, 1.2}},
+      {.scheme = "post", .depths = shallow, .seeds = 10, .allowed = {1.001, 1.98, 2.01, 1.79}},
+      {.scheme = "admin", .depths = deep, .allowed = {1.001, 1.43, 2.06, 1.85, 1.08}},
+      {.scheme = "hc_static", .depths = few, .allowed = {1.154, 1.55, 1.63, 1.58}},
+      {.scheme = "hc_dynamic", .depths = few, .allowed = {1.154, 1.55, 1.63, 1.58}},
+      {.scheme = "mhc", .depths = few, .allowed = {1.154, 1.55, 1.63, 1.58}},
+      {.scheme = "attnres", .depths = deep, .allowed = {1.154, 1.84, 1.63, 1.58}},
+      {.scheme = "attnres_block", .depths = few, .allowed = {1.154, 1.55, 1.63, 1.58}},
+      {.scheme = "realformer", .depths = shallow, .seeds = 10, .allowed = {1.001, 2.31, 1.86, 1.59}},
+      {.scheme = "post", .family = both, .depths = shallow, .seeds = 10, .allowed = {1.001, 3.19, 5.17, 1.7}},
+      {.scheme = "pre", .family = both, .depths = deep, .allowed = {1.171, 1.59, 2.32, 1.63}},
+      {.scheme = "deepnorm", .family = both, .depths = deep, .allowed = {1.001, 1.35, 1.13, 1.09}},
+      {.scheme = "admin", .family = both, .depths = few, .allowed = {1.001, 1.48, 1.99, 1.53, 1.13}},
   };
 }
 
@@ -324,32 +338,29 @@ TEST_P(TheoryAgainstNetworks, AgreeWithinTheirTolerances) {
       << "amplification against depth";
 }
 
+// A row of the table in docs/theory.md: the worst ratio over sets of networks that share no seed.
+TEST_P(TheoryAgainstNetworks, DISABLED_WorstRatios) {
+  const Comparison& comparison = GetParam();
+  Ratios worst;
+  for (const std::int64_t layers : comparison.depths) {
+    const Theory theory = theory_of(comparison, layers);
+    Ratios here;
+    for (std::uint64_t set = 1; set <= kSets; ++set)
+      here.widen(ratios(theory, measure(comparison.scheme, layers, {.seeds = comparison.seeds, .first = 100 * set},
+                                        comparison.family)));
+    fmt::print("{:<14} {:>3} layers: rms {:.3f}, gradient {:.3f}, first {:.3f}, amplification {:.3f}\n",
+               comparison.scheme, layers, here.rms, here.gradient, here.first, here.amplification);
+    worst.widen(here);
+  }
+  fmt::print("| {} | {} | {:.4f} | {:.3f} | {:.3f} | {:.3f} |{}\n", comparison.scheme,
+             comparison.family == Family::encoder_decoder ? "encoder-decoder" : "decoder", worst.rms, worst.gradient,
+             worst.first, worst.amplification, worst.profiled > 1 ? fmt::format(" omega {:.3f}", worst.profiled) : "");
+}
+
 std::string comparison_name(const testing::TestParamInfo<Comparison>& info) {
   return std::string(info.param.scheme) + (info.param.family == Family::encoder_decoder ? "_both" : "");
 }
 INSTANTIATE_TEST_SUITE_P(Schemes, TheoryAgainstNetworks, testing::ValuesIn(comparisons()), comparison_name);
-
-// Prints the table of docs/theory.md: the worst ratio over sets of networks that share no seed.
-TEST(TheoryAgainstDecoders, DISABLED_WorstRatios) {
-  constexpr std::uint64_t kTried = 5;
-  for (const Comparison& comparison : comparisons()) {
-    Ratios worst;
-    for (const std::int64_t layers : comparison.depths) {
-      const Theory theory = theory_of(comparison, layers);
-      Ratios here;
-      for (std::uint64_t set = 1; set <= kTried; ++set)
-        here.widen(ratios(theory, measure(comparison.scheme, layers, {.seeds = comparison.seeds, .first = 100 * set},
-                                          comparison.family)));
-      fmt::print("  {:<14} {:>3} layers: rms {:.3f}, gradient {:.3f}, amplification {:.3f}, profiled {:.3f}\n",
-                 comparison.scheme, layers, here.rms, here.gradient, here.amplification, here.profiled);
-      worst.widen(here);
-    }
-    fmt::print("| {} | {} | {:.2f} | {:.2f} | {:.2f} |{}\n", comparison.scheme,
-               comparison.family == Family::encoder_decoder ? "encoder-decoder" : "decoder", worst.rms, worst.gradient,
-               worst.amplification, worst.profiled > 1 ? fmt::format(" omega {:.3f}", worst.profiled) : "");
-    std::fflush(stdout);
-  }
-}
 
 TEST(TheoryAgainstDecoders, PostLnLastGradientDoesNotDependOnDepth) {
   std::vector<double> depths, measured;
@@ -376,10 +387,12 @@ TEST(TheoryAgainstDecoders, EverySchemeThatIsBuiltAndPredicted) {
       const Theory theory = theory_of(scheme.name, 6);
       const Measured measured = measure(scheme.name, 6, {.seeds = 2});
       if (theory.branches.empty()) continue;  // ReZero and its like: nothing has faded in
-      const Ratios found = ratios(theory, measured);
-      EXPECT_LT(found.rms, 1.25) << "stream rms";
-      EXPECT_LT(found.gradient, 1.8) << "gradient by layer";
-      EXPECT_LT(found.amplification, 1.8) << "amplification";
+      const Ratios found = ratios(theory, measured, theory.branches.size() / 2);
+      fmt::print("{}: rms {:.2f}, output {:.2f}, gradient {:.2f}, amplification {:.2f}\n", scheme.name, found.rms,
+                 ratio_of(theory.streams.back().rms, measured.rms.back()), found.gradient, found.amplification);
+      EXPECT_LT(ratio_of(theory.streams.back().rms, measured.rms.back()), 1.25) << "stream rms";
+      EXPECT_LT(found.gradient, 1.45) << "gradient of the upper half";
+      EXPECT_LT(found.amplification, 1.7) << "amplification";
       ++compared;
     } catch (const NotPredictedError&) {
     } catch (const NotBuiltError&) {
