@@ -7,16 +7,32 @@
 
 namespace norma::bench {
 
+namespace {
+
+template <typename Tables>
+void add(Report& report, const Options& options, const std::string& entry, const Scheme& scheme, const Tables& tables,
+         const BranchShape& shape) {
+  const TheoryConfig config{.layers = 10000, .width = shape.width, .heads = shape.heads};
+  const Timing timing = time_repeated([&] { predict(scheme, tables, config); }, options.seconds);
+  report.add_value(entry, timing.best * 1e3, "ms");
+}
+
+}  // namespace
+
 void bench_theory(Report& report, const Options& options) {
   const BranchShape shape{.width = 64, .heads = 4, .time = 16};
-  for (const char* name : {"post", "pre", "deepnorm", "peri", "lns", "keel", "siamese"}) {
+  for (const char* name : {"post", "pre", "deepnorm", "peri", "lns", "keel", "siamese", "admin", "realformer",
+                           "attnres", "hc_static", "mhc"}) {
     const std::string entry = std::string("theory/10000 layers/") + name;
     if (!options.wants(entry)) continue;
     const Scheme scheme = find_scheme(name);
-    const BranchTables branches = measure_branches(scheme, shape);
-    const TheoryConfig config{.layers = 10000, .width = shape.width, .heads = shape.heads};
-    const Timing timing = time_repeated([&] { predict(scheme, branches, config); }, options.seconds);
-    report.add_value(entry, timing.best * 1e3, "ms");
+    add(report, options, entry, scheme, measure_branches(scheme, shape), shape);
+  }
+  for (const char* name : {"post", "deepnorm"}) {
+    const std::string entry = std::string("theory/two stacks of 10000 layers/") + name;
+    if (!options.wants(entry)) continue;
+    const Scheme scheme = find_scheme(name);
+    add(report, options, entry, scheme, measure_encoder_decoder(scheme, shape), shape);
   }
 }
 

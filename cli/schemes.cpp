@@ -159,7 +159,6 @@ Explanation study(const SchemesOptions& options, const Scheme& scheme) {
   said.first = stack_numbers(scheme, stack, options.width, 1, 1);
   said.last = stack_numbers(scheme, stack, options.width, options.layers, (both ? 3 : 2) * options.layers);
   try {
-    if (both) throw NotPredictedError("the theory has no rule for cross-attention");
     const BranchShape shape{.width = kTheoryWidth,
                             .heads = kTheoryHeads,
                             .norm = model.norm,
@@ -167,8 +166,14 @@ Explanation study(const SchemesOptions& options, const Scheme& scheme) {
     const double embedding = 2 * model.embedding_std * model.embedding_std;  // tokens and positions
     TheoryConfig config{
         .width = kTheoryWidth, .heads = kTheoryHeads, .norm = model.norm, .input = {.own = embedding, .shared = 0}};
-    check_predicted(scheme, config);
-    said.exponents = fit_exponents(scheme, measure_branches(scheme, shape), config, kTheoryDepths);
+    config.source = config.input;
+    if (both) {
+      check_predicted_encoder_decoder(scheme, config);
+      said.exponents = fit_exponents(scheme, measure_encoder_decoder(scheme, shape), config, kTheoryDepths);
+    } else {
+      check_predicted(scheme, config);
+      said.exponents = fit_exponents(scheme, measure_branches(scheme, shape), config, kTheoryDepths);
+    }
   } catch (const NotPredictedError& error) {
     said.not_predicted = error.what();
   }

@@ -11,14 +11,18 @@
 #include "norma/graph/differentiate.h"
 #include "norma/models/branches.h"
 #include "norma/models/fusions.h"
+#include "norma/ops/attention.h"
 #include "norma/ops/elementwise.h"
+#include "norma/ops/linear.h"
 #include "norma/ops/reduce.h"
+#include "norma/ops/views.h"
 #include "norma/schemes/place.h"
 
 namespace norma {
 namespace {
 
 constexpr int kFirstScale = -4, kScales = 9, kCorrelations = 7;
+constexpr int kFirstCrossScale = -2, kCrossScales = 5, kCrossCorrelations = 4;
 constexpr std::int64_t kShortTime = 4;
 constexpr double kStep = 3e-3;  // of a change, as a share of what it changes; far above rounding, still linear
 
@@ -57,13 +61,19 @@ class MomentSum {
 };
 
 using Build = std::function<Wire(Parameters&, Wire)>;
+using CrossBuild = std::function<Wire(Parameters&, Wire, Wire memory)>;
 
-// One branch as two plans: forward alone, and forward with the derivatives by input and last matrix.
+// One branch as two plans: forward alone, and forward with the derivatives by input, memory and last matrix.
 class Bench {
  public:
   // Gradients by weights are for sequences of `time` tokens.
   Bench(const Build& build, const BranchShape& shape, std::int64_t time)
+      : Bench([&](Parameters& parameters, Wire x, Wire) { return build(parameters, x); }, shape, time, 0) {}
+
+  // With a memory of `memory_time` tokens, unless that is 0.
+  Bench(const CrossBuild& build, const BranchShape& shape, std::int64_t time, std::int64_t memory_time)
       : shape_(shape),
+        memory_time_(memory_time),
         time_(static_cast<double>(time)),
         width_(shape.width),
         backward_(plan(build, true), {.members = shape.seeds}),
@@ -82,9 +92,33 @@ class Bench {
     std::vector<BranchResponse> points;
     for (int scale = 0; scale < kScales; ++scale) {
       for (int c = 0; c < kCorrelations; ++c)
-        points.push_back(point(std::exp2(kFirstScale + scale), static_cast<double>(c) / (kCorrelations - 1)));
+        points.push_back(point(std::exp2(kFirstScale + scale), static_cast<double>(c) / (kCorrelations - 1), 0).query);
     }
     return {kFirstScale, kScales, kCorrelations, std::move(points)};
+  }
+
+  // The memory is what x is, token by token.
+  CrossTable measure_split() {
+    std::vector<CrossResponse> points;
+    for (int scale = 0; scale < kScales; ++scale) {
+      for (int c = 0; c < kCorrelations; ++c) {
+        const double correlation = static_cast<double>(c) / (kCorrelations - 1);
+        points.push_back(point(std::exp2(kFirstScale + scale), correlation, correlation, "x"));
+      }
+    }
+    return {kFirstScale, kScales, kCorrelations, 1, std::move(points)};
+  }
+
+  CrossTable measure_cross() {
+    std::vector<CrossResponse> points;
+    for (int scale = 0; scale < kCrossScales; ++scale) {
+      for (int c = 0; c < kCrossCorrelations; ++c) {
+        for (int m = 0; m < kCorrelations; ++m)
+          points.push_back(point(std::exp2(kFirstCrossScale + scale), static_cast<double>(c) / (kCrossCorrelations - 1),
+                                 static_cast<double>(m) / (kCorrelations - 1)));
+      }
+    }
+    return {kFirstCrossScale, kCrossScales, kCrossCorrelations, kCorrelations, std::move(points)};
   }
 
  private:
@@ -127,19 +161,23 @@ class Bench {
     }
   }
 
-  std::shared_ptr<const Plan> plan(const Build& build, bool derivatives) {
+  std::shared_ptr<const Plan> plan(const CrossBuild& build, bool derivatives) {
     Graph graph;
     Parameters parameters(graph, DType::f32);
     const Shape rows{shape_.batch, shape_.time, width_};
     const Wire x = graph.input("x", {rows, DType::f32});
-    const Wire y = build(parameters, x);
+    const Wire memory =
+        memory_time_ == 0 ? Wire() : graph.input("memory", {{shape_.batch, memory_time_, width_}, DType::f32});
+    const Wire y = build(parameters, x, memory);
     graph.output("y", y);
     if (derivatives) {
       const Wire weighted = sum_all(y * graph.input("g", {rows, DType::f32}));
-      const Wire wrt[] = {x, graph.find("out.weight")};
+      Wires wrt = {x, graph.find("out.weight")};
+      if (memory) wrt.push_back(memory);
       const Wires gradients = differentiate(weighted, wrt);
       graph.output("dx", gradients[0]);
       graph.output("dw", gradients[1]);
+      if (memory) graph.output("dmemory", gradients[2]);
     }
     specs_ = parameters.specs();
     return compile(graph, {.rewrites = all_fusions()});
@@ -167,7 +205,7 @@ class Bench {
   void fill(std::span<float> target, double scale, double shared, const char* name, int member,
             std::span<const float> onto = {}) {
     const std::size_t width = static_cast<std::size_t>(width_);
-    const std::size_t sequence = width * static_cast<std::size_t>(shape_.time);
+    const std::size_t sequence = target.size() / static_cast<std::size_t>(shape_.batch);
     const std::vector<float>& own = normals(std::string(name) + ".own", member, target.size());
     const std::vector<float>& common =
         normals(std::string(name) + ".shared", member, width * static_cast<std::size_t>(shape_.batch));
@@ -176,42 +214,58 @@ class Bench {
       target[i] = a * own[i] + b * common[i / sequence * width + i % width] + (onto.empty() ? 0.0f : onto[i]);
   }
 
-  BranchResponse point(double scale, double correlation) {
+  // `memory`: the name of the random numbers that it is made of.
+  CrossResponse point(double scale, double correlation, double memory_correlation, const char* memory = "memory") {
     const double square = scale * scale;
-    BranchResponse response;
+    CrossResponse all;
+    BranchResponse& response = all.query;
     for (int m = 0; m < shape_.seeds; ++m) {
       fill(backward_.tensor<float>("x", m), scale, correlation, "x", m);
-      const std::span<const float> x = backward_.tensor<float>("x", m);
-      forward_.write<float>("x", x, m);
+      if (memory_time_ > 0) fill(backward_.tensor<float>("memory", m), scale, memory_correlation, memory, m);
     }
+    put_back("x");
+    if (memory_time_ > 0) put_back("memory");
     for (const bool shared : {false, true}) {
       for (int m = 0; m < shape_.seeds; ++m) fill(backward_.tensor<float>("g", m), 1, shared ? 1 : 0, "g", m);
       backward_.run();
-      MomentSum output, gradient;
+      MomentSum output, gradient, memory_gradient;
       double weight = 0;
       for (int m = 0; m < shape_.seeds; ++m) {
         output.add(backward_.tensor<float>("y", m), width_, shape_.time);
         gradient.add(backward_.tensor<float>("dx", m), width_, shape_.time);
+        if (memory_time_ > 0) memory_gradient.add(backward_.tensor<float>("dmemory", m), width_, memory_time_);
         for (const float w : backward_.tensor<float>("dw", m)) weight += static_cast<double>(w) * w;
       }
       response.output = output.mean(1 / square);
       (shared ? response.gradient_shared : response.gradient_own) = gradient.mean();
+      if (memory_time_ > 0) (shared ? all.gradient_shared : all.gradient_own) = memory_gradient.mean();
       (shared ? response.weight_shared : response.weight_own) =
           weight / static_cast<double>(shape_.seeds * shape_.batch) / square;
     }
     lengthen(response);
     keep_outputs();
-    const double step = kStep * scale;
     for (const bool shared : {false, true}) {
-      for (int m = 0; m < shape_.seeds; ++m) {
-        fill(forward_.tensor<float>("x", m), step, shared ? 1 : 0, "change", m, backward_.tensor<float>("x", m));
-      }
-      (shared ? response.change_shared : response.change_own) = changed(1 / (step * step));
+      (shared ? response.change_shared : response.change_own) = changed_by("x", kStep * scale, shared);
+      if (memory_time_ > 0) (shared ? all.change_shared : all.change_own) = changed_by("memory", kStep * scale, shared);
     }
-    for (int m = 0; m < shape_.seeds; ++m)
-      forward_.write<float>("x", std::span<const float>(backward_.tensor<float>("x", m)), m);
     measure_noise(response, square);
-    return response;
+    return all;
+  }
+
+  // The forward plan reads what the other one does.
+  void put_back(const char* input) {
+    for (int m = 0; m < shape_.seeds; ++m)
+      forward_.write<float>(input, std::span<const float>(backward_.tensor<float>(input, m)), m);
+  }
+
+  Moments changed_by(const char* input, double step, bool shared) {
+    // Of x the numbers have always been called so.
+    const std::string name = std::string_view(input) == "x" ? "change" : "memory.change";
+    for (int m = 0; m < shape_.seeds; ++m)
+      fill(forward_.tensor<float>(input, m), step, shared ? 1 : 0, name.c_str(), m, backward_.tensor<float>(input, m));
+    const Moments moved = changed(1 / (step * step));
+    put_back(input);
+    return moved;
   }
 
   // A gradient by a weight sums over tokens: T terms of one token with itself, T (T - 1) of two that share a part.
@@ -251,15 +305,19 @@ class Bench {
       response.noise_first = noise("qkv.weight", 2, 3, square);
       const Moments q = noise("qkv.weight", 0, 1, square), k = noise("qkv.weight", 1, 2, square);
       response.noise_scores = {q.own + k.own, q.shared + k.shared};
+    } else if (memory_time_ > 0) {
+      response.noise_first = noise("kv.weight", 1, 2, square);
+      const Moments q = noise("q.weight", 0, 1, square), k = noise("kv.weight", 0, 1, square);
+      response.noise_scores = {q.own + k.own, q.shared + k.shared};
     } else {
       response.noise_first = noise("in.weight", 0, 1, square);
     }
   }
 
-  // Changes a block of columns of a weight (of three for queries, keys and values), looks, and puts it back.
+  // Changes a block of columns of a weight (queries, keys and values are packed), looks, and puts it back.
   Moments noise(const std::string& name, std::size_t first_block, std::size_t end_block, double square) {
     const std::size_t columns = static_cast<std::size_t>(forward_.plan().slot(name).type.shape.channels());
-    const std::size_t blocks = name == "qkv.weight" ? 3 : 1, block = columns / blocks;
+    const std::size_t blocks = name == "qkv.weight" ? 3 : name == "kv.weight" ? 2 : 1, block = columns / blocks;
     const double step = kStep / std::sqrt(static_cast<double>(width_));
     std::vector<std::vector<float>> kept;
     for (int m = 0; m < shape_.seeds; ++m) {
@@ -279,6 +337,7 @@ class Bench {
   }
 
   BranchShape shape_;
+  std::int64_t memory_time_;
   double time_;
   std::int64_t width_;
   std::vector<ParameterSpec> specs_;
@@ -287,51 +346,133 @@ class Bench {
   std::map<std::string, std::vector<float>> normals_;
 };
 
-}  // namespace
+// Makes the branches of a scheme as a stack would, but with gains of 1.
+class Branches {
+ public:
+  Branches(const Scheme& scheme, const BranchShape& shape)
+      : scheme_(scheme), shape_(shape), numbers_(numbers_at(scheme, {.width = shape.width, .heads = shape.heads})) {
+    if (shape.seeds < 1) fail("branches are measured with at least one seed, but {} were asked for", shape.seeds);
+  }
 
-BranchTables measure_branches(const Scheme& scheme, const BranchShape& shape) {
-  if (shape.seeds < 1) fail("branches are measured with at least one seed, but {} were asked for", shape.seeds);
-  const Place place{.width = shape.width, .heads = shape.heads};
-  const Variables numbers = numbers_at(scheme, place);
-  const auto apply_norm_to = [&](Parameters& parameters, std::string_view kind, std::string_view site, Wire in) {
-    return NormSites(parameters, scheme, shape.norm).apply(kind, site, in, "norm", {});
-  };
-  const auto norm_maker = [&](Parameters& parameters) -> NormMaker {
-    return [&](std::string_view kind, std::string_view site, Wire in) {
+  BranchTables measure() const {
+    BranchTables tables{.attention = attention_table(false), .ffn = ffn_table(false)};
+    tables.time = shape_.time;
+    if (carries_scores()) tables.attention_split = split_table();
+    if (norm_on_branches(scheme_).empty()) return tables;
+    tables.attention_normed = attention_table(true);
+    tables.ffn_normed = ffn_table(true);
+    return tables;
+  }
+
+  CrossTable measure_cross(std::int64_t memory_time, bool normed) const {
+    const CrossBuild build = [&](Parameters& parameters, Wire x, Wire memory) {
+      return then_norm(parameters, attention(parameters, x, memory), normed);
+    };
+    return Bench(build, shape_, shape_.time, memory_time).measure_cross();
+  }
+
+ private:
+  BranchTable attention_table(bool normed) const {
+    const Build build = [&](Parameters& parameters, Wire x) {
+      return then_norm(parameters, attention(parameters, x, {}), normed);
+    };
+    return Bench(build, shape_, shape_.time).measure();
+  }
+
+  bool carries_scores() const {
+    const auto options = scheme_.branch_options.find("attention");
+    return options != scheme_.branch_options.end() && options->second.contains("scores");
+  }
+
+  CrossTable split_table() const {
+    const CrossBuild build = [&](Parameters& parameters, Wire x, Wire values) {
+      const Wire weight = square_weights(parameters, "qkv", 3);
+      const Wire packed = linear(x, weight, {}, Activation::none), other = linear(values, weight, {}, Activation::none);
+      const std::int64_t d = shape_.width;
+      const Wire context =
+          norma::attention(slice_last(packed, 0, d), slice_last(packed, d, d), slice_last(other, 2 * d, d),
+                           {.heads = shape_.heads, .kv_heads = shape_.heads, .mask = shape_.mask});
+      return linear(context, square_weights(parameters, "out", 1), {}, Activation::none);
+    };
+    return Bench(build, shape_, shape_.time, shape_.time).measure_split();
+  }
+
+  // Xavier matrices side by side.
+  Wire square_weights(Parameters& parameters, const char* name, std::int64_t count) const {
+    const auto scope = parameters.graph().scope(name);
+    const double deviation = std::sqrt(1 / static_cast<double>(shape_.width));
+    ParameterSpec spec{.name = "weight", .init = Init::normal(1), .role = "weight"};
+    for (std::int64_t i = 0; i < count; ++i) spec.blocks.push_back({shape_.width, deviation});
+    return parameters.share({shape_.width, count * shape_.width}, spec);
+  }
+
+  // A feed-forward branch knows nothing of sequences: short ones give more directions for the same work.
+  BranchTable ffn_table(bool normed) const {
+    BranchShape short_sequences = shape_;
+    short_sequences.time = std::min(shape_.time, kShortTime);
+    short_sequences.batch = shape_.batch * shape_.time / short_sequences.time;
+    const Build build = [&](Parameters& parameters, Wire x) {
+      return then_norm(parameters, feed_forward(parameters, x), normed);
+    };
+    return Bench(build, short_sequences, shape_.time).measure();
+  }
+
+  Wire apply_norm_to(Parameters& parameters, std::string_view kind, std::string_view site, Wire in) const {
+    return NormSites(parameters, scheme_, shape_.norm).apply(kind, site, in, "norm", {});
+  }
+
+  Wire then_norm(Parameters& parameters, Wire y, bool normed) const {
+    return normed ? apply_norm_to(parameters, norm_on_branches(scheme_), "output_norm", y) : y;
+  }
+
+  NormMaker norm_maker(Parameters& parameters) const {
+    return [this, &parameters](std::string_view kind, std::string_view site, Wire in) {
       return apply_norm_to(parameters, kind, site, in);
     };
-  };
-  const auto attention = [&](Parameters& parameters, Wire x) {
+  }
+
+  Wire attention(Parameters& parameters, Wire x, Wire memory) const {
     Wire carried;
-    const AttentionExtras extras = BranchChoice(scheme, "attention", {}, numbers).attention("", carried);
-    return attention_branch(
-        parameters, x, {.heads = shape.heads, .mask = shape.mask, .extras = extras, .norm = norm_maker(parameters)});
-  };
-  const auto ffn = [&](Parameters& parameters, Wire x) {
-    const BranchChoice choice(scheme, "ffn", {}, numbers);
+    const bool cross = static_cast<bool>(memory);
+    const AttentionExtras extras =
+        BranchChoice(scheme_, cross ? "cross" : "attention", {}, numbers_).attention("", carried);
+    return attention_branch(parameters, x,
+                            {.heads = shape_.heads,
+                             .mask = cross ? Mask::full : shape_.mask,
+                             .extras = extras,
+                             .norm = norm_maker(parameters),
+                             .memory = memory});
+  }
+
+  Wire feed_forward(Parameters& parameters, Wire x) const {
+    const BranchChoice choice(scheme_, "ffn", {}, numbers_);
     return feed_forward_branch(parameters, x,
-                               {.hidden = shape.hidden == 0 ? 4 * shape.width : shape.hidden,
-                                .activation = shape.activation,
+                               {.hidden = shape_.hidden == 0 ? 4 * shape_.width : shape_.hidden,
+                                .activation = shape_.activation,
                                 .inner_norm = choice.text("inner"),
                                 .norm = norm_maker(parameters),
                                 .gain = choice.gain("gain", "gain_stored")});
-  };
-  // A feed-forward branch knows nothing of sequences: short ones give more directions for the same work.
-  BranchShape short_sequences = shape;
-  short_sequences.time = std::min(shape.time, kShortTime);
-  short_sequences.batch = shape.batch * shape.time / short_sequences.time;
-  const auto ffn_table = [&](const Build& build) { return Bench(build, short_sequences, shape.time).measure(); };
-  BranchTables tables{.attention = Bench(attention, shape, shape.time).measure(), .ffn = ffn_table(ffn)};
-  tables.time = shape.time;
-  if (const std::string kind = norm_on_branches(scheme); !kind.empty()) {
-    const auto normed = [&](Build branch) -> Build {
-      return [&, branch](Parameters& parameters, Wire x) {
-        return apply_norm_to(parameters, kind, "output_norm", branch(parameters, x));
-      };
-    };
-    tables.attention_normed = Bench(normed(attention), shape, shape.time).measure();
-    tables.ffn_normed = ffn_table(normed(ffn));
   }
+
+  const Scheme& scheme_;
+  const BranchShape& shape_;
+  Variables numbers_;
+};
+
+}  // namespace
+
+BranchTables measure_branches(const Scheme& scheme, const BranchShape& shape) {
+  return Branches(scheme, shape).measure();
+}
+
+EncoderDecoderTables measure_encoder_decoder(const Scheme& scheme, const BranchShape& shape) {
+  BranchShape below = shape;
+  below.mask = Mask::full;
+  below.time = shape.source_time == 0 ? shape.time : shape.source_time;
+  const Branches decoder(scheme, shape);
+  EncoderDecoderTables tables{.encoder = Branches(scheme, below).measure(), .decoder = decoder.measure()};
+  tables.cross = decoder.measure_cross(below.time, false);
+  if (!norm_on_branches(scheme).empty()) tables.cross_normed = decoder.measure_cross(below.time, true);
   return tables;
 }
 

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include "norma/schemes/trace.h"
 #include "schemes/theory_moments.h"
@@ -24,10 +27,22 @@ struct BranchScale {
   double noise_last = 1, noise_first = 1, noise_scores = 1;
 };
 
+struct AttentionGains {
+  double query = 1, key = 1, value = 1, out = 1;
+};
+
+// Of cross-attention: what scales its queries' input, and what its memory.
+struct CrossScale {
+  BranchScale query = {};
+  double memory = 1;
+};
+
 // The gain of a role over Xavier.
 class RoleGains {
  public:
-  RoleGains(const TheorySurroundings& surroundings) : s_(surroundings) {
+  explicit RoleGains(const TheorySurroundings& surroundings) : s_(surroundings) {}
+
+  void read() {
     for (const auto& [rule, entries] : s_.scheme.rules) {
       auto* target = rule == "init.gain" ? &gains_ : rule == "init.std" ? &deviations_ : nullptr;
       if (target == nullptr) continue;  // rules of the optimiser
@@ -48,14 +63,49 @@ class RoleGains {
     return kind == BranchKind::ffn ? ffn(normed, place) : attention(normed, place);
   }
 
+  AttentionGains attention(const Variables& place) const {
+    const double xavier = std::sqrt(1 / static_cast<double>(s_.config.width));
+    return {gain("query", xavier, place), gain("key", xavier, place), gain("value", xavier, place),
+            gain("out", xavier, place)};
+  }
+
+  // Cross-attention was measured with queries and memory of one size. With gains q, k, v, o it is K f(a x, b m), where
+  // a b = q k keeps the scores and a and b bring both inputs to that size.
+  CrossScale cross(bool normed, double variance, double memory_variance, const Variables& place) const {
+    const double xavier = std::sqrt(1 / static_cast<double>(s_.config.width));
+    const double q = gain("cross_query", xavier, place), k = gain("cross_key", xavier, place);
+    const double v = gain("cross_value", xavier, place), o = gain("cross_out", xavier, place);
+    const double ratio = variance > 0 ? std::sqrt(memory_variance / variance) : 1, value = v * v, out = o * o;
+    const double sharpness = std::abs(q * k), memory = sharpness / ratio, scores = (1 / (q * q) + 1 / (k * k)) / 2;
+    CrossScale scale{.query = {.input = sharpness * ratio}, .memory = memory};
+    BranchScale& by = scale.query;
+    if (normed) {
+      by.weight = by.noise_last = 1 / out;
+      by.noise_first = 1 / value;
+      by.noise_scores = scores;
+    } else if (values_are_normed("cross")) {
+      by.output = out;
+      by.noise_first = out / value;
+      by.noise_scores = out * scores;
+    } else {
+      by.output = value * out / memory;
+      by.weight = by.noise_last = value / memory;
+      by.noise_first = out / memory;
+      by.noise_scores = value * out / memory * scores;
+    }
+    return scale;
+  }
+
  private:
   static bool moves_branches(const std::string& role) {
     static const std::vector<std::string> roles = {"all", "block", "weight", "query", "key", "value", "out", "ffn"};
-    return std::find(roles.begin(), roles.end(), role) != roles.end();
+    const std::string own = role.starts_with("cross_") ? role.substr(6) : role;
+    return std::find(roles.begin(), roles.end(), own) != roles.end();
   }
 
   static const Coefficient* rule(const std::map<std::string, Coefficient>& rules, const char* role) {
-    for (const char* name : {role, "weight", "block", "all"}) {
+    const std::string_view text = role;
+    for (const char* name : {role, text.starts_with("cross_") ? role + 6 : role, "weight", "block", "all"}) {
       if (const auto found = rules.find(name); found != rules.end()) return &found->second;
     }
     return nullptr;
@@ -79,20 +129,18 @@ class RoleGains {
   }
 
   BranchScale attention(bool normed, const Variables& place) const {
-    const double xavier = std::sqrt(1 / static_cast<double>(s_.config.width));
-    const double q = gain("query", xavier, place), k = gain("key", xavier, place);
-    const double v = gain("value", xavier, place), o = gain("out", xavier, place);
+    const auto [q, k, v, o] = attention(place);
     const double sharpness = q * k, value = v * v,
                  out = o * o;  // the scores of x are those of sqrt(q k) x with gains 1
     const double scores = (q * q + k * k) / (2 * sharpness * sharpness);
     if (normed) return {sharpness, 1, 1 / out, 1 / out, 1 / value, scores};
-    if (values_are_normed()) return {sharpness, out, 1, 1, out / value, out * scores};
+    if (values_are_normed("attention")) return {sharpness, out, 1, 1, out / value, out * scores};
     return {sharpness,         value * out / sharpness, value / sharpness,
             value / sharpness, out / sharpness,         value * out / sharpness * scores};
   }
 
-  bool values_are_normed() const {
-    const auto options = s_.scheme.branch_options.find("attention");
+  bool values_are_normed(const char* branch) const {
+    const auto options = s_.scheme.branch_options.find(branch);
     return options != s_.scheme.branch_options.end() &&
            (options->second.contains("v") || options->second.contains("inner"));
   }
@@ -106,6 +154,7 @@ struct Record {
   const Instruction* instruction = nullptr;
   std::int64_t layer = 0;
   double first = 0, second = 0;    // norm: the factor; branch: variance and correlation of its input; tanh: too
+  double third = 0, fourth = 0;    // cross: correlation and scale of its memory
   std::uint32_t coefficients = 0;  // combine: where they begin
   std::uint32_t scale = 0;         // branch: which BranchScale
   int branch = -1;                 // index into Theory::branches
@@ -113,76 +162,99 @@ struct Record {
 
 class Propagation {
  public:
-  Propagation(const Scheme& scheme, const BranchTables& tables, const TheoryConfig& config)
+  // `cross`: of a decoder that reads a memory.
+  Propagation(const Scheme& scheme, const BranchTables& tables, const TheoryConfig& config,
+              StackKind stack = StackKind::single, const EncoderDecoderTables* cross = nullptr)
       : scheme_(scheme),
         tables_(tables),
+        cross_(cross),
         config_(config),
-        surroundings_(
-            theory_surroundings(scheme, config, !tables.attention_normed.empty() && !tables.ffn_normed.empty())),
-        gains_(surroundings_),
-        constant_gains_(gains_.constant()) {
+        surroundings_(theory_surroundings(scheme, config_, stack, measured_normed(tables, cross))),
+        gains_(surroundings_) {
+    const std::int64_t encoder_layers = config.encoder_layers == 0 ? config.layers : config.encoder_layers;
+    surroundings_.encoder_depth = static_cast<double>(encoder_layers);
+    surroundings_.decoder_depth = static_cast<double>(config.layers);
+    if (stack == StackKind::encoder) enter_encoder(encoder_layers);
+    gains_.read();
+    constant_gains_ = gains_.constant();
+    const auto options = scheme.branch_options.find("attention");
+    carries_ = options != scheme.branch_options.end() && options->second.contains("scores");
     check();
-    if (const Formula* layer = scheme.formula("layer")) {
-      formulas_.emplace_back(*layer, "", surroundings_);
-    } else {
-      for (const char* key : {"attention", "ffn"}) {
-        const Formula* own = scheme.formula(key);
-        formulas_.emplace_back(own != nullptr ? *own : *scheme.formula("sublayer"), key, surroundings_);
-      }
-    }
+    surroundings_.streams = theory_streams(surroundings_);
+    find_formulas();
+    start();
   }
 
   // Compiles every formula at every layer, which finds what no rule covers.
   void compile_all() {
-    start();
     for (std::int64_t layer = 1; layer <= config_.layers; ++layer) {
-      place_["l"] = static_cast<double>(layer);
       for (std::size_t f = 0; f < formulas_.size(); ++f) {
-        place_["k"] = static_cast<double>(2 * (layer - 1) + 1) + static_cast<double>(f);
-        for (const Instruction& instruction : formulas_[f].at(place_).instructions) {
+        enter(layer, f);
+        for (const LearnedSpec* learned : profiled_) profile(*learned, f);
+        const TheoryProgram& program = formulas_[f].at(place_);
+        for (const Instruction& instruction : program.instructions) {
           for (const Instruction::Term& term : instruction.terms) value_of(term.coefficient, place_);
         }
+        count_copies(program);
       }
     }
     if (const Formula* formula = scheme_.formula("final"))
       FormulaPrograms(*formula, "attention", surroundings_).at(place_);
   }
 
-  Theory run() {
-    start();
+  void forward() {
     const auto steps = static_cast<std::size_t>(config_.layers) * formulas_.size();
     theory_.streams.reserve(steps);
-    theory_.branches.reserve(2 * static_cast<std::size_t>(config_.layers));
+    theory_.branches.reserve(3 * static_cast<std::size_t>(config_.layers));
     records_.reserve(4 * steps);
     coefficients_.reserve(2 * steps);
-    std::vector<std::size_t> begins;
-    begins.reserve(steps);
-    double &l = place_["l"], &k = place_["k"];
+    begins_.reserve(steps);
     for (std::int64_t layer = 1; layer <= config_.layers; ++layer) {
-      l = static_cast<double>(layer);
       for (std::size_t f = 0; f < formulas_.size(); ++f) {
-        k = static_cast<double>(2 * (layer - 1) + 1) + static_cast<double>(f);
-        begins.push_back(records_.size());
-        execute(formulas_[f].at(place_), layer);
+        enter(layer, f);
+        begins_.push_back(records_.size());
+        if (profiled_.empty()) {
+          execute(formulas_[f].at(place_), layer);
+        } else {
+          execute_profiled(f, layer);
+        }
         theory_.streams.push_back(
             {.layer = layer, .rms = std::sqrt(forward_.at(0)[kOwn]), .correlation = correlation(0), .gradient_rms = 0});
       }
     }
-    const std::size_t closing = records_.size();
-    std::optional<FormulaPrograms> final;
+    closing_ = records_.size();
     if (const Formula* formula = scheme_.formula("final")) {
-      final.emplace(*formula, "attention", surroundings_);
-      execute(final->at(place_), config_.layers);
+      start_profiled();  // its values are of its own
+      final_.emplace(*formula, "attention", surroundings_);
+      execute(final_->at(place_), config_.layers);
     }
     theory_.output_rms = std::sqrt(forward_.at(0)[kOwn]);
     theory_.amplification = forward_.at(0)[kChangeOwn];
-    gradient_.set(0, {1, 0});
-    retrace(closing, records_.size());
-    for (std::size_t i = begins.size(); i-- > 0;) {
-      retrace(begins[i], i + 1 < begins.size() ? begins[i + 1] : closing);
-      theory_.streams[i].gradient_rms = std::sqrt(gradient_.at(0)[kOwn]);
+  }
+
+  void backward(const Moments& gradient) {
+    gradient_.set(0, {gradient.own, gradient.shared});
+    retrace(closing_, records_.size());
+    for (std::size_t i = begins_.size(); i-- > 0;) {
+      retrace(begins_[i], i + 1 < begins_.size() ? begins_[i + 1] : closing_);
+      theory_.streams[i].gradient_rms = std::sqrt(std::max(0.0, watched_gradient()));
     }
-    return std::move(theory_);
+  }
+
+  Theory take() { return std::move(theory_); }
+
+  Theory run() {
+    forward();
+    backward({1, 0});
+    return take();
+  }
+
+  // Of the encoder: what the decoder reads, with its change; and of the decoder: the gradient by it.
+  std::array<double, 4> output() const { return forward_.at(0); }
+  void remember(const std::array<double, 4>& memory) { forward_.set(surroundings_.memory(), memory); }
+  Moments memory_gradient() const {
+    const Backward::Cell& cell = gradient_.at(surroundings_.memory());
+    return {cell[kOwn], cell[kShared]};
   }
 
  private:
@@ -191,41 +263,85 @@ class Propagation {
   using Forward = MomentMatrix<4>;
   using Backward = MomentMatrix<2>;
 
+  static bool measured_normed(const BranchTables& tables, const EncoderDecoderTables* cross) {
+    return !tables.attention_normed.empty() && !tables.ffn_normed.empty() &&
+           (cross == nullptr || !cross->cross_normed.empty());
+  }
+
+  void enter_encoder(std::int64_t layers) {
+    config_.layers = layers;
+    config_.input = config_.source;
+    for (const auto& [name, per_layer] : {std::pair{"n", 2.0}, {"N", 1.0}, {"M", 1.0}})
+      surroundings_.numbers[name] = per_layer * static_cast<double>(layers);
+  }
+
+  void find_formulas() {
+    const bool decoder = surroundings_.stack == StackKind::decoder;
+    if (scheme_.formula("layer") != nullptr) {
+      const Formula* layer = scheme_.formula(decoder ? "cross_layer" : "layer");
+      if (layer == nullptr) throw no_cross_formula();
+      formulas_.emplace_back(*layer, "", surroundings_);
+      return;
+    }
+    for (const char* key : {"attention", "cross", "ffn"}) {
+      if (key == std::string_view("cross") && !decoder) continue;
+      const Formula* own = scheme_.formula(key);
+      const Formula* formula = own != nullptr ? own : scheme_.formula("sublayer");
+      if (formula == nullptr) throw no_cross_formula();
+      formulas_.emplace_back(*formula, key, surroundings_);
+      branches_.emplace_back(key);
+    }
+  }
+
+  NotPredictedError no_cross_formula() const {
+    return NotPredictedError(fmt::format("scheme '{}' has no formula for decoders with cross-attention", scheme_.name));
+  }
+
+  void enter(std::int64_t layer, std::size_t formula) {
+    const Place place{.stack = surroundings_.stack};
+    *layer_ = static_cast<double>(layer);
+    *sublayer_ = static_cast<double>(place.sublayers_per_layer() * (layer - 1) + 1) + static_cast<double>(formula);
+  }
+
   void check() const {
     if (config_.layers < 1) fail("a stack needs at least one layer, but {} were asked for", config_.layers);
     if (scheme_.weights.unit)
       throw NotPredictedError(
           fmt::format("scheme '{}': the theory has no rule for weights that are kept at unit length", scheme_.name));
-    const auto options = scheme_.branch_options.find("attention");
-    if (options != scheme_.branch_options.end() && options->second.contains("scores"))
-      throw NotPredictedError(fmt::format(
-          "scheme '{}': the theory has no rule for scores that are carried from layer to layer", scheme_.name));
+    for (const LearnedSpec& learned : scheme_.learned) {
+      if (learned.profile == nullptr) continue;
+      if (scheme_.formula("layer") != nullptr || learned.per != LearnedSpec::Per::sublayer)
+        throw NotPredictedError(
+            fmt::format("scheme '{}': '{}' is measured on data, but not per sublayer", scheme_.name, learned.name));
+    }
+    if (!carries_) return;
+    const auto refuse = [&](const char* what) {
+      return NotPredictedError(
+          fmt::format("scheme '{}': the theory has no rule for scores that are carried from layer to layer {}",
+                      scheme_.name, what));
+    };
+    if (scheme_.branch_options.at("attention").size() > 1) throw refuse("beside other options of attention");
+    if (surroundings_.stack == StackKind::decoder) throw refuse("in cross-attention");
+    for (const LearnedSpec& learned : scheme_.learned) {
+      if (learned.profile != nullptr) throw refuse("beside values that are profiled");
+    }
   }
 
-  // x and the streams that begin as a multiple of it.
+  // x and the streams that begin as a multiple of it, or as copies of one.
   void start() {
     place_ = {{"l", 1.0}, {"k", 1.0}};
-    std::vector<double> factors = {1};
-    for (const NamedExpression& stream : scheme_.streams) {
-      const auto at = [&](double x0) {
-        TheorySurroundings with_input = surroundings_;
-        with_input.numbers["x0"] = x0;
-        return value_of(fold(*stream.value, with_input, print_expression(*stream.value)), place_);
-      };
-      const auto refuse = [&] {
-        return NotPredictedError(
-            fmt::format("scheme '{}': stream '{}' does not begin as a multiple of x0", scheme_.name, stream.name));
-      };
-      double factor = 0;
-      try {
-        factor = at(1);
-        if (at(2) != 2 * factor) throw refuse();
-      } catch (const FormulaError&) {  // functions of wires, such as copies(x0, 4)
-        throw refuse();
+    layer_ = &place_["l"];
+    sublayer_ = &place_["k"];
+    std::vector<double> factors;
+    for (const TheoryStream& stream : surroundings_.streams) {
+      for (int r = 0; r < stream.registers; ++r)
+        factors.push_back(stream.grows ? stream.factor * stream.count : stream.factor);
+      if (stream.grows) place_[count_name(stream.name)] = stream.count;
+      if (stream.copies && watched_.front() == 0) {
+        watched_.clear();
+        for (int r = 0; r < stream.registers; ++r) watched_.push_back(stream.first + r);
       }
-      stream.name == "x" ? factors[0] = factor : factors.emplace_back(factor);
     }
-    if (factors.size() > kMostRegisters) fail("scheme '{}' has too many streams", scheme_.name);
     for (std::size_t i = 0; i < factors.size(); ++i) {
       for (std::size_t j = 0; j < factors.size(); ++j) {
         const double both = factors[i] * factors[j];
@@ -233,6 +349,60 @@ class Propagation {
                      {both * config_.input.own, both * config_.input.shared, 0, 0});
       }
     }
+    registers_ = std::max(registers_, surroundings_.stream_registers() + (cross_ != nullptr ? 1 : 0));
+    for (const LearnedSpec& learned : scheme_.learned) {
+      if (learned.profile != nullptr) profiled_.push_back(&learned);
+    }
+    start_profiled();
+  }
+
+  void start_profiled() {
+    for (const LearnedSpec* learned : profiled_)
+      place_[learned->name] = value_of(fold(*learned->init, surroundings_, print_expression(*learned->init)), place_);
+  }
+
+  // By x; where a scheme keeps copies of it, by a change that all of them share.
+  double watched_gradient() const {
+    double sum = 0;
+    for (const int i : watched_) {
+      for (const int j : watched_) sum += gradient_.at(i, j)[kOwn];
+    }
+    return sum;
+  }
+
+  const TheoryProfile& profile(const LearnedSpec& learned, std::size_t formula) {
+    const auto key = std::pair{&learned, formula};
+    const auto found = profiles_.find(key);
+    if (found != profiles_.end()) return found->second;
+    return profiles_.emplace(key, compile_profile(learned, branches_[formula], surroundings_, place_)).first->second;
+  }
+
+  // Runs a sublayer with what was found for it, after measuring on its input what the next one starts at.
+  void execute_profiled(std::size_t formula, std::int64_t layer) {
+    std::vector<double> next;
+    const std::size_t scales = scales_.size(), coefficients = coefficients_.size();
+    for (const LearnedSpec* learned : profiled_) {
+      const TheoryProfile& measured = profile(*learned, formula);
+      theory_.profiled.push_back({.name = learned->name, .layer = layer, .value = place_.at(learned->name)});
+      registers_ = std::max(registers_, measured.program.registers);
+      for (const Instruction& instruction : measured.program.instructions) {
+        Record unused{.instruction = &instruction, .layer = layer};
+        step(instruction, unused);
+      }
+      for (const auto& [name, wire] : measured.variances) place_[name] = forward_.at(wire)[kOwn];
+      next.push_back(value_of(measured.next, place_));
+    }
+    coefficients_.resize(coefficients);
+    if (!constant_gains_) scales_.resize(scales);
+    execute(formulas_[formula].at(place_), layer);
+    for (std::size_t i = 0; i < next.size(); ++i) place_[profiled_[i]->name] = next[i];
+  }
+
+  void count_copies(const TheoryProgram& program) {
+    if (program.counts.empty()) return;
+    std::vector<double> counts;
+    for (const auto& [name, count] : program.counts) counts.push_back(value_of(count, place_));
+    for (std::size_t i = 0; i < counts.size(); ++i) place_[program.counts[i].first] = counts[i];
   }
 
   double correlation(int wire) const {
@@ -246,14 +416,34 @@ class Propagation {
     kept_ = centres_ ? 1 - 1 / static_cast<double>(config_.width) : 1;
     for (const Instruction& instruction : program.instructions) {
       Record record{.instruction = &instruction, .layer = layer};
-      switch (instruction.op) {
-        case Step::combine: combine(instruction, record); break;
-        case Step::stop: forward_linear(instruction, {{1.0}}); break;
-        case Step::norm: norm(instruction, record); break;
-        case Step::tanh: squash(instruction, record); break;
-        case Step::branch: branch(instruction, record); break;
+      step(instruction, record);
+      if (instruction.op == Step::branch) {
+        record.branch = static_cast<int>(theory_.branches.size());
+        theory_.branches.push_back({.layer = layer,
+                                    .kind = instruction.branch,
+                                    .rms = std::sqrt(forward_.at(instruction.to)[kOwn]),
+                                    .weight_gradient = 0});
       }
       records_.push_back(record);
+    }
+    count_copies(program);
+  }
+
+  void step(const Instruction& instruction, Record& record) {
+    switch (instruction.op) {
+      case Step::combine: combine(instruction, record); break;
+      case Step::stop: forward_linear(instruction, {{1.0}}); break;
+      case Step::norm: norm(instruction, record); break;
+      case Step::tanh: squash(instruction, record); break;
+      case Step::branch:
+        if (instruction.branch == BranchKind::cross) {
+          cross(instruction, record);
+        } else if (carries_ && instruction.branch == BranchKind::attention) {
+          carried(instruction, record);
+        } else {
+          branch(instruction, record);
+        }
+        break;
     }
   }
 
@@ -315,6 +505,104 @@ class Propagation {
     const BranchResponse response = table(instruction).at(variance, record.second);
     const Moments change = spread(forward_.at(from)[kChangeOwn], forward_.at(from)[kChangeShared], response.change_own,
                                   response.change_shared);
+    answer(to, response, scale, variance, change, {});
+  }
+
+  // Two sources: queries from the stream, keys and values from the memory, whose changes meet no other path.
+  void cross(const Instruction& instruction, Record& record) {
+    const int from = instruction.terms[0].from, memory = instruction.terms[1].from;
+    const double size = forward_.at(from)[kOwn], memory_size = forward_.at(memory)[kOwn];
+    if (!(memory_size > 0)) fail("scheme '{}': cross-attention reads a memory that is zero", scheme_.name);
+    const CrossScale scale = gains_.cross(instruction.normed, size, memory_size, place_);
+    record.scale = static_cast<std::uint32_t>(scales_.size());
+    scales_.push_back(scale.query);
+    record.first = scale.memory * memory_size;
+    record.second = correlation(from);
+    record.third = correlation(memory);
+    record.fourth = scale.memory;
+    const CrossResponse response = cross_table(instruction).at(record.first, record.second, record.third);
+    const Moments change = spread(forward_.at(from)[kChangeOwn], forward_.at(from)[kChangeShared],
+                                  response.query.change_own, response.query.change_shared);
+    const Moments moved = spread(forward_.at(memory)[kChangeOwn], forward_.at(memory)[kChangeShared],
+                                 response.change_own, response.change_shared);
+    const double through = scale.memory * scale.query.output * kept_;
+    answer(instruction.to, response.query, scale.query, record.first, change,
+           {through * moved.own, through * moved.shared});
+  }
+
+  // Scores of all layers so far, each of matrices of its own: their squares add, and the sum is as sharp as the scores
+  // of an input of variance `first`. So do the squares of their changes, and backward those of their gradients.
+  struct CarriedScores {
+    double square = 0;           // of the scores
+    double own = 0, shared = 0;  // changes of what queries and keys read, as far as scores show them
+    double noise = 0;            // changes of queries and keys
+    Moments gradient = {};       // of layers above
+  };
+
+  void carried(const Instruction& instruction, Record& record) {
+    if (instruction.normed)
+      throw NotPredictedError(
+          fmt::format("scheme '{}': the theory has no rule for a norm on carried scores' attention", scheme_.name));
+    if (tables_.attention_split.empty())
+      throw NotPredictedError(
+          fmt::format("scheme '{}': branches were not measured for scores that are carried", scheme_.name));
+    const int from = instruction.terms[0].from;
+    const Forward::Cell& in = forward_.at(from);
+    const AttentionGains gain = gains_.attention(place_);
+    const double sharpness = gain.query * gain.key, size = in[kOwn], score = sharpness * sharpness * size;
+    carried_.square += score * size;
+    carried_.own += score * in[kChangeOwn];
+    carried_.shared += score * in[kChangeShared];
+    carried_.noise += size * size * (gain.query * gain.query + gain.key * gain.key) / 2;
+    const double variance = std::sqrt(carried_.square), all = carried_.square;
+    const double value = gain.value * gain.value, out = gain.out * gain.out;
+    record.first = variance;
+    record.second = correlation(from);
+    record.third = score;
+    record.fourth = value * out;
+    record.scale = static_cast<std::uint32_t>(scales_.size());
+    scales_.push_back({.input = size, .weight = value * size});
+    const CrossResponse response = tables_.attention_split.at(variance, record.second, 0);
+    const Moments by_scores =
+        spread(carried_.own, carried_.shared, response.query.change_own, response.query.change_shared);
+    const Moments by_values = spread(in[kChangeOwn], in[kChangeShared], response.change_own, response.change_shared);
+    const auto change = [&](double Moments::*part) {
+      const BranchResponse& r = response.query;
+      return value * out * kept_ * (size / all * (by_scores.*part) + by_values.*part) +
+             size * (value * (r.noise_last.*part) + out * (r.noise_first.*part) +
+                     value * out * carried_.noise / all * (r.noise_scores.*part));
+    };
+    const double strength = value * out * size;
+    forward_.isolate(instruction.to,
+                     {strength * response.query.output.own, strength * response.query.output.shared,
+                      change(&Moments::own), change(&Moments::shared)},
+                     registers_);
+  }
+
+  void backward_carried(const Instruction& instruction, const Record& record) {
+    const BranchScale& scale = scales_[record.scale];
+    const CrossResponse response = tables_.attention_split.at(record.first, record.second, 0);
+    const auto [total, common] = gradient_.at(instruction.to);
+    const Moments weight = spread(total, common, {response.query.weight_own, 0}, {response.query.weight_shared, 0});
+    theory_.branches[static_cast<std::size_t>(record.branch)].weight_gradient =
+        std::sqrt(std::max(0.0, scale.weight * weight.own));
+    const Moments scores = spread(total, common, response.query.gradient_own, response.query.gradient_shared);
+    const double part = record.fourth * scale.input / (record.first * record.first);
+    carried_.gradient.own += part * scores.own;
+    carried_.gradient.shared += part * scores.shared;
+    gradient_.isolate(instruction.to, {}, registers_);
+    const int from = instruction.terms[0].from;
+    hand_back(from, record.third * kept_, carried_.gradient);
+    hand_back(from, record.fourth * kept_, spread(total, common, response.gradient_own, response.gradient_shared));
+  }
+
+  const CrossTable& cross_table(const Instruction& instruction) const {
+    return instruction.normed ? cross_->cross_normed : cross_->cross;
+  }
+
+  // What a branch gives back: a fresh wire, with the change of its input, of its memory and of its own weights.
+  void answer(int to, const BranchResponse& response, const BranchScale& scale, double variance, const Moments& change,
+              const Moments& moved) {
     const double through = scale.input * scale.output * kept_, strength = scale.output * variance;
     const auto noise = [&](double Moments::*part) {
       return variance * (scale.noise_last * response.noise_last.*part + scale.noise_first * response.noise_first.*part +
@@ -322,13 +610,9 @@ class Propagation {
     };
     forward_.isolate(to,
                      {strength * response.output.own, strength * response.output.shared,
-                      through * change.own + noise(&Moments::own), through * change.shared + noise(&Moments::shared)},
+                      through * change.own + noise(&Moments::own) + moved.own,
+                      through * change.shared + noise(&Moments::shared) + moved.shared},
                      registers_);
-    record.branch = static_cast<int>(theory_.branches.size());
-    theory_.branches.push_back({.layer = record.layer,
-                                .kind = instruction.branch,
-                                .rms = std::sqrt(forward_.at(to)[kOwn]),
-                                .weight_gradient = 0});
   }
 
   // What a linear map makes of moments that are in part each token's own and in part shared by all.
@@ -361,7 +645,16 @@ class Propagation {
                                passed[kShared] + (response.slope.shared - mean) * arriving[kShared]});
           break;
         }
-        case Step::branch: backward_branch(instruction, record, from, to); break;
+        case Step::branch:
+          if (instruction.branch == BranchKind::cross) {
+            backward_cross(instruction, record);
+          } else if (carries_ && instruction.branch == BranchKind::attention) {
+            backward_carried(instruction, record);
+          } else {
+            const BranchResponse response = table(instruction).at(record.first, record.second);
+            backward_branch(response, record, from, to);
+          }
+          break;
       }
     }
   }
@@ -370,28 +663,48 @@ class Propagation {
     gradient_.pull_back(instruction.to, instruction.terms, factors, registers_);
   }
 
-  void backward_branch(const Instruction& instruction, const Record& record, int from, int to) {
+  void backward_branch(const BranchResponse& response, const Record& record, int from, int to) {
     const BranchScale& scale = scales_[record.scale];
-    const BranchResponse response = table(instruction).at(record.first, record.second);
     const auto [total, common] = gradient_.at(to);
-    const Moments arriving = spread(total, common, response.gradient_own, response.gradient_shared);
     const Moments weight = spread(total, common, {response.weight_own, 0}, {response.weight_shared, 0});
     theory_.branches[static_cast<std::size_t>(record.branch)].weight_gradient =
         std::sqrt(std::max(0.0, scale.weight * record.first * weight.own));
-    const double through = scale.input * scale.output * kept_;
     gradient_.isolate(to, {}, registers_);
+    hand_back(from, scale.input * scale.output * kept_,
+              spread(total, common, response.gradient_own, response.gradient_shared));
+  }
+
+  // Every layer hands the memory a gradient through matrices of its own, so that squares add.
+  void backward_cross(const Instruction& instruction, const Record& record) {
+    const CrossResponse response = cross_table(instruction).at(record.first, record.second, record.third);
+    const auto [total, common] = gradient_.at(instruction.to);
+    backward_branch(response.query, record, instruction.terms[0].from, instruction.to);
+    hand_back(instruction.terms[1].from, record.fourth * scales_[record.scale].output * kept_,
+              spread(total, common, response.gradient_own, response.gradient_shared));
+  }
+
+  void hand_back(int from, double through, const Moments& arriving) {
     const Backward::Cell& there = gradient_.at(from);
     gradient_.set(from, {there[kOwn] + through * arriving.own, there[kShared] + through * arriving.shared});
   }
 
   const Scheme& scheme_;
   const BranchTables& tables_;
-  const TheoryConfig& config_;
+  const EncoderDecoderTables* cross_;
+  TheoryConfig config_;
   TheorySurroundings surroundings_;
   RoleGains gains_;
-  bool constant_gains_;
+  bool constant_gains_ = false;
   std::vector<FormulaPrograms> formulas_;
+  std::vector<std::string> branches_;  // what f is in each
+  std::optional<FormulaPrograms> final_;
   Variables place_;
+  double *layer_ = nullptr, *sublayer_ = nullptr;  // of place_
+  std::vector<const LearnedSpec*> profiled_;
+  std::map<std::pair<const LearnedSpec*, std::size_t>, TheoryProfile> profiles_;
+  std::vector<int> watched_ = {0};  // registers
+  bool carries_ = false;            // scores, from layer to layer
+  CarriedScores carried_ = {};
   int registers_ = 1;
   // What passes a branch has no preferred direction, so that a norm which removes the mean takes 1/d of it. Along the
   // stream itself nothing is lost: where branches are homogeneous, a gradient stays orthogonal to what was normed.
@@ -400,6 +713,8 @@ class Propagation {
   Forward forward_;
   Backward gradient_;
   std::vector<Record> records_;
+  std::vector<std::size_t> begins_;  // of each formula that ran, in records_
+  std::size_t closing_ = 0;          // where the final formula begins
   std::vector<double> coefficients_;
   std::vector<BranchScale> scales_;
   std::array<int, 4> fixed_scale_ = {-1, -1, -1, -1};
@@ -433,8 +748,25 @@ void check_predicted(const Scheme& scheme, const TheoryConfig& config) {
   Propagation(scheme, BranchTables{}, config).compile_all();
 }
 
+void check_predicted_encoder_decoder(const Scheme& scheme, const TheoryConfig& config) {
+  const EncoderDecoderTables none;
+  Propagation(scheme, none.encoder, config, StackKind::encoder).compile_all();
+  Propagation(scheme, none.decoder, config, StackKind::decoder, &none).compile_all();
+}
+
 Theory predict(const Scheme& scheme, const BranchTables& branches, const TheoryConfig& config) {
   return Propagation(scheme, branches, config).run();
+}
+
+EncoderDecoderTheory predict(const Scheme& scheme, const EncoderDecoderTables& branches, const TheoryConfig& config) {
+  Propagation encoder(scheme, branches.encoder, config, StackKind::encoder);
+  Propagation decoder(scheme, branches.decoder, config, StackKind::decoder, &branches);
+  encoder.forward();
+  decoder.remember(encoder.output());
+  decoder.forward();
+  decoder.backward({1, 0});
+  encoder.backward(decoder.memory_gradient());
+  return {encoder.take(), decoder.take()};
 }
 
 double log_slope(const std::vector<double>& x, const std::vector<double>& y) {
@@ -452,28 +784,55 @@ double log_slope(const std::vector<double>& x, const std::vector<double>& y) {
   return (n * sxy - sx * sy) / (n * sxx - sx * sx);
 }
 
-Exponents fit_exponents(const Scheme& scheme, const BranchTables& branches, TheoryConfig config,
-                        const std::vector<std::int64_t>& depths) {
+namespace {
+
+double ffn_gradient(const Theory& theory, bool first) {
+  double found = 0;
+  for (const BranchTheory& branch : theory.branches) {
+    if (branch.kind != BranchTheory::Kind::ffn) continue;
+    found = branch.weight_gradient;
+    if (first) break;
+  }
+  return found;
+}
+
+// `run(depth)` gives the stack that begins and the one that ends the network.
+template <typename Run>
+Exponents fit(const std::vector<std::int64_t>& depths, Run run) {
   std::vector<double> n, rms, first, last, amplification;
   for (const std::int64_t depth : depths) {
-    config.layers = depth;
-    const Theory theory = predict(scheme, branches, config);
+    const auto [below, above] = run(depth);
     n.push_back(static_cast<double>(depth));
-    rms.push_back(theory.streams.back().rms);
-    amplification.push_back(theory.amplification);
-    double lowest = 0, highest = 0;
-    for (const BranchTheory& branch : theory.branches) {
-      if (branch.kind != BranchTheory::Kind::ffn) continue;
-      if (lowest == 0) lowest = branch.weight_gradient;
-      highest = branch.weight_gradient;
-    }
-    first.push_back(lowest);
-    last.push_back(highest);
+    rms.push_back(above.streams.back().rms);
+    amplification.push_back(above.amplification);
+    first.push_back(ffn_gradient(below, true));
+    last.push_back(ffn_gradient(above, false));
   }
   return {.stream_rms = log_slope(n, rms),
           .last_gradient = log_slope(n, last),
           .first_gradient = log_slope(n, first),
           .amplification = log_slope(n, amplification)};
+}
+
+}  // namespace
+
+Exponents fit_exponents(const Scheme& scheme, const BranchTables& branches, TheoryConfig config,
+                        const std::vector<std::int64_t>& depths) {
+  return fit(depths, [&](std::int64_t depth) {
+    config.layers = depth;
+    Theory theory = predict(scheme, branches, config);
+    return std::pair{theory, theory};
+  });
+}
+
+Exponents fit_exponents(const Scheme& scheme, const EncoderDecoderTables& branches, TheoryConfig config,
+                        const std::vector<std::int64_t>& depths) {
+  return fit(depths, [&](std::int64_t depth) {
+    config.layers = depth;
+    config.encoder_layers = 0;
+    EncoderDecoderTheory both = predict(scheme, branches, config);
+    return std::pair{std::move(both.encoder), std::move(both.decoder)};
+  });
 }
 
 }  // namespace norma

@@ -20,17 +20,19 @@ class Folder {
  public:
   Folder(const TheorySurroundings& surroundings, const std::string& text) : s_(surroundings), text_(text) {}
 
-  ExpressionPtr run(const Expression& e, int depth = 0) const {
+  // `of_stack`: whether the expression is a constant of one of two stacks, where N and M are the depths of both.
+  ExpressionPtr run(const Expression& e, int depth = 0, bool of_stack = false) const {
     if (depth > kDeepestFormula) fail("scheme '{}': constants need one another", s_.scheme.name);
-    if (e.kind == Expression::Kind::name) return name(e, depth);
+    if (e.kind == Expression::Kind::name) return name(e, depth, of_stack);
     if (e.kind == Expression::Kind::conditional) {
-      const ExpressionPtr condition = run(*e.children[0], depth + 1);
-      if (is_number(condition)) return run(condition->number != 0 ? *e.children[1] : *e.children[2], depth + 1);
+      const ExpressionPtr condition = run(*e.children[0], depth + 1, of_stack);
+      if (is_number(condition))
+        return run(condition->number != 0 ? *e.children[1] : *e.children[2], depth + 1, of_stack);
     }
     Expression folded = e;
     bool known = true;
     for (ExpressionPtr& child : folded.children) {
-      child = run(*child, depth + 1);
+      child = run(*child, depth + 1, of_stack);
       known = known && is_number(child);
     }
     if (const auto* function = activation(e)) return of_learned(e, folded, function);
@@ -41,9 +43,20 @@ class Folder {
  private:
   using Function = double (*)(double);
 
-  ExpressionPtr name(const Expression& e, int depth) const {
-    if (e.name == "l" || e.name == "k") return std::make_shared<const Expression>(e);
+  const std::vector<NamedExpression>& own_constants() const {
+    static const std::vector<NamedExpression> none;
+    if (s_.stack == StackKind::encoder) return s_.scheme.constants.encoder;
+    return s_.stack == StackKind::decoder ? s_.scheme.constants.decoder : none;
+  }
+
+  ExpressionPtr name(const Expression& e, int depth, bool of_stack) const {
+    if (e.name == "l" || e.name == "k" || e.name.starts_with('#')) return std::make_shared<const Expression>(e);
+    if (of_stack && e.name == "N") return number(s_.encoder_depth, e.span);
+    if (of_stack && e.name == "M") return number(s_.decoder_depth, e.span);
     if (const auto found = s_.numbers.find(e.name); found != s_.numbers.end()) return number(found->second, e.span);
+    for (const NamedExpression& constant : own_constants()) {
+      if (constant.name == e.name) return run(*constant.value, depth + 1, true);
+    }
     for (const NamedExpression& constant : s_.scheme.constants.common) {
       if (constant.name == e.name) return run(*constant.value, depth + 1);
     }
@@ -52,9 +65,7 @@ class Folder {
       if (learned.extent == LearnedSpec::Extent::listed)
         throw NotPredictedError(
             fmt::format("scheme '{}': the theory has no rule for the learned matrix '{}'", s_.scheme.name, e.name));
-      if (learned.profile != nullptr)
-        throw NotPredictedError(
-            fmt::format("scheme '{}': '{}' is measured on data before the first step", s_.scheme.name, e.name));
+      if (learned.profile != nullptr) return std::make_shared<const Expression>(e);  // found on the way
       return run(*learned.init, depth + 1);
     }
     for (const auto* stack : {&s_.scheme.constants.encoder, &s_.scheme.constants.decoder}) {
@@ -94,16 +105,22 @@ class Folder {
 
 }  // namespace
 
-TheorySurroundings theory_surroundings(const Scheme& scheme, const TheoryConfig& config, bool measured_normed) {
+TheorySurroundings theory_surroundings(const Scheme& scheme, const TheoryConfig& config, StackKind stack,
+                                       bool measured_normed) {
   const double layers = static_cast<double>(config.layers);
-  Variables numbers = {{"n", 2 * layers},
+  const Place place{.stack = stack};
+  Variables numbers = {{"n", static_cast<double>(place.sublayers_per_layer()) * layers},
                        {"N", layers},
                        {"M", layers},
                        {"d", static_cast<double>(config.width)},
                        {"heads", static_cast<double>(config.heads)},
                        {"t", 0.0},
                        {"T", 1.0}};
-  return {scheme, config, std::move(numbers), measured_normed};
+  return {.scheme = scheme,
+          .config = config,
+          .numbers = std::move(numbers),
+          .measured_normed = measured_normed,
+          .stack = stack};
 }
 
 Coefficient fold(const Expression& expression, const TheorySurroundings& surroundings, const std::string& text) {
@@ -112,9 +129,11 @@ Coefficient fold(const Expression& expression, const TheorySurroundings& surroun
   return {.expression = folded};
 }
 
-double value_of(const Coefficient& coefficient, const Variables& layer_and_sublayer) {
-  return coefficient.expression == nullptr ? coefficient.value
-                                           : evaluate(*coefficient.expression, layer_and_sublayer, "");
+double value_of(const Coefficient& coefficient, const Variables& place) {
+  if (coefficient.expression == nullptr) return coefficient.value;
+  if (coefficient.code == nullptr) coefficient.code = std::make_shared<NumberCode>(*coefficient.expression);
+  const double value = coefficient.code->at(place);
+  return std::isnan(value) ? evaluate(*coefficient.expression, place, "") : value;
 }
 
 }  // namespace norma

@@ -1,6 +1,7 @@
 // Second moments of the wires of a formula: small symmetric matrices, and how sums act on them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
@@ -22,8 +23,10 @@ class MomentMatrix {
 
   // Register `to` becomes a sum of others, which may include itself.
   void assign_sum(int to, const std::vector<TheoryInstruction::Term>& terms, const double* factors, int count) {
-    std::array<Cell, kMostRegisters> row = {};
+    std::array<Cell, kMostRegisters> row;
+    std::fill_n(row.begin(), count, Cell{});
     for (std::size_t t = 0; t < terms.size(); ++t) {
+      if (factors[t] == 0) continue;
       for (int j = 0; j < count; ++j) add(row[static_cast<std::size_t>(j)], factors[t], at(terms[t].from, j));
     }
     Cell square = {};
@@ -35,14 +38,18 @@ class MomentMatrix {
 
   // The adjoint of assign_sum: what was added up hands its gradient to each of its terms.
   void pull_back(int to, const std::vector<TheoryInstruction::Term>& terms, const double* factors, int count) {
-    std::array<Cell, kMostRegisters> row = {};
+    std::array<Cell, kMostRegisters> row;
+    bool empty = at(to) == Cell{};
     for (int j = 0; j < count; ++j) {
-      if (j != to) row[static_cast<std::size_t>(j)] = at(to, j);
+      row[static_cast<std::size_t>(j)] = j == to ? Cell{} : at(to, j);
+      empty = empty && row[static_cast<std::size_t>(j)] == Cell{};
     }
+    if (empty) return;  // nobody read it
     const Cell square = at(to);
     isolate(to, {}, count);
     for (std::size_t t = 0; t < terms.size(); ++t) {
       const int from = terms[t].from;
+      if (factors[t] == 0) continue;
       for (int j = 0; j < count; ++j) {
         Cell cell = at(from, j);
         add(cell, (j == from ? 2 : 1) * factors[t], row[static_cast<std::size_t>(j)]);
@@ -50,6 +57,7 @@ class MomentMatrix {
       }
     }
     for (std::size_t t = 0; t < terms.size(); ++t) {
+      if (factors[t] == 0) continue;
       for (std::size_t u = 0; u < terms.size(); ++u)
         add(cells_[index(terms[t].from, terms[u].from)], factors[t] * factors[u], square);
     }

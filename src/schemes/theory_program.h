@@ -5,21 +5,26 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "norma/norms/norm.h"
 #include "norma/schemes/evaluate.h"
+#include "norma/schemes/place.h"
 #include "norma/schemes/scheme.h"
 #include "norma/schemes/theory.h"
+#include "schemes/theory_number.h"
 
 namespace norma {
 
-constexpr int kMostRegisters = 8;
+constexpr int kMostRegisters = 12;
 
-// A number known at a place: once and for all, or an expression of l and k.
+// A number known at a place: once and for all, or an expression of l, k and what is found on the way (values that are
+// profiled, sizes of stacks that grow).
 struct Coefficient {
   double value = 0;
-  ExpressionPtr expression = nullptr;  // null: value
+  ExpressionPtr expression = nullptr;                  // null: value
+  mutable std::shared_ptr<NumberCode> code = nullptr;  // of the expression, from its first use on
 };
 
 struct TheoryInstruction {
@@ -30,7 +35,7 @@ struct TheoryInstruction {
   };
   Op op = Op::combine;
   int to = 0;
-  std::vector<Term> terms = {};  // combine: any number; otherwise one, with coefficient 1
+  std::vector<Term> terms = {};  // combine: any number; otherwise one, with coefficient 1; cross: then the memory
   double eps = 0;                // norm
   bool centres = false;          // norm: removes the mean
   double slope = 1;              // tanh: tanh(slope*x)
@@ -42,7 +47,30 @@ struct TheoryProgram {
   std::vector<TheoryInstruction> instructions = {};
   int registers = 0;
   bool centres = false;  // whether one of its norms removes the mean
+  // What stacks that grow count after it, by the name that expressions know the number by.
+  std::vector<std::pair<std::string, Coefficient>> counts = {};
 };
+
+// Measures what a profiled value is next: the wires whose variance is taken, and the value from these.
+struct TheoryProfile {
+  TheoryProgram program = {};
+  std::vector<std::pair<std::string, int>> variances = {};  // names in `next`, and registers
+  Coefficient next = {};
+};
+
+// A stream: one register; one for each copy; or, of a stack that grows, one for the sum of its copies.
+struct TheoryStream {
+  std::string name;
+  int first = 0;  // register
+  int registers = 1;
+  bool copies = false;  // it began as copies(..)
+  bool grows = false;
+  double factor = 1;  // of x0, in every copy
+  double count = 1;   // of copies at the start
+};
+
+// The name under which expressions know how many copies a stack that grows has; no formula can mention it.
+inline std::string count_name(const std::string& stream) { return "#" + stream; }
 
 // What stays the same in the whole stack.
 struct TheorySurroundings {
@@ -50,22 +78,38 @@ struct TheorySurroundings {
   const TheoryConfig& config;
   Variables numbers;  // all but l and k, and constants that need neither
   bool measured_normed = false;
+  StackKind stack = StackKind::single;
+  double encoder_depth = 0, decoder_depth = 0;  // N and M in [constants.encoder] and [constants.decoder]
+  std::vector<TheoryStream> streams = {};
+
+  int stream_registers() const { return streams.back().first + streams.back().registers; }
+  // The register that holds what cross-attention reads.
+  int memory() const { return stream_registers(); }
 };
 
-TheorySurroundings theory_surroundings(const Scheme& scheme, const TheoryConfig& config, bool measured_normed);
+TheorySurroundings theory_surroundings(const Scheme& scheme, const TheoryConfig& config, StackKind stack,
+                                       bool measured_normed);
 
-// An expression with everything but l and k filled in: constants, learned values at their start, schedules at t = 0.
+// x first. Throws NotPredictedError for a start that is neither a multiple of x0 nor copies of one.
+std::vector<TheoryStream> theory_streams(const TheorySurroundings& surroundings);
+
+// An expression with everything filled in that is the same at all places: constants, learned values at their start,
+// schedules at t = 0.
 Coefficient fold(const Expression& expression, const TheorySurroundings& surroundings, const std::string& text);
 
-double value_of(const Coefficient& coefficient, const Variables& layer_and_sublayer);
+double value_of(const Coefficient& coefficient, const Variables& place);
+
+// Of a value that is learned per sublayer; `branch` as below.
+TheoryProfile compile_profile(const LearnedSpec& learned, const std::string& branch,
+                              const TheorySurroundings& surroundings, const Variables& place);
 
 // Programs of one formula, by the outcome of its conditions.
 class FormulaPrograms {
  public:
-  // `branch` is what f stands for: "attention", "ffn", or "" where branches are called by name.
+  // `branch` is what f stands for: "attention", "cross", "ffn", or "" where branches are called by name.
   FormulaPrograms(const Formula& formula, std::string branch, const TheorySurroundings& surroundings);
 
-  const TheoryProgram& at(const Variables& layer_and_sublayer);
+  const TheoryProgram& at(const Variables& place);
 
  private:
   struct Condition {

@@ -55,12 +55,43 @@ class BranchTable {
   std::vector<BranchResponse> points_;
 };
 
+// How cross-attention answers queries and a memory that both have rms s, whose tokens have correlations of their own.
+struct CrossResponse {
+  BranchResponse query = {};                        // of gradients and changes: by the queries' input alone
+  Moments gradient_own = {}, gradient_shared = {};  // by the memory, for a gradient by the output
+  Moments change_own = {}, change_shared = {};      // of the output, for a change of the memory
+};
+
+// The same grid with one more axis; other pairs of sizes follow by scaling.
+class CrossTable {
+ public:
+  CrossTable() = default;
+  // Points by scale, then correlation of the queries, then of the memory.
+  CrossTable(int first_scale, int scales, int correlations, int memory_correlations, std::vector<CrossResponse> points);
+
+  bool empty() const { return points_.empty(); }
+  CrossResponse at(double variance, double correlation, double memory_correlation) const;
+
+ private:
+  int first_scale_ = 0, scales_ = 0, correlations_ = 0, memory_correlations_ = 0;
+  std::vector<CrossResponse> points_;
+};
+
 // Of one block with Xavier gains 1; other gains follow by scaling. A branch whose output goes straight into a norm is
 // measured together with it: the norm divides each token by its own rms, which a mean over tokens cannot tell.
 struct BranchTables {
   BranchTable attention = {}, ffn = {};
   BranchTable attention_normed = {}, ffn_normed = {};  // empty: the rule for norms is applied to the plain ones
   std::int64_t time = 0;                               // tokens that they were measured with
+  // Where scores are carried: attention with its two uses of x apart, queries and keys as `query`, values as the
+  // memory.
+  CrossTable attention_split = {};
+};
+
+// Of the two stacks of an encoder-decoder.
+struct EncoderDecoderTables {
+  BranchTables encoder = {}, decoder = {};
+  CrossTable cross = {}, cross_normed = {};
 };
 
 // Whether a formula of the scheme applies a norm directly to a branch, and of which kind ("norm", "rmsnorm"); "" if
@@ -74,6 +105,9 @@ struct TheoryConfig {
   std::int64_t hidden = 0;  // of the feed-forward branch; 0: four times the width
   NormKind norm = NormKind::layer;
   Moments input = {1, 0};  // of x where it enters the stack
+  // Of an encoder-decoder, whose decoder is described above:
+  std::int64_t encoder_layers = 0;  // 0: as many as layers
+  Moments source = {1, 0};          // of x where it enters the encoder
 };
 
 // After each formula of the stack (a sublayer, or a whole layer), in order.
@@ -81,21 +115,30 @@ struct StreamTheory {
   std::int64_t layer = 0;   // from 1
   double rms = 0;           // of x, leaving the formula
   double correlation = 0;   // of two tokens of x
-  double gradient_rms = 0;  // by x where it enters the formula, for a gradient of rms 1 by the stack's output
+  double gradient_rms = 0;  // by x where it enters the formula (of several copies: when all of them move as one), for a
+                            // gradient of rms 1 by the stack's output
 };
 
 // Each branch that ran, in order.
 struct BranchTheory {
-  enum class Kind { attention, ffn };
+  enum class Kind { attention, ffn, cross };
   std::int64_t layer = 0;
   Kind kind = Kind::attention;
   double rms = 0;              // of its output
   double weight_gradient = 0;  // norm of the gradient by its last matrix, for a gradient of rms 1 by the stack's output
 };
 
+// A value that is profiled before the first step (Admin), at each sublayer in order.
+struct ProfiledTheory {
+  std::string name;
+  std::int64_t layer = 0;
+  double value = 0;
+};
+
 struct Theory {
   std::vector<StreamTheory> streams;
   std::vector<BranchTheory> branches;
+  std::vector<ProfiledTheory> profiled;
   double output_rms = 0;
   // Variance of the output's change, over that of independent changes to every weight of every branch.
   double amplification = 0;
@@ -107,6 +150,14 @@ void check_predicted(const Scheme& scheme, const TheoryConfig& config);  // need
 // The same errors.
 Theory predict(const Scheme& scheme, const BranchTables& branches, const TheoryConfig& config);
 
+// Both stacks of an encoder-decoder. The encoder's gradients are for a gradient of rms 1 by the decoder's output; the
+// decoder's amplification counts the weights of both stacks, the encoder's is that of what the decoder reads.
+struct EncoderDecoderTheory {
+  Theory encoder, decoder;
+};
+void check_predicted_encoder_decoder(const Scheme& scheme, const TheoryConfig& config);
+EncoderDecoderTheory predict(const Scheme& scheme, const EncoderDecoderTables& branches, const TheoryConfig& config);
+
 // Exponents p of N^p, least squares on logarithms over the given depths.
 struct Exponents {
   double stream_rms = 0;      // of x leaving the last layer
@@ -115,6 +166,9 @@ struct Exponents {
   double amplification = 0;
 };
 Exponents fit_exponents(const Scheme& scheme, const BranchTables& branches, TheoryConfig config,
+                        const std::vector<std::int64_t>& depths);
+// Both stacks equally deep. Stream and last gradient are the decoder's; the first gradient is the encoder's.
+Exponents fit_exponents(const Scheme& scheme, const EncoderDecoderTables& branches, TheoryConfig config,
                         const std::vector<std::int64_t>& depths);
 
 // Slope of ln y over ln x; NaN where a value is not positive.

@@ -1,0 +1,63 @@
+// An expression of l, k and the like, flattened: ten thousand layers ask for it ten thousand times.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "norma/schemes/evaluate.h"
+
+namespace norma {
+
+class NumberCode {
+ public:
+  explicit NumberCode(const Expression& expression);
+
+  // What evaluate() gives, or NaN wherever that might throw. The variables may change, their map must not.
+  double at(const Variables& place);
+
+ private:
+  enum class Op : std::uint8_t {
+    constant,
+    variable,
+    negative,
+    inverse,
+    add,
+    subtract,
+    multiply,
+    divide,
+    power,
+    less,
+    less_equal,
+    greater,
+    greater_equal,
+    equal,
+    unequal,
+    both,
+    either,
+    choice,
+    square_root,
+    floor,
+    modulus,
+    unknown,
+  };
+  struct Node {
+    Op op = Op::unknown;
+    double value = 0;
+    const double* where = nullptr;
+    int a = -1, b = -1, c = -1;
+    std::string name = {};
+  };
+
+  int add(const Expression& e);
+  static Op operation(const Expression& e);
+  void bind(const Variables& place);
+  double value(int node) const;
+  double raw(const Node& node) const;
+
+  std::vector<Node> nodes_;
+  int root_ = -1;
+  const Variables* bound_to_ = nullptr;
+};
+
+}  // namespace norma
