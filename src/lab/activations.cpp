@@ -54,7 +54,7 @@ double kurtosis_of(const std::vector<double>& values) {
 
 // Where the outputs of the traced model have what was watched.
 struct Watched {
-  std::map<std::string, StatisticsPlace> places;
+  std::map<std::string, std::int64_t> elements;
   std::map<std::string, std::size_t> heads;
 };
 
@@ -89,7 +89,7 @@ class Tracer {
 
   void watch(const std::string& output, Wire x) {
     graph_.output(output, statistics(x));
-    watched_.places[output] = StatisticsPlace(x);
+    watched_.elements[output] = x.shape().elements();
   }
 
   void trace_attention(int index) {
@@ -127,7 +127,8 @@ Activations measure_activations(const Subject& subject) {
   for (const std::string& site : found.sites) {
     const auto rms = [&](const char* what, int member) {
       const std::string output = what + site;
-      return watched.places.at(output).read([&](std::size_t i) { return rig.number(output, member, i); }).rms;
+      return read_statistics(watched.elements.at(output), [&](std::size_t i) { return rig.number(output, member, i); })
+          .rms;
     };
     found.stream_rms.push_back(by_member([&](int m) { return rms("out/", m); }));
     found.branch_share.push_back(by_member([&](int m) { return rms("branch/", m) / rms("in/", m); }));

@@ -72,45 +72,29 @@ namespace {
 
 enum Part { sum_of_values, sum_of_squares, largest, non_finite, parts };
 
-Tiling statistics_tiling(const Shape& x) { return {x.elements(), 16384, 64}; }
+Tiling statistics_tiling(std::int64_t elements) { return {elements, 16384, 64}; }
 
 }  // namespace
 
 std::vector<Type> StatisticsOp::infer(std::span<const Type> in) const {
-  if (in.empty()) fail("takes at least one input but none was given");
-  std::int64_t tiles = 0;
-  for (const Type& type : in) {
-    check_computes(type);
-    check_same_dtype(in[0], type);
-    tiles += statistics_tiling(type.shape).tiles;
-  }
-  return {{{tiles, parts}, in[0].dtype}};
+  check_count(in.size(), 1);
+  check_computes(in[0]);
+  return {{{statistics_tiling(in[0].shape.elements()).tiles, parts}, in[0].dtype}};
 }
 
-Wires StatisticsOp::vjp(const VjpContext& context) const { return Wires(context.in.size()); }
+Wires StatisticsOp::vjp(const VjpContext&) const { return {Wire()}; }
 
 Cost StatisticsOp::cost(std::span<const Type> in, std::span<const Type> out) const {
-  double elements = 0;
-  for (const Type& type : in) elements += static_cast<double>(type.shape.elements());
-  return {.flops = 4 * elements, .bytes = traffic(in, out)};
+  return {.flops = 4.0 * static_cast<double>(in[0].shape.elements()), .bytes = traffic(in, out)};
 }
 
-CpuKernel StatisticsOp::cpu(std::span<const Type> in, std::span<const Type> out) const {
-  struct Tile {
-    int input;
-    std::int64_t begin, elements;
-  };
-  std::vector<Tile> tiles;
-  for (std::size_t k = 0; k < in.size(); ++k) {
-    const Tiling tiling = statistics_tiling(in[k].shape);
-    for (std::int64_t tile = 0; tile < tiling.tiles; ++tile)
-      tiles.push_back({static_cast<int>(k), tiling.begin(tile), tiling.end(tile) - tiling.begin(tile)});
-  }
+CpuKernel StatisticsOp::cpu(std::span<const Type> in, std::span<const Type>) const {
+  const Tiling tiling = statistics_tiling(in[0].shape.elements());
   const auto make = [&]<typename T>(auto* run) {
     CpuKernel kernel;
-    kernel.phases.push_back({out[0].shape[0], [=](const Call& call, std::int64_t index) {
-                               const Tile& tile = tiles[static_cast<std::size_t>(index)];
-                               run(call.in<T>(tile.input) + tile.begin, tile.elements, call.out<T>(0) + index * parts);
+    kernel.phases.push_back({tiling.tiles, [=](const Call& call, std::int64_t tile) {
+                               const std::int64_t at = tiling.begin(tile);
+                               run(call.in<T>(0) + at, tiling.end(tile) - at, call.out<T>(0) + tile * parts);
                              }});
     return kernel;
   };
@@ -118,30 +102,23 @@ CpuKernel StatisticsOp::cpu(std::span<const Type> in, std::span<const Type> out)
                                    : make.operator()<double>(NORMA_SIMD(statistics_f64));
 }
 
-Wire statistics(std::span<const Wire> watched) {
-  return watched[0].graph().apply(std::make_shared<StatisticsOp>(), watched)[0];
+Wire statistics(Wire x) {
+  const Wire in[] = {x};
+  return x.graph().apply(std::make_shared<StatisticsOp>(), in)[0];
 }
 
-Wire statistics(Wire x) { return statistics(std::span<const Wire>(&x, 1)); }
-
-StatisticsPlace::StatisticsPlace(std::span<const Wire> watched, std::size_t which) {
-  for (std::size_t k = 0; k < which; ++k)
-    first_tile += static_cast<std::size_t>(statistics_tiling(watched[k].shape()).tiles);
-  tiles = static_cast<std::size_t>(statistics_tiling(watched[which].shape()).tiles);
-  elements = static_cast<double>(watched[which].shape().elements());
-}
-
-Statistics StatisticsPlace::read(const std::function<double(std::size_t)>& output) const {
+Statistics read_statistics(std::int64_t elements, const std::function<double(std::size_t)>& output) {
   double sum = 0, squares = 0;
   Statistics found;
-  for (std::size_t tile = first_tile; tile < first_tile + tiles; ++tile) {
+  const auto tiles = static_cast<std::size_t>(statistics_tiling(elements).tiles);
+  for (std::size_t tile = 0; tile < tiles; ++tile) {
     sum += output(tile * parts + sum_of_values);
     squares += output(tile * parts + sum_of_squares);
     found.max_abs = std::max(found.max_abs, output(tile * parts + largest));
     found.non_finite += output(tile * parts + non_finite);
   }
-  found.mean = sum / elements;
-  found.rms = std::sqrt(squares / elements);
+  found.mean = sum / static_cast<double>(elements);
+  found.rms = std::sqrt(squares / static_cast<double>(elements));
   if (found.non_finite > 0) found.max_abs = std::numeric_limits<double>::infinity();
   return found;
 }

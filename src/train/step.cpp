@@ -80,26 +80,18 @@ class StepBuilder {
     }
   }
 
-  // A branch is watched together with the stream it will be added to: both are there, and one kernel does it.
   void probe(const Model& model, std::size_t forward_nodes) {
     const auto root = graph_.scope_at("");
-    const SublayerSite* before = nullptr;
     for (const SublayerSite& site : model.sites) {
-      const std::string output = "probe." + site.name;
-      Wires watched = {site.branch};
-      if (before != nullptr) watched.push_back(before->stream_out);
-      graph_.output(output, statistics(watched));
-      if (before != nullptr)
-        step_.probes.push_back({ProbeSite::Kind::stream, before->name, output, StatisticsPlace(watched, 1)});
-      step_.probes.push_back({ProbeSite::Kind::branch, site.name, output, StatisticsPlace(watched, 0)});
-      before = &site;
-    }
-    if (before != nullptr) {
-      graph_.output("probe.last", statistics(before->stream_out));
-      step_.probes.push_back(
-          {ProbeSite::Kind::stream, before->name, "probe.last", StatisticsPlace(before->stream_out)});
+      watch(ProbeSite::Kind::branch, "probe.branch.", site.name, site.branch);
+      watch(ProbeSite::Kind::stream, "probe.stream.", site.name, site.stream_out);
     }
     for (std::size_t index = 0; index < forward_nodes; ++index) probe_attention(static_cast<int>(index));
+  }
+
+  void watch(ProbeSite::Kind kind, const std::string& prefix, const std::string& site, Wire x) {
+    graph_.output(prefix + site, statistics(x));
+    step_.probes.push_back({kind, site, prefix + site, x.shape().elements()});
   }
 
   void probe_attention(int index) {
@@ -111,8 +103,7 @@ class StepBuilder {
     if (!probed_.insert(site).second) return;  // a formula that calls its branch twice is watched at the first call
     const Wire watched = attention_probe(*attention, in);
     graph_.output(output, watched);
-    step_.probes.push_back(
-        {ProbeSite::Kind::attention, site, output, {}, static_cast<std::size_t>(watched.shape()[0])});
+    step_.probes.push_back({ProbeSite::Kind::attention, site, output, watched.shape()[0]});
   }
 
   const ModelConfig& config_;
@@ -127,10 +118,10 @@ class StepBuilder {
 std::vector<std::pair<std::string_view, double>> read_probe(const ProbeSite& probe,
                                                             const std::function<double(std::size_t)>& output) {
   if (probe.kind == ProbeSite::Kind::attention) {
-    const AttentionSummary found = read_attention_probe(probe.heads, output);
+    const AttentionSummary found = read_attention_probe(static_cast<std::size_t>(probe.watched), output);
     return {{"logit_max", found.logit_max}, {"entropy", found.entropy}};
   }
-  const Statistics found = probe.place.read(output);
+  const Statistics found = read_statistics(probe.watched, output);
   if (probe.kind == ProbeSite::Kind::branch) return {{"branch_rms", found.rms}};
   return {{"stream_rms", found.rms}, {"stream_max", found.max_abs}};
 }

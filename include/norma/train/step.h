@@ -11,7 +11,6 @@
 
 #include "norma/graph/plan.h"
 #include "norma/models/model.h"
-#include "norma/ops/statistics.h"
 #include "norma/train/groups.h"
 #include "norma/train/optimiser.h"
 
@@ -34,10 +33,9 @@ struct StepOptions {
 struct ProbeSite {
   enum class Kind { stream, branch, attention };
   Kind kind;
-  std::string site;            // "layers.3.attn"
-  std::string output;          // of the plan
-  StatisticsPlace place = {};  // of a stream or a branch in that output
-  std::size_t heads = 0;       // of attention
+  std::string site;      // "layers.3.attn"
+  std::string output;    // of the plan
+  std::int64_t watched;  // elements of the stream or the branch, heads of attention
 };
 
 // "stream_rms" and "stream_max", "branch_rms", or "logit_max" and "entropy"; `output(i)` is element i of the output.
