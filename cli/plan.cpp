@@ -55,7 +55,9 @@ json describe_plan(const RunConfig& given, bool measure) {
   const std::shared_ptr<const Source> source = open_data(given);
   const RunConfig config = resolve_config(given, *source);
   const std::vector<TrainConfig> members = member_configs(config);
+  const std::int64_t before_plan = resident_bytes();
   const TrainingStep step = build_training_step(config.model, step_options(config));
+  const std::int64_t program = std::max<std::int64_t>(0, resident_bytes() - before_plan);
   const Plan& plan = *step.plan;
   const Budget budget = model_budget(config.model);
   const auto count = static_cast<std::int64_t>(members.size());
@@ -88,7 +90,8 @@ json describe_plan(const RunConfig& given, bool measure) {
                 {"least_activations", plan.peak_live_bytes()},
                 {"one_member", plan.member_bytes()},
                 {"thread_scratch", plan.worker_bytes() * threads},
-                {"total", plan.member_bytes() * count + plan.worker_bytes() * threads},
+                {"program", program},
+                {"total", plan.member_bytes() * count + plan.worker_bytes() * threads + program},
                 {"largest", tensors}}},
               {"flops_per_step", model_flops(config.model) * static_cast<double>(config.train.accumulate)},
               {"flops_per_token", model_flops(config.model) / tokens},
@@ -133,8 +136,8 @@ void print_plan(const json& all) {
   for (const auto& [kind, size] : memory["by_kind"].items()) fmt::print("  {:<18} {:>14}\n", kind, bytes(size));
   fmt::print("  {:<18} {:>14}  (at least {})\n", "activations", bytes(memory["activations"]),
              bytes(memory["least_activations"]));
-  fmt::print("in all {}, of which {} for threads; the largest tensors:\n", bytes(memory["total"]),
-             bytes(memory["thread_scratch"]));
+  fmt::print("in all {}, of which {} for threads and {} for kernels and the plan itself; the largest tensors:\n",
+             bytes(memory["total"]), bytes(memory["thread_scratch"]), bytes(memory["program"]));
   for (std::size_t i = 0; i < std::min<std::size_t>(8, memory["largest"].size()); ++i) {
     const json& tensor = memory["largest"][i];
     fmt::print("  {:>10}  {:<10} {} {}\n", bytes(tensor["bytes"]), tensor["kind"].get<std::string>(),
