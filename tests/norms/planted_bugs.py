@@ -2,7 +2,7 @@
 """Plants bugs in the norms, one after another, and checks that norms_test notices each of them.
 
 tests/norms/planted_bugs.py [BUILD]: works on a copy of the sources in BUILD (a folder of its own, build/planted
-otherwise). Exit code 1 when a bug survives. About ten minutes on two cores.
+otherwise). Exit code 1 when a bug survives.
 """
 import pathlib
 import shutil
