@@ -173,6 +173,11 @@ void Graph::output(std::string_view name, Wire wire) {
   outputs_.push_back({full, wire.id()});
 }
 
+void Graph::watch(std::string_view name, Wire wire) {
+  output(name, wire);
+  outputs_.back().watched = true;
+}
+
 std::string Graph::full_name(std::string_view name) const {
   return scope_.empty() ? std::string(name) : scope_ + "." + std::string(name);
 }

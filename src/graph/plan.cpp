@@ -232,6 +232,7 @@ std::shared_ptr<const Plan> compile(Graph& graph, const CompileOptions& options)
     buffers[entry->second].last = std::max(buffers[entry->second].last, step);
   };
   std::vector<std::size_t> scratch_of(graph.nodes().size(), 0);
+  const std::vector<bool> needed = needed_nodes(graph, false);
   for (int step = 0; step < steps; ++step) {
     const Node& node = graph.node(step);
     CpuKernel kernel = node.op->cpu(graph.input_types(node), graph.output_types(node));
@@ -243,8 +244,12 @@ std::shared_ptr<const Plan> compile(Graph& graph, const CompileOptions& options)
           {.bytes = align_up(kernel.scratch_bytes), .first = step, .last = step, .needed = kernel.scratch_bytes});
       scratch_of[at(step)] = buffers.size();  // 1-based; 0 = none
     }
-    plan->steps_.push_back(
-        {.node = step, .kernel = std::move(kernel), .offsets = {}, .inputs = static_cast<int>(node.inputs.size())});
+    plan->steps_.push_back({.node = step,
+                            .kernel = std::move(kernel),
+                            .offsets = {},
+                            .inputs = static_cast<int>(node.inputs.size()),
+                            .scratch = 0,
+                            .only_watched = !needed[at(step)]});
   }
   for (const Output& output : graph.outputs()) touch(output.value, steps);
   const LayoutResult layout = lay_out(buffers, steps);

@@ -12,20 +12,12 @@
 namespace norma {
 namespace {
 
-// Keeps what outputs and updates need.
 std::vector<Node> drop_unread(const Graph& graph) {
-  std::vector<bool> wanted(graph.values().size(), false);
-  for (const Output& output : graph.outputs()) wanted[at(output.value)] = true;
+  const std::vector<bool> needed = needed_nodes(graph, true);
   std::vector<Node> kept;
-  for (int index = static_cast<int>(graph.nodes().size()) - 1; index >= 0; --index) {
-    const Node& node = graph.node(index);
-    const bool used = !node.op->updates().empty() ||
-                      std::any_of(node.outputs.begin(), node.outputs.end(), [&](int id) { return wanted[at(id)]; });
-    if (!used) continue;
-    for (const int id : node.inputs) wanted[at(id)] = true;
-    kept.push_back(node);
+  for (std::size_t index = 0; index < needed.size(); ++index) {
+    if (needed[index]) kept.push_back(graph.nodes()[index]);
   }
-  std::reverse(kept.begin(), kept.end());
   return kept;
 }
 
@@ -69,6 +61,21 @@ std::vector<int> view_bases(const Graph& graph) {
 }
 
 constexpr std::int64_t kSummaryBytes = 256;
+
+std::vector<bool> needed_nodes(const Graph& graph, bool watching) {
+  std::vector<bool> wanted(graph.values().size(), false), needed(graph.nodes().size(), false);
+  for (const Output& output : graph.outputs()) {
+    if (watching || !output.watched) wanted[at(output.value)] = true;
+  }
+  for (int index = static_cast<int>(graph.nodes().size()) - 1; index >= 0; --index) {
+    const Node& node = graph.node(index);
+    needed[at(index)] = !node.op->updates().empty() ||
+                        std::any_of(node.outputs.begin(), node.outputs.end(), [&](int id) { return wanted[at(id)]; });
+    if (!needed[at(index)]) continue;
+    for (const int id : node.inputs) wanted[at(id)] = true;
+  }
+  return needed;
+}
 
 void schedule(Graph& graph) {
   graph.replace_nodes(drop_unread(graph));

@@ -2,11 +2,16 @@
 // value has been read for the last time.
 #pragma once
 
+#include <vector>
+
 #include "norma/graph/graph.h"
 
 namespace norma {
 
 void schedule(Graph& graph);
+
+// By node: whether an update or an output needs it, with or without the outputs that are only watched.
+std::vector<bool> needed_nodes(const Graph& graph, bool watching);
 
 // The value whose memory a value is, following views to their base.
 std::vector<int> view_bases(const Graph& graph);

@@ -90,7 +90,7 @@ class StepBuilder {
   }
 
   void watch(ProbeSite::Kind kind, const std::string& prefix, const std::string& site, Wire x) {
-    graph_.output(prefix + site, statistics(x));
+    graph_.watch(prefix + site, statistics(x));
     step_.probes.push_back({kind, site, prefix + site, x.shape().elements()});
   }
 
@@ -102,7 +102,7 @@ class StepBuilder {
     const std::string site = graph_.node(index).scope, output = "probe.attention." + site;
     if (!probed_.insert(site).second) return;  // a formula that calls its branch twice is watched at the first call
     const Wire watched = attention_probe(*attention, in);
-    graph_.output(output, watched);
+    graph_.watch(output, watched);
     step_.probes.push_back({ProbeSite::Kind::attention, site, output, watched.shape()[0]});
   }
 

@@ -61,6 +61,28 @@ TEST(Session, SameBitsForAnyNumberOfThreads) {
   for (const int threads : {2, 3, 5, 0}) EXPECT_EQ(run_alone(plan, 1, threads), expected) << threads << " threads";
 }
 
+TEST(Session, ARunThatDoesNotWatchLeavesOutWhatIsOnlyWatched) {
+  Graph g;
+  build_step(g);
+  g.watch("watched", mean_last(square(g.find("x"))));
+  const auto plan = compile(g), plain = step_plan();
+  const auto left_out =
+      std::count_if(plan->steps().begin(), plan->steps().end(), [](const Step& step) { return step.only_watched; });
+  EXPECT_GT(left_out, 0);
+  EXPECT_EQ(plan->steps().size() - static_cast<std::size_t>(left_out), plain->steps().size());
+  const std::vector<float> expected = run_alone(plain, 1, 1);
+  for (const int threads : {1, 2, 3}) {
+    Session session(plan, {.members = 1, .threads = threads});
+    fill(session, 0, 1);
+    session.run(false);
+    session.run(true);
+    EXPECT_EQ(read(session, 0), expected) << threads << " threads";
+    double squares = 0;
+    for (const float value : session.tensor<float>("x").first(257)) squares += static_cast<double>(value) * value;
+    EXPECT_NEAR(session.tensor<float>("watched")[0], squares / 257, 1e-5);
+  }
+}
+
 TEST(Session, AMemberOfACohortHasTheBitsOfTheMemberAlone) {
   const auto plan = step_plan();
   std::vector<std::vector<float>> alone;

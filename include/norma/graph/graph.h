@@ -42,6 +42,7 @@ struct Node {
 struct Output {
   std::string name;
   int value;
+  bool watched = false;  // computed only by runs that watch
 };
 
 class Graph {
@@ -67,6 +68,8 @@ class Graph {
 
   // Makes a wire readable after a run under this name; its memory is kept to the end of the step.
   void output(std::string_view name, Wire wire);
+  // An output that is computed only by runs that watch: what nothing else needs is left out of the others.
+  void watch(std::string_view name, Wire wire);
 
   // Names opened for the life of the returned guard.
   class Scope {

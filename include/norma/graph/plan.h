@@ -26,7 +26,8 @@ struct Step {
   CpuKernel kernel = {};
   std::vector<std::int64_t> offsets = {};  // inputs, then outputs: bytes from the member's base; -1 = no memory
   int inputs = 0;
-  std::int64_t scratch = 0;  // offset
+  std::int64_t scratch = 0;   // offset
+  bool only_watched = false;  // left out of runs that do not watch
 };
 
 // A named tensor that the host reads or writes.

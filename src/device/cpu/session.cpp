@@ -22,10 +22,14 @@ Call make_call(const Step& step, std::byte* member_base, std::byte* worker_scrat
   return call;
 }
 
+bool left_out(const Step& step, bool watching) {
+  return step.kernel.phases.empty() || (step.only_watched && !watching);
+}
+
 // All tiles of one member on this thread alone.
-void run_member(const Plan& plan, std::byte* member_base, std::byte* worker_scratch) {
+void run_member(const Plan& plan, bool watching, std::byte* member_base, std::byte* worker_scratch) {
   for (const Step& step : plan.steps()) {
-    if (step.kernel.phases.empty()) continue;
+    if (left_out(step, watching)) continue;
     const Call call = make_call(step, member_base, worker_scratch);
     for (const Phase& phase : step.kernel.phases) {
       for (std::int64_t tile = 0; tile < phase.tiles; ++tile) phase.run(call, tile);
@@ -35,10 +39,11 @@ void run_member(const Plan& plan, std::byte* member_base, std::byte* worker_scra
 
 // One thread's share of one member: a contiguous range of each phase's tiles, a barrier after each phase. Phases of one
 // tile all belong to worker 0, which needs no barrier between them.
-void run_shared(const Plan& plan, std::byte* member_base, std::byte* worker_scratch, Team& team, int worker) {
+void run_shared(const Plan& plan, bool watching, std::byte* member_base, std::byte* worker_scratch, Team& team,
+                int worker) {
   bool alone = false;  // worker 0 has run ahead since the last barrier
   for (const Step& step : plan.steps()) {
-    if (step.kernel.phases.empty()) continue;
+    if (left_out(step, watching)) continue;
     const Call call = make_call(step, member_base, worker_scratch);
     for (const Phase& phase : step.kernel.phases) {
       if (phase.tiles == 1) {
@@ -132,7 +137,7 @@ Session::Session(Session&&) noexcept = default;
 
 int Session::threads() const { return team_->size(); }
 
-void Session::run() {
+void Session::run(bool watching) {
   Team& team = *team_;
   const int threads = team.size();
   // Whole rounds of one member per thread; what is left over is shared when that keeps more threads busy.
@@ -143,8 +148,8 @@ void Session::run() {
   team.run([&](int worker) {
     std::byte* const scratch = worker_scratch_.data() + worker * scratch_stride;
     const auto at = [&](int index) { return base(active_[static_cast<std::size_t>(index)]); };
-    for (int index = worker; index < alone; index += threads) run_member(*plan_, at(index), scratch);
-    for (int index = alone; index < active; ++index) run_shared(*plan_, at(index), scratch, team, worker);
+    for (int index = worker; index < alone; index += threads) run_member(*plan_, watching, at(index), scratch);
+    for (int index = alone; index < active; ++index) run_shared(*plan_, watching, at(index), scratch, team, worker);
   });
 }
 
