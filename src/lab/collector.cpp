@@ -8,6 +8,12 @@
 namespace norma {
 namespace {
 
+// A decoder's stream begins anew, whatever stands below it.
+std::size_t first_of_last_stack(const std::vector<std::string>& sites) {
+  const auto decoder = std::ranges::find_if(sites, [](const std::string& one) { return one.starts_with("decoder."); });
+  return decoder == sites.end() ? 0 : static_cast<std::size_t>(decoder - sites.begin());
+}
+
 MeasuredHistogram measured_histogram(const SingularValueHistogram& found, std::int64_t depth) {
   MeasuredHistogram histogram{.depth = depth, .exact = found.exact, .edges = {}, .share = {}};
   const LogHistogram& first = found.members.front();
@@ -77,13 +83,14 @@ std::optional<Exponent> Collector::exponent_of(ExponentOver over, const Collecte
     for (const Reading& reading : collected.readings) values.push_back(reading.value);
     return power_law(collected.x, values);
   }
+  const Reading& deepest = collected.readings.back();
+  const auto along = std::span(deepest.profile).subspan(first_of_last_stack(deepest.sites));
   // The first sites still remember the embedding; a law along the depth is fitted from the fourth on.
   constexpr std::size_t kFirst = 3;
-  const std::vector<std::vector<double>>& profile = collected.readings.back().profile;
-  if (profile.size() < kFirst + 4) return std::nullopt;
+  if (along.size() < kFirst + 4) return std::nullopt;
   std::vector<double> k;
-  for (std::size_t i = kFirst; i < profile.size(); ++i) k.push_back(static_cast<double>(i + 1));
-  return power_law(k, std::span(profile).subspan(kFirst));
+  for (std::size_t i = kFirst; i < along.size(); ++i) k.push_back(static_cast<double>(i + 1));
+  return power_law(k, along.subspan(kFirst));
 }
 
 Series Collector::series_of(const std::string& scheme, const AnalysisInfo& info, const Collected& collected) {

@@ -110,6 +110,19 @@ TEST_F(TheoryOfBothStacks, StandsBesideStreamAndGradientOfEveryLayer) {
   }
 }
 
+// The stream of a decoder begins anew: one law through both stacks would be a law of neither.
+TEST_F(TheoryOfBothStacks, TheLawAlongSitesIsThatOfTheDecoder) {
+  const Findings findings = measure("pre");
+  const Series& stream = series(findings, "stream");
+  std::vector<double> place;
+  std::vector<std::vector<double>> decoder;
+  for (std::size_t k = 3; k < 3 * kDeep; ++k) {
+    place.push_back(static_cast<double>(k + 1));
+    decoder.push_back({stream.profiles.back().y[2 * kDeep + k].mean});
+  }
+  EXPECT_NEAR(stream.exponent->value, power_law(place, decoder)->value, 0.01) << "the mean of the seeds' exponents";
+}
+
 TEST_F(TheoryOfBothStacks, IsANoteWhereNoRuleCoversTheScheme) {
   const Findings findings = measure("ngpt");
   EXPECT_FALSE(series(findings, "stream").theory.has_value());
