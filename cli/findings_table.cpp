@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 namespace norma::cli {
 namespace {
@@ -27,17 +28,46 @@ std::string padded(const std::string& text, std::size_t width) {
   return text + std::string(width > width_of(text) ? width - width_of(text) : 0, ' ');
 }
 
+std::vector<double> means_of(const std::vector<Estimate>& y) {
+  std::vector<double> means;
+  for (const Estimate& e : y) means.push_back(e.mean);
+  return means;
+}
+
 // Long profiles are drawn by means of equal parts.
-std::vector<double> condensed(const std::vector<Estimate>& y) {
+std::vector<double> condensed(std::span<const double> y) {
   const std::size_t parts = std::min(kPlot, y.size());
   std::vector<double> means;
   for (std::size_t part = 0; part < parts; ++part) {
     const std::size_t begin = part * y.size() / parts, end = (part + 1) * y.size() / parts;
     double sum = 0;
-    for (std::size_t i = begin; i < end; ++i) sum += y[i].mean;
+    for (std::size_t i = begin; i < end; ++i) sum += y[i];
     means.push_back(sum / static_cast<double>(end - begin));
   }
   return means;
+}
+
+// Of an encoder-decoder, the sites of the encoder come first; otherwise 0.
+std::size_t first_decoder_site(const std::vector<std::string>& sites) {
+  const auto first = std::ranges::find_if(sites, [](const std::string& site) { return site.starts_with("decoder."); });
+  return first == sites.end() ? 0 : static_cast<std::size_t>(first - sites.begin());
+}
+
+// The deepest model along its sites, one stack at a time, and what the theory says of them.
+std::string profile_lines(const LayerProfile& profile, const std::string& scheme, std::size_t names, bool log) {
+  const std::vector<double> measured = means_of(profile.y);
+  const auto line = [&](const std::string& label, const std::vector<double>& y, std::size_t begin, std::size_t end) {
+    return padded(label, names) + fmt::format("  {}  {:.3g} at {} \u2192 {:.3g} at {}\n",
+                                              sparkline(condensed(std::span(y).subspan(begin, end - begin)), log),
+                                              y[begin], profile.sites[begin], y[end - 1], profile.sites[end - 1]);
+  };
+  const auto stack = [&](std::size_t begin, std::size_t end) {
+    std::string text = line("  " + scheme, measured, begin, end);
+    if (!profile.theory.empty()) text += line("    theory", profile.theory, begin, end);
+    return text;
+  };
+  const std::size_t decoder = first_decoder_site(profile.sites);
+  return (decoder > 0 ? stack(0, decoder) : "") + stack(decoder, profile.sites.size());
 }
 
 // Where the deepest models of all schemes have something: a common range of bins, so that columns can be compared.
@@ -120,17 +150,9 @@ std::string table_of(const Analysis& analysis) {
       text += '\n';
       continue;
     }
-    text += padded("  " + series.scheme, names + 2) +
-            fmt::format("  {}  {:.3g} at {} \u2192 {:.3g} at {}\n", sparkline(condensed(profile.y), analysis.log),
-                        profile.y.front().mean, profile.sites.front(), profile.y.back().mean, profile.sites.back());
+    text += profile_lines(profile, series.scheme, names + 2, analysis.log);
   }
   return text + histogram_lines(analysis, names + 2);
-}
-
-std::vector<double> means_of(const std::vector<Estimate>& y) {
-  std::vector<double> means;
-  for (const Estimate& e : y) means.push_back(e.mean);
-  return means;
 }
 
 // One row per layer, for the layers of one model.

@@ -30,7 +30,9 @@ std::unique_ptr<Source> open_text(const DataConfig& config, const BatchShape& sh
 }
 
 std::unique_ptr<Source> open_masked(const DataConfig& config, const BatchShape& shape) {
-  return std::make_unique<MaskedText>(open_text_corpus(config), config, shape);
+  auto windows = std::make_unique<WindowSource>(open_text_corpus(config), config, shape);
+  const std::int64_t words = windows->vocabulary();
+  return std::make_unique<MaskedText>(std::move(windows), words, config, shape);
 }
 
 std::unique_ptr<Source> open_masked_grammar(const DataConfig& config, const BatchShape& shape) {

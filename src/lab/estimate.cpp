@@ -78,6 +78,12 @@ Estimate estimate_of(std::span<const double> values) {
   return {mean, mean - half, mean + half, static_cast<int>(values.size())};
 }
 
+std::vector<Estimate> estimates_of(const std::vector<std::vector<double>>& values) {
+  std::vector<Estimate> result;
+  for (const std::vector<double>& one : values) result.push_back(estimate_of(one));
+  return result;
+}
+
 std::optional<Exponent> power_law(std::span<const double> x, std::span<const std::vector<double>> y) {
   std::vector<double> logs;
   for (const double v : x) {

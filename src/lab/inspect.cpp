@@ -1,16 +1,11 @@
 #include "norma/lab/inspect.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
 
+#include "lab/collector.h"
 #include "lab/theory_curves.h"
 #include "norma/core/error.h"
 #include "norma/core/names.h"
-#include "norma/lab/depth_use.h"
-#include "norma/lab/lens.h"
-#include "norma/lab/paths.h"
 #include "norma/models/budget.h"
 #include "norma/schemes/catalogue.h"
 #include "norma/schemes/diagram.h"
@@ -22,12 +17,6 @@ constexpr const char* kDepth = "depth";
 
 bool asks_for_depth(const std::vector<std::string>& only) {
   return std::find(only.begin(), only.end(), kDepth) != only.end();
-}
-
-std::vector<double> means_of(const std::vector<std::vector<double>>& values) {
-  std::vector<double> means;
-  for (const std::vector<double>& one : values) means.push_back(estimate_of(one).mean);
-  return means;
 }
 
 std::vector<Instrument> chosen(const std::vector<std::string>& only, int batches) {
@@ -59,116 +48,6 @@ std::string drawn(std::string (*draw)(const Scheme&, const DiagramOptions&), con
     return "";
   }
 }
-
-// Readings of one scheme by analysis, in the order of depths.
-struct Collected {
-  std::vector<double> x;
-  std::vector<std::int64_t> depths;
-  std::vector<Reading> readings;
-};
-
-std::vector<Estimate> estimates_of(const std::vector<std::vector<double>>& values) {
-  std::vector<Estimate> result;
-  for (const std::vector<double>& one : values) result.push_back(estimate_of(one));
-  return result;
-}
-
-std::optional<Exponent> exponent_of(ExponentOver over, const Collected& collected) {
-  if (over == ExponentOver::none || collected.readings.empty()) return std::nullopt;
-  if (over == ExponentOver::depth) {
-    std::vector<std::vector<double>> values;
-    for (const Reading& reading : collected.readings) values.push_back(reading.value);
-    return power_law(collected.x, values);
-  }
-  // The first sites still remember the embedding; a law along the depth is fitted from the fourth on.
-  constexpr std::size_t kFirst = 3;
-  const std::vector<std::vector<double>>& profile = collected.readings.back().profile;
-  if (profile.size() < kFirst + 4) return std::nullopt;
-  std::vector<double> k;
-  for (std::size_t i = kFirst; i < profile.size(); ++i) k.push_back(static_cast<double>(i + 1));
-  return power_law(k, std::span(profile).subspan(kFirst));
-}
-
-MeasuredHistogram histogram_of(const SingularValueHistogram& found, std::int64_t depth) {
-  MeasuredHistogram histogram{.depth = depth, .exact = found.exact, .edges = {}, .share = {}};
-  const LogHistogram& first = found.members.front();
-  const std::size_t bins = first.share.size();
-  for (std::size_t edge = 0; edge <= bins; ++edge) {
-    const double place = static_cast<double>(edge) / static_cast<double>(bins);
-    histogram.edges.push_back(std::pow(10, first.low + place * (first.high - first.low)));
-  }
-  for (std::size_t bin = 0; bin < bins; ++bin) {
-    std::vector<double> shares;
-    for (const LogHistogram& member : found.members) shares.push_back(member.share[bin]);
-    histogram.share.push_back(estimate_of(shares));
-  }
-  std::vector<double> unresolved;
-  for (const LogHistogram& member : found.members) {
-    unresolved.push_back(member.unresolved);
-    histogram.unresolved_below = std::max(histogram.unresolved_below, member.unresolved_below);
-  }
-  histogram.unresolved = estimate_of(unresolved);
-  return histogram;
-}
-
-Series series_of(const std::string& scheme, const AnalysisInfo& info, const Collected& collected) {
-  Series series{.scheme = scheme, .x = collected.x, .y = {}};
-  for (std::size_t i = 0; i < collected.readings.size(); ++i) {
-    const Reading& reading = collected.readings[i];
-    series.y.push_back(estimate_of(reading.value));
-    if (!reading.sites.empty())
-      series.profiles.push_back(
-          {.depth = collected.depths[i], .sites = reading.sites, .y = estimates_of(reading.profile)});
-    if (reading.histogram) series.histograms.push_back(histogram_of(*reading.histogram, collected.depths[i]));
-  }
-  series.exponent = exponent_of(info.exponent, collected);
-  return series;
-}
-
-class Collector {
- public:
-  explicit Collector(const std::vector<Instrument>& used) {
-    for (const Instrument& instrument : used) {
-      for (const AnalysisInfo& info : instrument.analyses) infos_.push_back(info);
-    }
-  }
-
-  void add(const std::string& scheme, const ModelConfig& model, std::vector<Reading> readings) {
-    for (Reading& reading : readings) {
-      const auto info =
-          std::find_if(infos_.begin(), infos_.end(), [&](const AnalysisInfo& one) { return one.name == reading.name; });
-      NORMA_ASSERT(info != infos_.end());
-      Collected& collected = found_[{reading.name, scheme}];
-      collected.x.push_back(static_cast<double>(info->x == "sublayers" ? sublayers(model) : model.layers));
-      collected.depths.push_back(model.layers);
-      collected.readings.push_back(std::move(reading));
-    }
-  }
-
-  std::vector<Analysis> finish(const std::vector<std::string>& schemes) const {
-    std::vector<Analysis> all;
-    for (const AnalysisInfo& info : infos_) {
-      Analysis analysis{.name = info.name,
-                        .title = info.title,
-                        .x = info.x,
-                        .unit = info.unit,
-                        .log = info.log,
-                        .about = info.about,
-                        .source = info.source};
-      if (info.exponent == ExponentOver::profile) analysis.exponent_of = "site";
-      for (const std::string& scheme : schemes) {
-        const auto collected = found_.find({info.name, scheme});
-        if (collected != found_.end()) analysis.series.push_back(series_of(scheme, info, collected->second));
-      }
-      if (!analysis.series.empty()) all.push_back(std::move(analysis));
-    }
-    return all;
-  }
-
- private:
-  std::vector<AnalysisInfo> infos_;
-  std::map<std::pair<std::string, std::string>, Collected> found_;
-};
 
 void check(const InspectOptions& options) {
   if (options.schemes.empty()) fail("there is no scheme to inspect");
@@ -265,42 +144,6 @@ Findings inspect(const Subject& subject, const std::vector<std::string>& only, i
   if (only.empty() || asks_for_depth(only))
     findings.depth_use.push_back(inspect_depth(subject, findings.notes, progress));
   return findings;
-}
-
-DepthFinding inspect_depth(const Subject& subject, std::vector<std::string>& notes, const Progress& progress) {
-  const auto tell = [&](double done, std::string_view what) {
-    if (progress) progress(done, what);
-  };
-  const DepthUse use = measure_depth_use(
-      subject, {.progress = [&](double done) { tell(0.7 * done, "leaving out, swapping and moving layers"); }});
-  DepthFinding found{.scheme = subject.model.scheme,
-                     .layers = use.layers,
-                     .loss = estimate_of(use.loss),
-                     .effective_depth = estimate_of(use.effective_depth),
-                     .kept_loss = means_of(use.kept),
-                     .deletion = estimates_of(use.deletion),
-                     .swap = estimates_of(use.swap),
-                     .width_equivalence = estimates_of(use.width_equivalence),
-                     .influence = estimates_of(use.influence),
-                     .angular_distance = use.angular_distance};
-  tell(0.7, "logit lens");
-  const LogitLens lens = measure_lens(subject);
-  found.lens_divergence = means_of(lens.divergence);
-  found.lens_agreement = means_of(lens.agreement);
-  try {
-    tell(0.8, "linear probes");
-    found.probe = estimates_of(measure_probes(subject));
-  } catch (const Error& error) {
-    notes.push_back(fmt::format("no linear probes: {}", error.what()));
-  }
-  try {
-    tell(0.9, "path lengths");
-    found.path_share = means_of(measure_path_lengths(subject).share);
-  } catch (const Error& error) {
-    notes.push_back(fmt::format("no path lengths: {}", error.what()));
-  }
-  tell(1, "");
-  return found;
 }
 
 }  // namespace norma

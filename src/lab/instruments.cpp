@@ -90,7 +90,7 @@ Instrument activation_instrument() {
       .cost = 2,
       .analyses = {info("stream", "Rms of the stream after the last sublayer",
                         "Root mean square of the stream after each sublayer; the exponent is that of its growth "
-                        "along the sublayers of the deepest model.",
+                        "along the sublayers of the deepest model, of an encoder-decoder along its decoder's.",
                         "Xiong et al. 2020", ExponentOver::profile, true),
                    info("branch_share", "Branch over stream at the last sublayer",
                         "Rms of what a branch returns over the rms of the stream before it.", "Sun et al. 2025",

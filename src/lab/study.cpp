@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "lab/study_parts.h"
 #include "lab/sweep_keys.h"
 #include "lab/verdict.h"
 #include "norma/core/error.h"
@@ -25,33 +23,6 @@ namespace norma {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr std::size_t kMostSchemes = 64;
-constexpr std::size_t kMostRuns = 20'000;
-constexpr int kMostExtraRates = 16;
-
-void check(const StudyConfig& config) {
-  if (config.schemes.empty()) fail("a study needs at least one scheme");
-  if (config.schemes.size() > kMostSchemes)
-    fail("a study of {} schemes is too large; at most {}", config.schemes.size(), kMostSchemes);
-  std::set<std::string> seen;
-  for (const std::string& scheme : config.schemes) {
-    find_scheme(scheme);
-    if (!seen.insert(scheme).second) fail("scheme '{}' is given twice", scheme);
-  }
-  if (config.inspect && config.depths.empty()) fail("the analyses at init need at least one depth");
-  for (const std::int64_t depth : config.depths) {
-    if (depth < 1 || depth > 10'000) fail("depth {} was given; expected 1 to 10000", depth);
-  }
-  if (!config.train) return;
-  if (config.rates.empty() || config.warmups.empty() || config.seeds.empty())
-    fail("training needs at least one learning rate, one warmup and one seed");
-  if (config.extra_rates < 0 || config.extra_rates > kMostExtraRates)
-    fail("{} extra rates were given; expected 0 to {}", config.extra_rates, kMostExtraRates);
-  const std::size_t rates = config.rates.size() + static_cast<std::size_t>(config.extra_rates);
-  const std::size_t runs = config.schemes.size() * rates * config.warmups.size() * config.seeds.size();
-  if (runs > kMostRuns) fail("{} runs are too many for one study; at most {}", runs, kMostRuns);
-}
 
 StudyConfig settled(StudyConfig config) {
   config.base = settle_task(std::move(config.base));
@@ -181,7 +152,7 @@ class Study {
                             watcher, stop_)
                       .outcomes;
     }
-    collect_evidence();
+    gather_cells(evidence_, outcomes_, config_.rates);
   }
 
   // One more rate for each scheme whose best lies at an end of those tried.
@@ -201,38 +172,6 @@ class Study {
 
   bool is_extra(double rate) const {
     return std::find(config_.rates.begin(), config_.rates.end(), rate) == config_.rates.end();
-  }
-
-  void collect_evidence() {
-    losses_.clear();
-    for (SchemeEvidence& evidence : evidence_) evidence.cells.clear();
-    for (const RunOutcome& outcome : outcomes_) {
-      if (outcome.status == RunStatus::waiting || outcome.status == RunStatus::running) continue;
-      add_to_cell(outcome);
-    }
-    for (SchemeEvidence& evidence : evidence_) {
-      for (TrainedCell& cell : evidence.cells) {
-        const std::vector<double>& losses = losses_[{evidence.scheme, cell.lr, cell.warmup}];
-        if (!losses.empty()) cell.loss = estimate_of(losses);
-      }
-    }
-  }
-
-  void add_to_cell(const RunOutcome& outcome) {
-    SchemeEvidence& evidence = evidence_of(outcome.scheme);
-    auto cell = std::find_if(evidence.cells.begin(), evidence.cells.end(), [&](const TrainedCell& one) {
-      return one.lr == outcome.lr && one.warmup == outcome.warmup;
-    });
-    if (cell == evidence.cells.end())
-      cell = evidence.cells.insert(
-          cell, TrainedCell{.lr = outcome.lr, .warmup = outcome.warmup, .loss = {}, .extra = is_extra(outcome.lr)});
-    ++cell->runs;
-    if (outcome.diverged()) {
-      ++cell->diverged;
-      return;
-    }
-    if (outcome.verdict == "did not learn") ++cell->not_learned;
-    losses_[{outcome.scheme, outcome.lr, outcome.warmup}].push_back(outcome.loss());
   }
 
   // One trained model per seed of the best setting of every scheme.
@@ -354,74 +293,17 @@ class Study {
   std::vector<SchemeSummary> schemes_;
   std::vector<SchemeEvidence> evidence_;
   std::vector<std::vector<double>> grids_;  // rates of each scheme, ascending
-  std::map<std::tuple<std::string, double, std::int64_t>, std::vector<double>> losses_;
   Findings findings_;
   std::vector<RunOutcome> outcomes_;
 };
 
 }  // namespace
 
-StudyConfig::StudyConfig()
-    : schemes({"post", "pre", "admin", "rezero", "deepnorm", "peri", "lns", "keel"}),
-      depths({6, 12, 24, 48}),
-      rates({1e-3, 3e-3, 1e-2, 3e-2}),
-      warmups({0, 40}),
-      seeds({1, 2, 3}) {
-  base.model.layers = 12;
-  base.model.width = 32;
-  base.model.heads = 4;
-  base.model.time = 32;
-  base.model.batch = 8;
-  base.model.embedding_std = 1;
-  base.train.steps = 150;
-  base.train.clip = 0;
-  base.train.log_every = 4;
-  base.train.evaluate_every = 0;
-  base.train.checkpoint_every = 0;
-  base.train.probes = false;
-  base.train.tensorboard = false;
-}
-
 StudyResult run_study(const StudyRequest& request, StudyObserver& observer, const std::atomic<bool>& stop) {
   const KeptSchemes kept = schemes_to_resume(request.directory / "sweep");
-  check(request.config);
+  check_study(request.config);
   require_same_schemes(request.directory / "sweep", request.config.schemes);
   return Study(request, observer, stop).run();
-}
-
-std::string study_table(std::string_view results_json) {
-  const ordered_json all = ordered_json::parse(results_json);
-  std::map<std::string, ordered_json> tuned, depth;
-  if (all.contains("tuned")) {
-    for (const ordered_json& one : all["tuned"]) tuned[one["scheme"].get<std::string>()] = one;
-  }
-  if (all.contains("depth_use")) {
-    for (const ordered_json& one : all["depth_use"]) depth[one["scheme"].get<std::string>()] = one;
-  }
-  const auto number = [](const ordered_json& value, const char* format) {
-    return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>()) : std::string("-");
-  };
-  std::string text = fmt::format("{:>4}  {:<16} {:<15} {:>9} {:>9} {:>7} {:>11}\n", "rank", "scheme", "verdict", "loss",
-                                 "lr", "warmup", "depth used");
-  for (const ordered_json& verdict : all["verdicts"]) {
-    const std::string scheme = verdict["scheme"];
-    const ordered_json& best = tuned.contains(scheme) ? tuned[scheme] : ordered_json();
-    const ordered_json loss = best.is_object() && best.contains("loss") ? best["loss"]["mean"] : ordered_json();
-    const std::string used = depth.contains(scheme) ? number(depth[scheme]["effective_depth"]["mean"], "{:.1f}") +
-                                                          " of " + std::to_string(depth[scheme]["layers"].get<int>())
-                                                    : "-";
-    const bool trained = best.is_object() && best.contains("lr") && best["lr"].is_number();
-    text += fmt::format("{:>4}  {:<16} {:<15} {:>9} {:>9} {:>7} {:>11}\n", verdict["rank"].get<int>(), scheme,
-                        verdict["verdict"].get<std::string>(), number(loss, "{:.3f}"),
-                        trained ? number(best["lr"], "{:g}") : "-",
-                        trained ? std::to_string(best["warmup"].get<long long>()) : "-", used);
-  }
-  text += "\n";
-  for (const ordered_json& verdict : all["verdicts"]) text += verdict["words"].get<std::string>() + "\n";
-  if (all.contains("advice"))
-    text += fmt::format("\n{} {}\n", all["advice"]["words"].get<std::string>(),
-                        all["advice"]["confidence"].get<std::string>());
-  return text;
 }
 
 }  // namespace norma

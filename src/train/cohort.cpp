@@ -1,7 +1,6 @@
 #include "norma/train/cohort.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
@@ -12,14 +11,6 @@
 
 namespace norma {
 namespace {
-
-std::array<std::int32_t, 4> key_words(std::int64_t seed, std::int64_t step) {
-  const auto low = [](std::int64_t x) { return static_cast<std::int32_t>(static_cast<std::uint32_t>(x)); };
-  const auto high = [](std::int64_t x) {
-    return static_cast<std::int32_t>(static_cast<std::uint32_t>(static_cast<std::uint64_t>(x) >> 32));
-  };
-  return {low(seed), high(seed), low(step), high(step)};
-}
 
 std::vector<std::string> persistent_names(const Plan& plan) {
   std::vector<std::string> names = plan.slot_names(Role::parameter);
@@ -132,89 +123,10 @@ std::int64_t Cohort::memory_bytes() const {
   return plan_.plan->member_bytes() * session_.members() + plan_.plan->worker_bytes() * session_.threads();
 }
 
-void Cohort::write_number(Session& session, const std::string& input, double value, int member) {
-  if (session.plan().slot(input).type.dtype == DType::f32) {
-    session.write<float>(input, std::array{static_cast<float>(value)}, member);
-  } else {
-    session.write<double>(input, std::array{value}, member);
-  }
-}
-
 double Cohort::number(Session& session, const std::string& output, int member, std::size_t index) {
   if (session.plan().slot(output).type.dtype == DType::f32)
     return static_cast<double>(session.tensor<float>(output, member)[index]);
   return session.tensor<double>(output, member)[index];
-}
-
-void Cohort::write_batch(Session& session, int member) {
-  const auto write = [&](const char* input, const std::vector<std::int32_t>& ids) {
-    if (session.plan().has_slot(input)) session.write<std::int32_t>(input, ids, member);
-  };
-  write("tokens", batch_.tokens);
-  write("targets", batch_.targets);
-  write("source", batch_.source);
-  write("source_lengths", batch_.source_lengths);
-  if (session.plan().has_slot("lengths") && batch_.lengths.empty()) {
-    batch_.lengths.assign(static_cast<std::size_t>(config_.model.batch), static_cast<std::int32_t>(config_.model.time));
-  }
-  write("lengths", batch_.lengths);
-}
-
-// Members with one data seed see the same batch; it is made once.
-void Cohort::load_batch(Session& session, std::uint64_t index) {
-  std::optional<std::int64_t> made;
-  for (int member = 0; member < members(); ++member) {
-    if (states_[static_cast<std::size_t>(member)].diverged) continue;
-    const std::int64_t seed = settings_[static_cast<std::size_t>(member)].data_seed;
-    if (made != seed) source_->fill(index, static_cast<std::uint64_t>(seed), batch_);
-    made = seed;
-    write_batch(session, member);
-  }
-}
-
-void Cohort::load_evaluation_batch(Session& session, std::int64_t index) {
-  source_->fill_evaluation(index, batch_);
-  for (int member = 0; member < members(); ++member) write_batch(session, member);
-}
-
-void Cohort::write_schedules() {
-  for (const Schedule& schedule : plan_.schedules) {
-    const double value = schedule.at(static_cast<double>(step_), static_cast<double>(config_.train.steps));
-    for (int member = 0; member < members(); ++member) write_number(session_, schedule.input, value, member);
-  }
-}
-
-void Cohort::write_controls(bool first, bool last) {
-  for (int member = 0; member < members(); ++member) {
-    const TrainConfig& one = settings_[static_cast<std::size_t>(member)];
-    MemberState& state = states_[static_cast<std::size_t>(member)];
-    if (state.diverged) continue;
-    const double factor = schedule_factor(one.schedule, step_ + 1);
-    ControlBlock control = control_block(one.optimiser, one.lr * state.lr_factor, factor, step_ + 1);
-    state.lr = control[OptimiserControl::lr];
-    // A batch of this step that was not finite already spoils the sum.
-    control[OptimiserControl::active] = last && std::isfinite(state.loss) ? 1 : 0;
-    if (config_.model.dtype == DType::f32) {
-      session_.write<float>("control", std::vector<float>(control.begin(), control.end()), member);
-    } else {
-      session_.write<double>("control", control, member);
-    }
-    write_number(session_, "clip", one.clip, member);
-    if (config_.train.accumulate > 1) write_number(session_, "first", first ? 1 : 0, member);
-  }
-}
-
-// Dropout and label smoothing of batch `index`.
-void Cohort::write_noise(Session& session, std::int64_t index) {
-  for (int member = 0; member < members(); ++member) {
-    const TrainConfig& one = settings_[static_cast<std::size_t>(member)];
-    if (config_.model.dropout) {
-      write_number(session, "dropout", one.dropout, member);
-      session.write<std::int32_t>("dropout_key", key_words(one.seed, index), member);
-    }
-    if (config_.model.smoothing && session.plan().has_slot("smoothing"))
-      write_number(session, "smoothing", one.smoothing, member);
-  }
 }
 
 std::vector<MemberEvent> Cohort::train_step() {
@@ -245,81 +157,6 @@ std::vector<MemberEvent> Cohort::train_step() {
     if (snapshot && !state.diverged && std::isfinite(state.loss)) take_snapshot(member);
   }
   return events;
-}
-
-void Cohort::judge(int member, double loss, std::vector<MemberEvent>& events) {
-  MemberState& state = states_[static_cast<std::size_t>(member)];
-  Detector& detector = detectors_[static_cast<std::size_t>(member)];
-  const std::int64_t spikes = detector.spikes();
-  const std::optional<Astray> why = detector.watch(loss);
-  state.spikes = detector.spikes();
-  if (state.spikes > spikes)
-    events.push_back(
-        {step_, member, "spike", fmt::format("loss {:.4g}, rolling median {:.4g}", loss, detector.median())});
-  if (const double median = detector.median(); median < state.best_loss) state.best_loss = median;
-  if (!why) return;
-  if (const auto action = recover(member, *why)) {
-    events.push_back(*action);
-  } else {
-    events.push_back(freeze(member, *why));
-  }
-}
-
-std::optional<MemberEvent> Cohort::recover(int member, Astray why) {
-  MemberState& state = states_[static_cast<std::size_t>(member)];
-  const DetectConfig& detect = config_.detect;
-  if (detect.recovery == Recovery::none || state.actions >= detect.most_actions) return std::nullopt;
-  if (detect.recovery == Recovery::skip && why != Astray::not_finite) return std::nullopt;
-  ++state.actions;
-  MemberEvent event{step_, member, "", std::string(name_of(why))};
-  if (why == Astray::not_finite) ++state.skipped_steps;  // the plan itself kept the weights
-  if (detect.recovery == Recovery::skip) {
-    event.what = "skipped step";
-    return event;
-  }
-  state.lr_factor *= detect.lr_factor;
-  detectors_[static_cast<std::size_t>(member)].restart();
-  if (detect.recovery == Recovery::lower_lr) {
-    event.what = fmt::format("lowered learning rate to {:.4g} of its schedule", state.lr_factor);
-    return event;
-  }
-  const Snapshot& snapshot = snapshots_[static_cast<std::size_t>(member)];
-  std::size_t at = 0;
-  for (const std::string& name : persistent_) {
-    const std::span<std::byte> target = session_.bytes(name, member);
-    std::copy_n(snapshot.bytes.begin() + static_cast<std::ptrdiff_t>(at), target.size(), target.begin());
-    at += target.size();
-  }
-  event.what =
-      fmt::format("rolled back to step {}, learning rate at {:.4g} of its schedule", snapshot.step, state.lr_factor);
-  return event;
-}
-
-void Cohort::take_snapshot(int member) {
-  Snapshot& snapshot = snapshots_[static_cast<std::size_t>(member)];
-  snapshot.step = step_;
-  snapshot.bytes.clear();
-  for (const std::string& name : persistent_) {
-    const std::span<std::byte> bytes = session_.bytes(name, member);
-    snapshot.bytes.insert(snapshot.bytes.end(), bytes.begin(), bytes.end());
-  }
-}
-
-MemberEvent Cohort::freeze(int member, Astray why) {
-  MemberState& state = states_[static_cast<std::size_t>(member)];
-  state.diverged = true;
-  state.diverged_at_step = step_;
-  state.diverged_because = name_of(why);
-  std::string detail(name_of(why));
-  if (why == Astray::not_finite) {
-    // The weights are those before this step, so the step can be taken again, one node at a time.
-    if (const auto bad = session_.run_checked(member)) {
-      state.first_bad_wire = bad->wire;
-      detail += fmt::format(": first in '{}', element {} is {}", bad->wire, bad->index, bad->value);
-    }
-  }
-  session_.set_active(member, false);
-  return {step_, member, "diverged", detail};
 }
 
 void Cohort::evaluate() {

@@ -111,6 +111,30 @@ TEST(InspectProcess, SetsExponentsBesideTheTheory) {
   EXPECT_TRUE(analysis(results, "gradient_batch").at("series")[0].at("theory").at("exponent").is_number());
 }
 
+TEST(InspectProcess, SetsTheTheoryBesideBothStacks) {
+  const TemporaryFolder folder;
+  const Outcome text = test::run(
+      folder, small_inspection({"--scheme", "pre", "--family", "encoder_decoder", "--depths", "2,3", "--only",
+                                "gradient,stream", "--out", folder / "all.json", "--report", folder / "all.html"}));
+  ASSERT_EQ(text.code, 0) << text.err;
+  const Json results = Json::parse(test::read_file(folder / "all.json"));
+  const auto deepest = [&](const char* name) { return analysis(results, name).at("series")[0].at("profiles")[1]; };
+  for (const auto& [name, sites] : {std::pair{"stream", 15u}, std::pair{"gradient_batch", 6u}}) {
+    EXPECT_EQ(deepest(name).at("sites").size(), sites) << name;
+    EXPECT_EQ(deepest(name).at("theory").size(), sites) << name;
+    EXPECT_TRUE(analysis(results, name).at("series")[0].contains("theory")) << name;
+  }
+  const auto at = [&](std::size_t site) {
+    return fmt::format("{:.3g} at", deepest("stream").at("theory")[site].get<double>());
+  };
+  for (const std::size_t end : {0u, 5u, 6u, 14u})
+    EXPECT_NE(text.out.find(fmt::format("{} {}", at(end), deepest("stream").at("sites")[end].get<std::string>())),
+              std::string::npos)
+        << end << " " << text.out;
+  EXPECT_NE(text.out.find("says how far off"), std::string::npos) << text.out;
+  EXPECT_NE(test::read_file(folder / "all.html").find("\"theory\""), std::string::npos);
+}
+
 TEST(InspectProcess, GivesTheHistogramOfSingularValues) {
   const TemporaryFolder folder;
   const auto series = [&](const char* time) {

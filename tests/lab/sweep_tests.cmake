@@ -1,5 +1,6 @@
 find_package(nlohmann_json REQUIRED)
 norma_test(lab_sweep_test DEPENDS norma::lab nlohmann_json::nlohmann_json SOURCES
   lab/study_test.cpp
+  lab/sweep_grid_test.cpp
   lab/sweep_results_test.cpp
   lab/sweep_test.cpp)

@@ -22,9 +22,19 @@ double score(const Scores& scores, const std::string& name) {
   return -1;
 }
 
+// Two layers of width 32 on one thread; `settings` say the rest.
+RunConfig small_config(const std::vector<std::string>& settings) {
+  RunConfig config;
+  for (const char* setting :
+       {"model.layers=2", "model.width=32", "model.heads=4", "train.threads=1", "train.probes=false"})
+    override_config(config, setting);
+  for (const std::string& setting : settings) override_config(config, setting);
+  return config;
+}
+
 struct Training {
-  explicit Training(const std::string& toml)
-      : config(parse_config(toml, "test")), source(open_data(config)), cohort(config, source) {}
+  explicit Training(const std::vector<std::string>& settings)
+      : config(small_config(settings)), source(open_data(config)), cohort(config, source) {}
 
   Scores judged(const JudgeOptions& options = {}) { return judge(trained_model(cohort, 0), *source, options); }
 
@@ -58,26 +68,10 @@ std::string reversed_pairs(int count) {
 
 TEST(Judge, AnEncoderDecoderLearnsToTranslate) {
   const test::TemporaryFolder folder;
-  Training training(fmt::format(R"(
-model.family = "encoder_decoder"
-model.layers = 2
-model.width = 32
-model.heads = 4
-model.batch = 32
-model.time = 10
-model.positions = "sinusoidal"
-model.embedding_std = 1.0
-data.task = "translation"
-data.path = "{}"
-data.tokenizer = "words"
-data.evaluation_batches = 4
-train.steps = 500
-train.lr = 4e-3
-train.warmup = 50
-train.threads = 1
-train.probes = false
-)",
-                                folder.write("reversed.tsv", reversed_pairs(3000))));
+  Training training({"model.family=encoder_decoder", "model.batch=32", "model.time=10", "model.positions=sinusoidal",
+                     "model.embedding_std=1.0", "data.task=translation",
+                     "data.path=" + folder.write("reversed.tsv", reversed_pairs(3000)), "data.tokenizer=words",
+                     "data.evaluation_batches=4", "train.steps=500", "train.lr=4e-3", "train.warmup=50"});
   const Scores before = training.judged();
   EXPECT_LT(score(before, "bleu"), 20);
   training.train();
@@ -110,23 +104,9 @@ std::string labelled(int count) {
 
 TEST(Judge, AClassifierLearns) {
   const test::TemporaryFolder folder;
-  Training training(fmt::format(R"(
-model.family = "encoder"
-model.layers = 2
-model.width = 16
-model.heads = 2
-model.batch = 32
-model.time = 24
-data.task = "classification"
-data.path = "{}"
-data.tokenizer = "words"
-data.header = "no"
-train.steps = 200
-train.lr = 3e-3
-train.threads = 1
-train.probes = false
-)",
-                                folder.write("labelled.tsv", labelled(2000))));
+  Training training({"model.family=encoder", "model.width=16", "model.heads=2", "model.batch=32", "model.time=24",
+                     "data.task=classification", "data.path=" + folder.write("labelled.tsv", labelled(2000)),
+                     "data.tokenizer=words", "data.header=no", "train.steps=200", "train.lr=3e-3"});
   EXPECT_LT(score(training.judged(), "accuracy"), 0.8);
   training.train();
   const Scores after = training.judged();
@@ -136,19 +116,8 @@ train.probes = false
 }
 
 TEST(Judge, CountedTargetsOfAGeneratedTask) {
-  Training training(R"(
-model.layers = 2
-model.width = 32
-model.heads = 2
-model.batch = 16
-model.time = 16
-data.task = "copy"
-data.symbols = 4
-train.steps = 400
-train.lr = 5e-3
-train.threads = 1
-train.probes = false
-)");
+  Training training({"model.heads=2", "model.batch=16", "model.time=16", "data.task=copy", "data.symbols=4",
+                     "train.steps=400", "train.lr=5e-3"});
   const Scores before = training.judged();
   EXPECT_LT(score(before, "accuracy"), 0.6);
   EXPECT_LT(score(before, "row_accuracy"), 0.1);
@@ -159,20 +128,8 @@ train.probes = false
 }
 
 TEST(Judge, AnEncoderDecoderLearnsToCopy) {
-  Training training(R"(
-model.family = "encoder_decoder"
-model.layers = 1
-model.width = 32
-model.heads = 4
-model.batch = 16
-model.time = 8
-data.task = "copy"
-data.symbols = 8
-train.steps = 400
-train.lr = 4e-3
-train.threads = 1
-train.probes = false
-)");
+  Training training({"model.family=encoder_decoder", "model.layers=1", "model.batch=16", "model.time=8",
+                     "data.task=copy", "data.symbols=8", "train.steps=400", "train.lr=4e-3"});
   EXPECT_GT(score(training.judged(), "loss"), 1.5);
   training.train();
   const Scores after = training.judged();
@@ -181,22 +138,8 @@ train.probes = false
 }
 
 TEST(Judge, AnEncoderFindsHiddenSymbolsOfTheGrammar) {
-  Training training(R"(
-model.family = "encoder"
-model.layers = 2
-model.width = 32
-model.heads = 4
-model.batch = 32
-model.time = 16
-model.embedding_std = 1.0
-data.symbols = 6
-data.choices = 2
-data.depth = 2
-train.steps = 600
-train.lr = 1e-2
-train.threads = 1
-train.probes = false
-)");
+  Training training({"model.family=encoder", "model.batch=32", "model.time=16", "model.embedding_std=1.0",
+                     "data.symbols=6", "data.choices=2", "data.depth=2", "train.steps=600", "train.lr=1e-2"});
   EXPECT_EQ(training.cohort.config().data.task, "masked_grammar") << "the usual task of an encoder";
   EXPECT_GT(score(training.judged(), "loss"), 1.7);
   training.train();

@@ -14,6 +14,7 @@ struct Estimate {
 };
 
 Estimate estimate_of(std::span<const double> values);
+std::vector<Estimate> estimates_of(const std::vector<std::vector<double>>& values);
 
 // A slope with the ends of its 95 % interval.
 struct Exponent {

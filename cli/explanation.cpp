@@ -1,0 +1,85 @@
+#include "cli/explanation.h"
+
+#include "norma/core/error.h"
+#include "norma/models/branch_gains.h"
+#include "norma/models/fusions.h"
+
+namespace norma::cli {
+namespace {
+
+constexpr std::int64_t kTheoryHeads = 4;  // exponents hardly depend on the width; tables do in time
+
+// The model that numbers are given for: as deep and wide as asked, both stacks alike.
+ModelConfig model_of(const SchemesOptions& options, const Scheme& scheme) {
+  ModelConfig config;
+  config.family = family_of(options);
+  config.layers = options.layers;
+  config.width = options.width;
+  config.heads = options.heads;
+  config.batch = 1;
+  config.scheme = scheme.name == "formula" ? headline(scheme) : options.name;
+  config.norm = norm(options.norm).kind;
+  return config;
+}
+
+TokenCost cost_of(const ModelConfig& config) {
+  Graph graph;
+  const Model model = build_model(graph, config);
+  graph.output("loss", model.loss);
+  const double tokens = static_cast<double>(config.batch * config.time);
+  return {model_flops(config) / tokens, compile(graph, {.rewrites = all_fusions()})->cost().bytes / tokens,
+          config.time};
+}
+
+}  // namespace
+
+Family family_of(const SchemesOptions& options) {
+  if (options.family == "encoder-decoder") return Family::encoder_decoder;
+  return options.family == "encoder" ? Family::encoder : Family::decoder;
+}
+
+std::string headline(const Scheme& scheme) {
+  for (const char* key : {"sublayer", "layer", "attention"}) {
+    if (const Formula* formula = scheme.formula(key)) return print_formula(*formula);
+  }
+  return "";
+}
+
+Explanation explanation_of(const SchemesOptions& options, const Scheme& scheme) {
+  Explanation said;
+  const ModelConfig model = model_of(options, scheme);
+  try {
+    said.budget = model_budget(model);
+    said.cost = cost_of(model);
+  } catch (const NotBuiltError& error) {
+    said.not_built = error.what();
+  }
+  const bool both = model.family == Family::encoder_decoder;
+  StackConfig stack{.layers = options.layers, .heads = options.heads, .norm = model.norm};
+  stack.kind = both ? StackKind::decoder : StackKind::single;
+  stack.other_layers = both ? options.layers : 0;
+  said.first = stack_numbers(scheme, stack, options.width, 1, 1);
+  said.last = stack_numbers(scheme, stack, options.width, options.layers, (both ? 3 : 2) * options.layers);
+  try {
+    const BranchShape shape{.width = kTheoryWidth,
+                            .heads = kTheoryHeads,
+                            .norm = model.norm,
+                            .mask = model.family == Family::encoder ? Mask::full : Mask::causal};
+    const double embedding = 2 * model.embedding_std * model.embedding_std;  // tokens and positions
+    TheoryConfig config{
+        .width = kTheoryWidth, .heads = kTheoryHeads, .norm = model.norm, .input = {.own = embedding, .shared = 0}};
+    config.source = config.input;
+    if (both) {
+      check_predicted_encoder_decoder(scheme, config);
+      said.exponents = fit_exponents(scheme, measure_encoder_decoder(scheme, shape), config, kTheoryDepths);
+    } else {
+      check_predicted(scheme, config);
+      said.exponents = fit_exponents(scheme, measure_branches(scheme, shape), config, kTheoryDepths);
+    }
+  } catch (const NotPredictedError& error) {
+    said.not_predicted = error.what();
+  }
+  return said;
+}
+
+}  // namespace norma::cli

@@ -1,0 +1,65 @@
+// One scheme explained at a given depth and width: what there is to say, and how it is said.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "norma/models/budget.h"
+#include "norma/schemes/catalogue.h"
+#include "norma/schemes/diagram.h"
+#include "norma/schemes/theory.h"
+
+namespace norma::cli {
+
+struct SchemesOptions {
+  std::string name;
+  std::string family = "decoder";
+  std::int64_t layers = 12;
+  std::int64_t width = 512;
+  std::int64_t heads = 8;
+  std::string norm = "layer";
+  std::int64_t layer = 0;
+  std::string svg;
+  bool json = false;
+};
+
+Family family_of(const SchemesOptions& options);
+
+// The formula that says most: the whole layer, every sublayer, or the attention sublayer.
+std::string headline(const Scheme& scheme);
+// Name, title, source and headline.
+nlohmann::json summary(const Scheme& scheme);
+// Where a scheme comes from, if it is not norma's own.
+std::string note_on(const SchemeEntry& entry);
+
+// What one token costs in a forward pass, of a whole model with the shape's default vocabulary.
+struct TokenCost {
+  double flops = 0;  // of training: forward and backward
+  double bytes = 0;  // least traffic of the forward pass, activations and weights
+  std::int64_t time = 0;
+};
+
+// Everything that is said about one scheme; what cannot be said has its reason beside it.
+struct Explanation {
+  std::optional<Budget> budget;
+  std::optional<TokenCost> cost;
+  std::string not_built;
+  std::optional<Exponents> exponents;
+  std::string not_predicted;
+  Variables first, last;  // constants at the first and the last layer
+};
+
+Explanation explanation_of(const SchemesOptions& options, const Scheme& scheme);
+
+// Depths and width that exponents are fitted at.
+constexpr std::int64_t kTheoryWidth = 64;
+inline const std::vector<std::int64_t> kTheoryDepths = {12, 24, 48, 96};
+
+void print_json(const SchemesOptions& options, const SchemeEntry& entry, const Explanation& said);
+void print_text(const SchemesOptions& options, const SchemeEntry& entry, const Explanation& said,
+                const DiagramOptions& drawing);
+
+}  // namespace norma::cli

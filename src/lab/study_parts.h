@@ -1,0 +1,20 @@
+// Parts of a study that need nothing of its course.
+#pragma once
+
+#include <vector>
+
+#include "lab/verdict.h"
+#include "norma/lab/study.h"
+#include "norma/lab/sweep_results.h"
+
+namespace norma {
+
+// Throws Error for what cannot be studied, before anything is computed.
+void check_study(const StudyConfig& config);
+
+// What the runs that ended say about each scheme, by rate and warmup. Rates that are not shared by all schemes count as
+// extra.
+void gather_cells(std::vector<SchemeEvidence>& evidence, const std::vector<RunOutcome>& outcomes,
+                  const std::vector<double>& shared_rates);
+
+}  // namespace norma

@@ -1,0 +1,49 @@
+// The cells of a sweep: which programs they share, how far each has come, and the index that tells others.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lab/sweep_cohorts.h"
+#include "lab/sweep_index.h"
+#include "lab/sweep_members.h"
+#include "norma/lab/sweep.h"
+
+namespace norma {
+
+class SweepLedger {
+ public:
+  SweepLedger(const SweepConfig& config, const SweepPaths& paths);
+
+  const std::vector<SweepCell>& cells() const { return cells_; }
+  const std::vector<SweepGroup>& groups() const { return groups_; }
+  const std::vector<RunOutcome>& outcomes() const { return outcomes_; }  // by cell, once open
+  std::vector<std::string> schemes() const;                              // each once
+
+  bool knows(const std::string& id) const { return by_id_.contains(id); }
+  std::size_t index_of(const std::string& id) const { return by_id_.at(id); }
+  const SweepCell& cell(const std::string& id) const { return cells_[index_of(id)]; }
+  const SweepGroup& group_of(std::size_t cell) const;
+  std::int64_t steps_of(const SweepGroup& group) const { return cells_[group.cells[0]].config.train.steps; }
+  std::vector<std::int64_t> rungs_of(const SweepGroup& group) const;
+  bool is_done(std::size_t cell) const;
+
+  // Reads how far every cell has come, and opens the index. The directory exists by now.
+  void open();
+  const RunOutcome& refresh(std::size_t cell);
+  void set_running(const std::vector<std::string>& ids) { index_->set_status(ids, RunStatus::running); }
+  void nobody_runs() { index_->put(outcomes_); }
+
+ private:
+  const SweepConfig& config_;
+  const SweepPaths& paths_;
+  std::vector<SweepCell> cells_;
+  std::vector<SweepGroup> groups_;
+  std::map<std::string, std::size_t> by_id_;
+  std::optional<SweepIndex> index_;
+  std::vector<RunOutcome> outcomes_;
+};
+
+}  // namespace norma
