@@ -8,6 +8,7 @@
 
 #include "norma/core/random.h"
 #include "norma/device/session.h"
+#include "norma/train/config.h"
 #include "norma/train/step.h"
 
 namespace norma::bench {
@@ -33,7 +34,7 @@ Timing time_step(const ModelConfig& config, Session::Options options, double sec
   const TrainingStep step = build_training_step(config, {});
   Session session(step.plan, options);
   prepare(session, step, config);
-  return time_repeated([&] { session.run(); }, seconds);
+  return time_repeated([&] { session.run(false); }, seconds);
 }
 
 void bench_step(Report& report, const std::string& name, const ModelConfig& config, const Options& options) {
@@ -43,17 +44,25 @@ void bench_step(Report& report, const std::string& name, const ModelConfig& conf
   report.add_rate("step/" + name + "/tokens", static_cast<double>(config.batch * config.time), timing, "tokens/s", "");
 }
 
-// What watching every layer costs: the same step with and without probes, in turns.
+// What watching every layer costs: as many steps as there are between two records, with and without probes, in turns;
+// and a step that is watched.
 void bench_probes(Report& report, const std::string& name, const ModelConfig& config, const Options& options) {
-  if (!options.wants("probes/" + name)) return;
+  const std::string watched_step = "probes of a watched step/" + name;
+  if (!options.wants("probes/" + name) && !options.wants(watched_step)) return;
   const TrainingStep watched = build_training_step(config, {.probes = true});
   const TrainingStep plain = build_training_step(config, {.probes = false});
   Session with(watched.plan, {.members = 1, .threads = options.threads});
   Session without(plain.plan, {.members = 1, .threads = options.threads});
   prepare(with, watched, config);
   prepare(without, plain, config);
-  const double ratio = time_ratio([&] { with.run(); }, [&] { without.run(); }, 4 * options.seconds);
+  const std::int64_t steps = TrainConfig{}.log_every;
+  const auto some = [&](Session& session, bool watch) {
+    for (std::int64_t step = 0; step < steps; ++step) session.run(watch && step == 0);
+  };
+  double ratio = time_ratio([&] { some(with, true); }, [&] { some(without, false); }, 4 * options.seconds);
   report.add_value("probes/" + name, 100 * (ratio - 1), "%", "step without probes", 1 / ratio);
+  ratio = time_ratio([&] { with.run(); }, [&] { without.run(); }, 4 * options.seconds);
+  report.add_value(watched_step, 100 * (ratio - 1), "%", "step without probes", 1 / ratio);
 }
 
 // Two members on two threads against one on one thread, in steps of a member per second.

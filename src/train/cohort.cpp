@@ -65,6 +65,7 @@ Cohort::Cohort(const RunConfig& config, std::shared_ptr<const Source> source)
       states_(settings_.size()),
       detectors_(settings_.size(), Detector(config_.detect)),
       snapshots_(settings_.size()),
+      readable_(settings_.size(), Readable::nothing),
       persistent_(persistent_names(*plan_.plan)) {
   for (MemberState& state : states_) state.best_loss = std::numeric_limits<double>::infinity();
   for (int member = 0; member < members(); ++member) {
@@ -129,7 +130,9 @@ double Cohort::number(Session& session, const std::string& output, int member, s
   return session.tensor<double>(output, member)[index];
 }
 
-std::vector<MemberEvent> Cohort::train_step() {
+std::vector<MemberEvent> Cohort::train_step(bool watching) {
+  for (std::size_t member = 0; member < states_.size(); ++member)
+    watching = watching || (!states_[member].diverged && detectors_[member].in_doubt());
   const std::int64_t batches = config_.train.accumulate;
   write_schedules();
   for (MemberState& state : states_) {
@@ -140,7 +143,7 @@ std::vector<MemberEvent> Cohort::train_step() {
     load_batch(session_, static_cast<std::uint64_t>(index));
     write_controls(part == 0, part + 1 == batches);
     write_noise(session_, index);
-    session_.run();
+    session_.run(watching && part + 1 == batches);
     for (int member = 0; member < members(); ++member) {
       MemberState& state = states_[static_cast<std::size_t>(member)];
       if (!state.diverged) state.loss += number(session_, "loss", member) / static_cast<double>(batches);
@@ -152,6 +155,7 @@ std::vector<MemberEvent> Cohort::train_step() {
     MemberState& state = states_[static_cast<std::size_t>(member)];
     if (state.diverged) continue;
     state.gradient_norm = number(session_, "gradient_norm", member);
+    readable_[static_cast<std::size_t>(member)] = watching ? Readable::everything : Readable::layers;
     judge(member, state.loss, events);
     const bool snapshot = config_.detect.recovery == Recovery::roll_back && step_ % config_.detect.snapshot_every == 0;
     if (snapshot && !state.diverged && std::isfinite(state.loss)) take_snapshot(member);
@@ -207,8 +211,10 @@ void Cohort::evaluate() {
 
 std::vector<ProbeValue> Cohort::probes(int member) {
   std::vector<ProbeValue> values;
-  if (!config_.train.probes) return values;
+  const Readable readable = readable_[static_cast<std::size_t>(member)];
+  if (!config_.train.probes || readable == Readable::nothing) return values;
   for (const ProbeSite& probe : plan_.probes) {
+    if (readable != Readable::everything) break;
     const auto output = [&](std::size_t index) { return number(session_, probe.output, member, index); };
     for (const auto& [name, value] : read_probe(probe, output))
       values.push_back({std::string(name), probe.site, value});

@@ -71,6 +71,7 @@ MemberEvent Cohort::freeze(int member, Astray why) {
   std::string detail(name_of(why));
   if (why == Astray::not_finite) {
     // The weights are those before this step, so the step can be taken again, one node at a time.
+    readable_[static_cast<std::size_t>(member)] = Readable::nothing;
     if (const auto bad = session_.run_checked(member)) {
       state.first_bad_wire = bad->wire;
       detail += fmt::format(": first in '{}', element {} is {}", bad->wire, bad->index, bad->value);

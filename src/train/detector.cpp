@@ -31,6 +31,11 @@ std::optional<Astray> Detector::watch(double loss) {
   return std::nullopt;
 }
 
+bool Detector::in_doubt() const {
+  const bool full = static_cast<std::int64_t>(window_.size()) >= config_.window;
+  return spike_steps_ > 0 || (config_.rise > 0 && full && median() > first_loss_);
+}
+
 void Detector::restart() {
   window_.clear();
   spike_steps_ = 0;

@@ -79,11 +79,11 @@ class Run {
         return RunEnd::interrupted;
       }
       const auto before = Clock::now();
-      const std::vector<MemberEvent> events = cohort_.train_step();
+      const std::vector<MemberEvent> events = cohort_.train_step(recorded(cohort_.step() + 1));
       seconds_ += std::chrono::duration<double>(Clock::now() - before).count();
       ++steps_;
       const bool last = cohort_.step() == train.steps || cohort_.active_members() == 0;
-      log(events, last);
+      log(events);
       observer_.stepped(cohort_, seconds_);
       if (due(train.evaluate_every) || last) evaluate();
       if (due(train.checkpoint_every) && !last) save();
@@ -120,14 +120,20 @@ class Run {
 
   bool due(std::int64_t every) const { return every > 0 && cohort_.step() % every == 0; }
 
+  // The first loss is that of the initial weights.
+  bool recorded(std::int64_t step) const {
+    const TrainConfig& train = cohort_.config().train;
+    return step == 1 || step % train.log_every == 0 || step == train.steps;
+  }
+
   void write(int member, std::vector<Metric> metrics) {
     if (events_) events_->add_scalars(cohort_.step(), records_.scalars(member, metrics));
     metrics_.append(cohort_.step(), metrics);
   }
 
-  void log(const std::vector<MemberEvent>& events, bool last) {
-    // The first loss is that of the initial weights; the last one of a member is written whoever trains beside it.
-    const bool everyone = due(cohort_.config().train.log_every) || last || cohort_.step() == 1;
+  void log(const std::vector<MemberEvent>& events) {
+    // The last loss of a member is written whoever trains beside it.
+    const bool everyone = recorded(cohort_.step());
     for (int member = 0; member < cohort_.members(); ++member) {
       const MemberState& state = cohort_.member(member);
       if (state.diverged ? state.diverged_at_step == cohort_.step() : everyone)

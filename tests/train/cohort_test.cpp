@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <sstream>
 
 #include "check.h"
@@ -68,6 +69,41 @@ TEST(Cohort, AMemberHasTheBitsOfTheSameRunAlone) {
   EXPECT_NE(weights(both, 0), weights(alone));
 }
 
+std::map<std::string, double> probes_of(Cohort& cohort) {
+  std::map<std::string, double> found;
+  for (const ProbeValue& probe : cohort.probes(0)) found[probe.kind + "/" + probe.site] = probe.value;
+  return found;
+}
+
+TEST(Cohort, WatchesOnlyTheStepsThatAreAskedFor) {
+  Cohort always = make_cohort(small_run()), sometimes = make_cohort(small_run());
+  for (int step = 1; step <= 9; ++step) {
+    always.train_step();
+    sometimes.train_step(step % 3 == 0);
+    const std::map<std::string, double> all = probes_of(always), some = probes_of(sometimes);
+    ASSERT_TRUE(all.contains("stream_rms/layers.0.attn"));
+    if (step % 3 == 0) {
+      EXPECT_EQ(some, all) << step;
+    } else {
+      EXPECT_FALSE(some.contains("stream_rms/layers.0.attn")) << step;
+      EXPECT_EQ(some.at("update_rms/layers.1"), all.at("update_rms/layers.1")) << step;
+      EXPECT_EQ(some.at("gradient_rms/layers.1"), all.at("gradient_rms/layers.1")) << step;
+    }
+  }
+  EXPECT_EQ(weights(always), weights(sometimes));
+}
+
+TEST(Cohort, WatchesALossInDoubt) {
+  Cohort cohort = make_cohort(small_run("detect.window = 3"));
+  for (int step = 0; step < 5; ++step) cohort.train_step(false);
+  for (float& weight : cohort.session().tensor<float>("head.weight")) weight *= 1000;
+  cohort.train_step(false);
+  EXPECT_EQ(cohort.member(0).spikes, 1);
+  EXPECT_FALSE(probes_of(cohort).contains("stream_rms/layers.0.attn"));
+  cohort.train_step(false);
+  EXPECT_TRUE(probes_of(cohort).contains("stream_rms/layers.0.attn"));
+}
+
 TEST(Cohort, ADivergedMemberIsFrozenAndTheOthersGoOn) {
   Cohort cohort = make_cohort(small_run("train.clip = 0\nmembers.lr = [1e-3, 1e6]"));
   std::vector<MemberEvent> events;
@@ -98,6 +134,7 @@ TEST(Cohort, NamesTheFirstBadWireAndKeepsTheWeights) {
   EXPECT_NE(cohort.member(0).first_bad_wire.find("layers.1.attn.out"), std::string::npos)
       << cohort.member(0).first_bad_wire;
   EXPECT_EQ(weights(cohort), before);
+  EXPECT_TRUE(cohort.probes(0).empty());  // the search for the wire has overwritten them
 }
 
 TEST(Recovery, LowersTheRateOrRollsBackInsteadOfFreezing) {

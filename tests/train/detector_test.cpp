@@ -19,6 +19,19 @@ std::optional<std::pair<int, Astray>> alarm(Detector& detector, const std::vecto
   return std::nullopt;
 }
 
+TEST(Detector, IsInDoubtBeforeItIsSure) {
+  Detector detector({.window = 3, .spike = 1, .rise = 1, .patience = 3});
+  for (const double loss : {3.0, 2.0, 2.0, 2.0}) EXPECT_FALSE(detector.watch(loss));
+  EXPECT_FALSE(detector.in_doubt());
+  EXPECT_FALSE(detector.watch(9));
+  EXPECT_TRUE(detector.in_doubt());
+  EXPECT_FALSE(detector.watch(2));
+  EXPECT_FALSE(detector.in_doubt());
+  Detector rising({.window = 3, .spike = 0, .rise = 1, .patience = 3});
+  for (const double loss : {3.0, 3.5, 3.5, 3.5}) EXPECT_FALSE(rising.watch(loss));
+  EXPECT_TRUE(rising.in_doubt());
+}
+
 TEST(Detector, NonFiniteLossesAreSeenAtOnce) {
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     Detector detector(kConfig);

@@ -71,12 +71,14 @@ class Cohort {
   const TrainingStep& training_step() const { return plan_; }
   Session& session() { return session_; }
 
-  // One step of every active member. Returns what happened.
-  std::vector<MemberEvent> train_step();
+  // One step of every active member. Returns what happened. Probes along the stream cost nothing in steps that do not
+  // watch; a member whose loss is in doubt is watched all the same.
+  std::vector<MemberEvent> train_step(bool watching = true);
 
   // Mean loss and accuracy over the held-out batches for every member, in its state. Frozen members keep their last.
   void evaluate();
 
+  // Of the last step, as far as it was watched; nothing of a step that was taken again to find a bad wire.
   std::vector<ProbeValue> probes(int member);
 
   // Everything that exact resumption needs, to be written as one safetensors file. The tensors are views of the
@@ -87,6 +89,7 @@ class Cohort {
   void restore(const SafetensorsFile& file);
 
  private:
+  enum class Readable { nothing, layers, everything };
   struct Snapshot {
     std::int64_t step = 0;
     std::vector<std::byte> bytes;
@@ -115,6 +118,7 @@ class Cohort {
   std::vector<MemberState> states_;
   std::vector<Detector> detectors_;
   std::vector<Snapshot> snapshots_;
+  std::vector<Readable> readable_;       // what probes of each member the last step left
   std::vector<std::string> persistent_;  // parameters and states, sorted
   std::int64_t step_ = 0;
   Batch batch_;

@@ -26,6 +26,9 @@ class Detector {
   // The loss of the next step. A value: the member is astray from this step on.
   std::optional<Astray> watch(double loss);
 
+  // A spike lasts, or the median has risen above the first loss: not astray yet.
+  bool in_doubt() const;
+
   // Forgets the spike and the window, as after a roll-back.
   void restart();
 
