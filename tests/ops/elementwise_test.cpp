@@ -57,6 +57,31 @@ INSTANTIATE_TEST_SUITE_P(All, UnaryFunction,
                                          Unary::step),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
+// The same value in whole vectors and in the last lanes, from denormals to infinity.
+TEST(Tanh, IsCloseEverywhereAndTheSameInEveryLane) {
+  constexpr std::int64_t kValues = 20003;
+  Graph g;
+  g.output("y", tanh(g.input("x", {{kValues}, DType::f32})));
+  g.output("one", tanh(g.input("alone", {{1}, DType::f32})));
+  Session session(compile(g));
+  const std::span<float> x = session.tensor<float>("x"), y = session.tensor<float>("y");
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = std::exp2(-140.0f + 260.0f * static_cast<float>(i) / kValues) * (i % 2 == 0 ? 1.0f : -1.0f);
+  x[x.size() - 1] = std::numeric_limits<float>::infinity();
+  x[0] = -std::numeric_limits<float>::infinity();
+  session.run();
+  const std::vector<float> results(y.begin(), y.end()), arguments(x.begin(), x.end());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const double expected = std::tanh(static_cast<double>(arguments[i]));
+    EXPECT_NEAR(results[i], expected, 4e-7 * std::abs(expected) + 1e-44) << arguments[i];
+    EXPECT_LE(std::abs(results[i]), 1.0f) << arguments[i];
+    if (i % 100 != 0) continue;
+    session.tensor<float>("alone")[0] = arguments[i];
+    session.run();
+    EXPECT_EQ(session.tensor<float>("one")[0], results[i]) << arguments[i];
+  }
+}
+
 TEST(Exp, CoversTheWholeRange) {
   Graph g;
   g.output("y", exp(g.input("x", {{6}, DType::f32})));
