@@ -18,6 +18,7 @@
 namespace norma {
 
 constexpr int kMostRegisters = 12;
+constexpr int kMostCopies = 8;
 
 // A number known at a place: once and for all, or an expression of l, k and what is found on the way (values that are
 // profiled, sizes of stacks that grow).
