@@ -6,83 +6,95 @@
 
 namespace norma {
 
-void TheoryPropagation::retrace(std::size_t begin, std::size_t end) {
-  for (std::size_t i = end; i-- > begin;) {
-    const TheoryRecord& record = records_[i];
-    const TheoryInstruction& instruction = *record.instruction;
-    const int from = instruction.terms.empty() ? -1 : instruction.terms[0].from, to = instruction.to;
+void TheoryPropagation::retrace(const TheoryProgram& program) {
+  for (std::size_t i = program.instructions.size(); i-- > 0;) {
+    const TheoryInstruction& instruction = program.instructions[i];
     switch (instruction.op) {
-      case TheoryInstruction::Op::combine: backward_linear(instruction, &coefficients_[record.coefficients]); break;
-      case TheoryInstruction::Op::norm: backward_linear(instruction, &record.first); break;
-      case TheoryInstruction::Op::stop: {
-        const double nothing = 0;
-        backward_linear(instruction, &nothing);
-        break;
-      }
-      case TheoryInstruction::Op::tanh: backward_squash(instruction, record); break;
+      case TheoryInstruction::Op::combine: backward_combine(instruction); break;
+      case TheoryInstruction::Op::norm: backward_norm(instruction); break;
+      case TheoryInstruction::Op::stop: backward_stop(instruction); break;
+      case TheoryInstruction::Op::tanh: backward_squash(instruction); break;
       case TheoryInstruction::Op::branch:
         if (instruction.branch == BranchTheory::Kind::cross) {
-          backward_cross(instruction, record);
+          backward_cross(instruction);
         } else if (stack_.carries() && instruction.branch == BranchTheory::Kind::attention) {
-          backward_carried(instruction, record);
+          backward_carried(instruction);
         } else {
-          const BranchResponse response = table(instruction).at(record.first, record.second);
-          backward_branch(response, record, from, to);
+          backward_branch(instruction);
         }
         break;
     }
   }
 }
 
-void TheoryPropagation::backward_linear(const TheoryInstruction& instruction, const double* factors) {
-  gradient_.pull_back(instruction.to, instruction.terms, factors, registers_);
+void TheoryPropagation::backward_combine(const TheoryInstruction& instruction) {
+  if (instruction.varying.empty()) return gradient_.run(instruction.backward, instruction.factors);
+  MomentFactors factors = instruction.factors;
+  for (std::size_t i = instruction.varying.size(); i-- > 0;) factors[instruction.varying[i]] = take_back<1>()[0];
+  gradient_.run(instruction.backward, factors);
 }
 
-void TheoryPropagation::backward_squash(const TheoryInstruction& instruction, const TheoryRecord& record) {
-  const SquashResponse response = squash_response(instruction.slope, record.first, record.second);
+void TheoryPropagation::backward_stop(const TheoryInstruction& instruction) {
+  MomentFactors factors = instruction.factors;
+  factors[0] = 0;
+  gradient_.run(instruction.backward, factors);
+}
+
+void TheoryPropagation::backward_norm(const TheoryInstruction& instruction) {
+  MomentFactors factors = instruction.factors;
+  factors[0] = take_back<1>()[0];
+  gradient_.run(instruction.backward, factors);
+}
+
+void TheoryPropagation::backward_squash(const TheoryInstruction& instruction) {
+  const auto [mean_slope, slope_own, slope_shared] = take_back<3>();
   const int from = instruction.terms[0].from;
   const Backward::Cell arriving = gradient_.at(instruction.to);
-  backward_linear(instruction, &response.mean_slope);
-  const double mean = response.mean_slope * response.mean_slope;
-  const Backward::Cell& passed = gradient_.at(from);
-  gradient_.set(from, {passed[kOwn] + (response.slope.own - mean) * arriving[kOwn],
-                       passed[kShared] + (response.slope.shared - mean) * arriving[kShared]});
+  MomentFactors factors = instruction.factors;
+  factors[0] = mean_slope;
+  gradient_.run(instruction.backward, factors);
+  const double mean = mean_slope * mean_slope;
+  hand_back(from, 1, {(slope_own - mean) * arriving[kOwn], (slope_shared - mean) * arriving[kShared]});
 }
 
-void TheoryPropagation::backward_branch(const BranchResponse& response, const TheoryRecord& record, int from, int to) {
-  const BranchScale& scale = scales_[record.scale];
-  const auto [total, common] = gradient_.at(to);
-  const Moments weight = spread(total, common, {response.weight_own, 0}, {response.weight_shared, 0});
-  theory_.branches[static_cast<std::size_t>(record.branch)].weight_gradient =
-      std::sqrt(std::max(0.0, scale.weight * record.first * weight.own));
-  gradient_.isolate(to, {}, registers_);
-  hand_back(from, scale.input * scale.output * kept_,
+void TheoryPropagation::backward_branch(const TheoryInstruction& instruction) {
+  const auto [corner, scale, correlation, weight_scale, through] = take_back<5>();
+  const BranchResponse response = table(instruction).backward({static_cast<int>(corner), scale, correlation});
+  const auto [total, common] = arrive(instruction, response, weight_scale);
+  hand_back(instruction.terms[0].from, through * kept_,
             spread(total, common, response.gradient_own, response.gradient_shared));
 }
 
-void TheoryPropagation::backward_cross(const TheoryInstruction& instruction, const TheoryRecord& record) {
-  const CrossResponse response = cross_table(instruction).at(record.first, record.second, record.third);
-  const auto [total, common] = gradient_.at(instruction.to);
-  backward_branch(response.query, record, instruction.terms[0].from, instruction.to);
-  hand_back(instruction.terms[1].from, record.fourth * scales_[record.scale].output * kept_,
+void TheoryPropagation::backward_cross(const TheoryInstruction& instruction) {
+  const auto [corner, scale, correlation, memory_correlation, weight_scale, through, memory_through] = take_back<7>();
+  const CrossResponse response =
+      cross_table(instruction).backward({static_cast<int>(corner), scale, correlation, memory_correlation});
+  const auto [total, common] = arrive(instruction, response.query, weight_scale);
+  hand_back(instruction.terms[0].from, through * kept_,
+            spread(total, common, response.query.gradient_own, response.query.gradient_shared));
+  hand_back(instruction.terms[1].from, memory_through * kept_,
             spread(total, common, response.gradient_own, response.gradient_shared));
 }
 
-void TheoryPropagation::backward_carried(const TheoryInstruction& instruction, const TheoryRecord& record) {
-  const BranchScale& scale = scales_[record.scale];
-  const CrossResponse response = tables_.attention_split.at(record.first, record.second, 0);
-  const auto [total, common] = gradient_.at(instruction.to);
-  const Moments weight = spread(total, common, {response.query.weight_own, 0}, {response.query.weight_shared, 0});
-  theory_.branches[static_cast<std::size_t>(record.branch)].weight_gradient =
-      std::sqrt(std::max(0.0, scale.weight * weight.own));
+void TheoryPropagation::backward_carried(const TheoryInstruction& instruction) {
+  const auto [corner, scale, correlation, weight_scale, part, score, through] = take_back<7>();
+  const CrossResponse response = tables_.attention_split.backward({static_cast<int>(corner), scale, correlation, 0});
+  const auto [total, common] = arrive(instruction, response.query, weight_scale);
   const Moments scores = spread(total, common, response.query.gradient_own, response.query.gradient_shared);
-  const double part = record.fourth * scale.input / (record.first * record.first);
   carried_.gradient.own += part * scores.own;
   carried_.gradient.shared += part * scores.shared;
-  gradient_.isolate(instruction.to, {}, registers_);
   const int from = instruction.terms[0].from;
-  hand_back(from, record.third * kept_, carried_.gradient);
-  hand_back(from, record.fourth * kept_, spread(total, common, response.gradient_own, response.gradient_shared));
+  hand_back(from, score * kept_, carried_.gradient);
+  hand_back(from, through * kept_, spread(total, common, response.gradient_own, response.gradient_shared));
+}
+
+Moments TheoryPropagation::arrive(const TheoryInstruction& instruction, const BranchResponse& response,
+                                  double weight_scale) {
+  const auto [total, common] = gradient_.at(instruction.to);
+  const Moments weight = spread(total, common, {response.weight_own, 0}, {response.weight_shared, 0});
+  theory_.branches[--branches_left_].weight_gradient = std::sqrt(std::max(0.0, weight_scale * weight.own));
+  gradient_.run(instruction.backward, instruction.factors);
+  return {total, common};
 }
 
 void TheoryPropagation::hand_back(int from, double through, const Moments& arriving) {

@@ -69,12 +69,16 @@ TheoryProfile TheoryCompiler::profile(const LearnedSpec& learned) {
 }
 
 TheoryRegisters TheoryCompiler::registers(std::vector<int> ends, std::vector<int> kept) {
+  std::vector<bool> alone;
+  for (const TheoryStream& stream : s_.streams)
+    alone.insert(alone.end(), static_cast<std::size_t>(stream.registers), stream.alone);
   return {s_.scheme.name,
           {.instructions = std::move(instructions_),
            .count = values_,
            .ends = std::move(ends),
            .kept = std::move(kept),
-           .memory = s_.stack == StackKind::decoder}};
+           .memory = s_.stack == StackKind::decoder,
+           .alone = std::move(alone)}};
 }
 
 Coefficient TheoryCompiler::named(const std::string& name) {

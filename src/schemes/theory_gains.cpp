@@ -17,6 +17,11 @@ void RoleGains::read() {
       target->emplace(entry.name, fold(*entry.value, s_, print_expression(*entry.value)));
     }
   }
+  attention_values_normed_ = values_are_normed("attention");
+  cross_values_normed_ = values_are_normed("cross");
+  if (!constant()) return;
+  attention_ = attention({});
+  cross_ = cross_gains({});
 }
 
 bool RoleGains::constant() const {
@@ -29,15 +34,20 @@ BranchScale RoleGains::scale(BranchTheory::Kind kind, bool normed, const Variabl
 }
 
 AttentionGains RoleGains::attention(const Variables& place) const {
+  if (attention_) return *attention_;
   const double xavier = std::sqrt(1 / static_cast<double>(s_.config.width));
   return {gain("query", xavier, place), gain("key", xavier, place), gain("value", xavier, place),
           gain("out", xavier, place)};
 }
 
-CrossScale RoleGains::cross(bool normed, double variance, double memory_variance, const Variables& place) const {
+AttentionGains RoleGains::cross_gains(const Variables& place) const {
   const double xavier = std::sqrt(1 / static_cast<double>(s_.config.width));
-  const double q = gain("cross_query", xavier, place), k = gain("cross_key", xavier, place);
-  const double v = gain("cross_value", xavier, place), o = gain("cross_out", xavier, place);
+  return {gain("cross_query", xavier, place), gain("cross_key", xavier, place), gain("cross_value", xavier, place),
+          gain("cross_out", xavier, place)};
+}
+
+CrossScale RoleGains::cross(bool normed, double variance, double memory_variance, const Variables& place) const {
+  const auto [q, k, v, o] = cross_ ? *cross_ : cross_gains(place);
   const double ratio = variance > 0 ? std::sqrt(memory_variance / variance) : 1, value = v * v, out = o * o;
   const double sharpness = std::abs(q * k), memory = sharpness / ratio, scores = (1 / (q * q) + 1 / (k * k)) / 2;
   CrossScale scale{.query = {.input = sharpness * ratio}, .memory = memory};
@@ -46,7 +56,7 @@ CrossScale RoleGains::cross(bool normed, double variance, double memory_variance
     by.weight = by.noise_last = 1 / out;
     by.noise_first = 1 / value;
     by.noise_scores = scores;
-  } else if (values_are_normed("cross")) {
+  } else if (cross_values_normed_) {
     by.output = out;
     by.noise_first = out / value;
     by.noise_scores = out * scores;
@@ -65,9 +75,11 @@ bool RoleGains::moves_branches(const std::string& role) {
   return std::find(roles.begin(), roles.end(), own) != roles.end();
 }
 
-const Coefficient* RoleGains::rule(const std::map<std::string, Coefficient>& rules, const char* role) {
+const Coefficient* RoleGains::rule(const Rules& rules, const char* role) {
   const std::string_view text = role;
-  for (const char* name : {role, text.starts_with("cross_") ? role + 6 : role, "weight", "block", "all"}) {
+  const std::string_view own = text.starts_with("cross_") ? text.substr(6) : text;
+  for (const std::string_view name :
+       {text, own, std::string_view("weight"), std::string_view("block"), std::string_view("all")}) {
     if (const auto found = rules.find(name); found != rules.end()) return &found->second;
   }
   return nullptr;
@@ -96,7 +108,7 @@ BranchScale RoleGains::attention(bool normed, const Variables& place) const {
                out = o * o;  // the scores of x are those of sqrt(q k) x with gains 1
   const double scores = (q * q + k * k) / (2 * sharpness * sharpness);
   if (normed) return {sharpness, 1, 1 / out, 1 / out, 1 / value, scores};
-  if (values_are_normed("attention")) return {sharpness, out, 1, 1, out / value, out * scores};
+  if (attention_values_normed_) return {sharpness, out, 1, 1, out / value, out * scores};
   return {sharpness,         value * out / sharpness, value / sharpness,
           value / sharpness, out / sharpness,         value * out / sharpness * scores};
 }

@@ -1,7 +1,9 @@
 // What init gains do to branches that were measured with gain 1.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "schemes/theory_program.h"
@@ -40,15 +42,20 @@ class RoleGains {
   CrossScale cross(bool normed, double variance, double memory_variance, const Variables& place) const;
 
  private:
+  using Rules = std::map<std::string, Coefficient, std::less<>>;
+
+  AttentionGains cross_gains(const Variables& place) const;
   static bool moves_branches(const std::string& role);
-  static const Coefficient* rule(const std::map<std::string, Coefficient>& rules, const char* role);
+  static const Coefficient* rule(const Rules& rules, const char* role);
   double gain(const char* role, double xavier, const Variables& place) const;
   BranchScale ffn(bool normed, const Variables& place) const;
   BranchScale attention(bool normed, const Variables& place) const;
   bool values_are_normed(const char* branch) const;
 
   const TheorySurroundings& s_;
-  std::map<std::string, Coefficient> gains_, deviations_;
+  Rules gains_, deviations_;
+  std::optional<AttentionGains> attention_ = {}, cross_ = {};  // where they are the same everywhere
+  bool attention_values_normed_ = false, cross_values_normed_ = false;
 };
 
 }  // namespace norma

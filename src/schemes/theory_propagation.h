@@ -1,8 +1,10 @@
 // Runs compiled formulas on second moments: forward for the stream and its changes, backward for gradients.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "schemes/theory_gains.h"
@@ -10,16 +12,6 @@
 #include "schemes/theory_stack.h"
 
 namespace norma {
-
-// What the backward pass needs of one executed instruction.
-struct TheoryRecord {
-  const TheoryInstruction* instruction = nullptr;
-  double first = 0, second = 0;    // norm: the factor; branch: variance and correlation of its input; tanh: too
-  double third = 0, fourth = 0;    // cross: correlation and scale of its memory
-  std::uint32_t coefficients = 0;  // combine: where they begin
-  std::uint32_t scale = 0;         // branch: which BranchScale
-  int branch = -1;                 // index into Theory::branches
-};
 
 class TheoryPropagation {
  public:
@@ -58,37 +50,57 @@ class TheoryPropagation {
   void execute_profiled(std::size_t formula, std::int64_t layer);
 
   // theory_forward.cpp
-  void step(const TheoryInstruction& instruction, TheoryRecord& record);
-  void forward_linear(const TheoryInstruction& instruction, const std::array<double, kMostRegisters>& factors);
-  void combine(const TheoryInstruction& instruction, TheoryRecord& record);
-  void norm(const TheoryInstruction& instruction, TheoryRecord& record);
-  void squash(const TheoryInstruction& instruction, TheoryRecord& record);
+  void step(const TheoryInstruction& instruction);
+  void combine(const TheoryInstruction& instruction);
+  void norm(const TheoryInstruction& instruction);
+  void squash(const TheoryInstruction& instruction);
   double correlation(int wire) const;
   const BranchTable& table(const TheoryInstruction& instruction) const;
   const CrossTable& cross_table(const TheoryInstruction& instruction) const;
   // Init gains rarely depend on the layer; then each kind of branch has one scale for the whole stack.
-  std::uint32_t scale_of(const TheoryInstruction& instruction);
-  void branch(const TheoryInstruction& instruction, TheoryRecord& record);
+  const BranchScale& scale_of(const TheoryInstruction& instruction);
+  void branch(const TheoryInstruction& instruction);
   // Two sources: queries from the stream, keys and values from the memory, whose changes meet no other path.
-  void cross(const TheoryInstruction& instruction, TheoryRecord& record);
-  void carried(const TheoryInstruction& instruction, TheoryRecord& record);
+  void cross(const TheoryInstruction& instruction);
+  void carried(const TheoryInstruction& instruction);
   // What a branch gives back: a fresh wire, with the change of its input, of its memory and of its own weights.
   void answer(int to, const BranchResponse& response, const BranchScale& scale, double variance, const Moments& change,
               const Moments& moved);
   // What a linear map makes of moments that are in part each token's own and in part shared by all.
-  static Moments spread(double total, double common, const Moments& own, const Moments& shared);
+  static Moments spread(double total, double common, const Moments& own, const Moments& shared) {
+    common = std::clamp(common, 0.0, total);
+    const double single = total - common;
+    return {single * own.own + common * shared.own, single * own.shared + common * shared.shared};
+  }
 
   // theory_backward.cpp
-  void retrace(std::size_t begin, std::size_t end);
-  void backward_linear(const TheoryInstruction& instruction, const double* factors);
-  void backward_squash(const TheoryInstruction& instruction, const TheoryRecord& record);
-  void backward_branch(const BranchResponse& response, const TheoryRecord& record, int from, int to);
+  void retrace(const TheoryProgram& program);
+  void backward_combine(const TheoryInstruction& instruction);
+  void backward_stop(const TheoryInstruction& instruction);
+  void backward_norm(const TheoryInstruction& instruction);
+  void backward_squash(const TheoryInstruction& instruction);
+  void backward_branch(const TheoryInstruction& instruction);
   // Every layer hands the memory a gradient through matrices of its own, so that squares add.
-  void backward_cross(const TheoryInstruction& instruction, const TheoryRecord& record);
-  void backward_carried(const TheoryInstruction& instruction, const TheoryRecord& record);
+  void backward_cross(const TheoryInstruction& instruction);
+  void backward_carried(const TheoryInstruction& instruction);
+  // Takes the gradient that arrives at a branch, and notes that of its last matrix.
+  Moments arrive(const TheoryInstruction& instruction, const BranchResponse& response, double weight_scale);
   void hand_back(int from, double through, const Moments& arriving);
   // By x; where a scheme keeps copies of it, by a change that all of them share.
   double watched_gradient() const;
+
+  // What the backward pass needs of the forward pass: each instruction leaves a few numbers and takes them back.
+  template <typename... Numbers>
+  void leave(Numbers... numbers) {
+    (tape_.push_back(static_cast<double>(numbers)), ...);
+  }
+  template <std::size_t Count>
+  std::array<double, Count> take_back() {
+    std::array<double, Count> numbers;
+    std::copy(tape_.end() - Count, tape_.end(), numbers.begin());
+    tape_.resize(tape_.size() - Count);
+    return numbers;
+  }
 
   const BranchTables& tables_;
   const EncoderDecoderTables* cross_;
@@ -97,19 +109,16 @@ class TheoryPropagation {
   bool constant_gains_ = false;
   std::vector<int> watched_;  // registers
   CarriedScores carried_ = {};
-  int registers_ = 1;
   // What passes a branch has no preferred direction, so that a norm which removes the mean takes 1/d of it. Along the
   // stream itself nothing is lost: where branches are homogeneous, a gradient stays orthogonal to what was normed.
   bool centres_ = false;
   double kept_ = 1;
   Forward forward_;
   Backward gradient_;
-  std::vector<TheoryRecord> records_;
-  std::vector<std::size_t> begins_;  // of each formula that ran, in records_
-  std::size_t closing_ = 0;          // where the final formula begins
-  std::vector<double> coefficients_;
-  std::vector<BranchScale> scales_;
-  std::array<int, 4> fixed_scale_ = {-1, -1, -1, -1};
+  std::vector<const TheoryProgram*> ran_;  // at each place, and the final one
+  std::vector<double> tape_;
+  std::array<std::optional<BranchScale>, 4> scales_;
+  std::size_t branches_left_ = 0;  // on the way back
   Theory theory_;
 };
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "schemes/theory_plan.h"
+
 namespace norma {
 
 TheoryRegisters::TheoryRegisters(const std::string& scheme, TheoryValues values)
@@ -17,7 +19,8 @@ TheoryRegisters::TheoryRegisters(const std::string& scheme, TheoryValues values)
   program_.centres = std::any_of(kept_.begin(), kept_.end(), [](const TheoryInstruction& i) {
     return i.op == TheoryInstruction::Op::norm && i.centres;
   });
-  program_.registers = static_cast<int>(free_at_.size());
+  collect_factors();
+  plan_moments(kept_, values_.alone);
   program_.instructions = std::move(kept_);
 }
 
@@ -89,6 +92,17 @@ void TheoryRegisters::move_ends() {
     if (held == static_cast<int>(s)) continue;
     if (held < static_cast<int>(s)) throw not_predicted("a stream that takes the place of another");
     kept_.push_back({.op = TheoryInstruction::Op::combine, .to = static_cast<int>(s), .terms = {{held, {1.0}}}});
+  }
+}
+
+void TheoryRegisters::collect_factors() {
+  for (TheoryInstruction& instruction : kept_) {
+    instruction.factors[kFactorOne] = 1;
+    for (std::size_t t = 0; t < instruction.terms.size(); ++t) {
+      const Coefficient& coefficient = instruction.terms[t].coefficient;
+      instruction.factors[t] = coefficient.value;
+      if (coefficient.expression != nullptr) instruction.varying.push_back(static_cast<std::uint8_t>(t));
+    }
   }
 }
 

@@ -12,9 +12,10 @@ namespace norma {
 struct TheoryValues {
   std::vector<TheoryInstruction> instructions = {};
   int count = 0;
-  std::vector<int> ends = {};  // what each stream's register holds afterwards
-  std::vector<int> kept = {};  // read after the last instruction as well
-  bool memory = false;         // stays as it is
+  std::vector<int> ends = {};    // what each stream's register holds afterwards
+  std::vector<int> kept = {};    // read after the last instruction as well
+  bool memory = false;           // stays as it is
+  std::vector<bool> alone = {};  // by stream register: nothing reads it
 };
 
 class TheoryRegisters {
@@ -31,6 +32,7 @@ class TheoryRegisters {
   void assign();
   int free_register(int value, int at) const;
   void move_ends();
+  void collect_factors();
   NotPredictedError not_predicted(const std::string& what) const;
 
   const std::string& scheme_;

@@ -25,6 +25,25 @@ bool grows(const Scheme& scheme, const std::string& stream) {
   });
 }
 
+bool reads(const Expression& e, const std::string& stream) {
+  return (e.kind == Expression::Kind::name && e.name == stream) ||
+         std::any_of(e.children.begin(), e.children.end(),
+                     [&](const ExpressionPtr& child) { return reads(*child, stream); }) ||
+         std::any_of(e.named.begin(), e.named.end(),
+                     [&](const NamedArgument& argument) { return reads(*argument.value, stream); });
+}
+
+bool reads(const Scheme& scheme, const std::string& stream) {
+  for (const auto& [key, formula] : scheme.formulas) {
+    for (const Statement& statement : formula.statements) {
+      if (reads(*statement.value, stream)) return true;
+    }
+  }
+  return std::any_of(scheme.learned.begin(), scheme.learned.end(), [&](const LearnedSpec& learned) {
+    return learned.profile != nullptr && reads(*learned.profile, stream);
+  });
+}
+
 }  // namespace
 
 std::vector<TheoryStream> theory_streams(const TheorySurroundings& surroundings) {
@@ -66,6 +85,7 @@ std::vector<TheoryStream> theory_streams(const TheorySurroundings& surroundings)
   }
   if (streams.back().first + streams.back().registers >= kMostRegisters)
     throw NotPredictedError(fmt::format("scheme '{}': the theory has no rule for so many streams", scheme.name));
+  for (TheoryStream& stream : streams) stream.alone = !reads(scheme, stream.name);
   return streams;
 }
 
