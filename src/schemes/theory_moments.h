@@ -24,13 +24,14 @@ constexpr std::uint8_t moment_scratch(int n) { return static_cast<std::uint8_t>(
 constexpr std::uint8_t kFactorOne = kMostRegisters;
 using MomentFactors = std::array<double, kMostRegisters + 1>;
 
-// One instruction on moments, planned once: each target in turn becomes a sum of factors times slots.
+// One instruction on moments, planned once: each target in turn becomes, or grows by, a sum of factors times slots.
 struct MomentSums {
   struct Product {
     std::uint8_t factor = 0, source = 0;
   };
   struct Sum {
     std::uint8_t target = 0, products = 0;
+    bool onto = false;  // what the target holds
   };
   std::vector<Sum> sums = {};
   std::vector<Product> products = {};  // of all sums, in order
@@ -50,7 +51,7 @@ class MomentMatrix {
   void run(const MomentSums& planned, const MomentFactors& factors) {
     const MomentSums::Product* product = planned.products.data();
     for (const MomentSums::Sum& sum : planned.sums) {
-      Cell cell = {};
+      Cell cell = sum.onto ? slots_[sum.target] : Cell{};
       for (const MomentSums::Product* end = product + sum.products; product != end; ++product) {
         const double factor = factors[product->factor];
         const Cell& source = slots_[product->source];

@@ -27,7 +27,7 @@ Pairs of_streams(const std::vector<bool>& alone) {
   return pairs;
 }
 
-void begin(MomentSums& plan, std::uint8_t target) { plan.sums.push_back({target, 0}); }
+void begin(MomentSums& plan, std::uint8_t target) { plan.sums.push_back({.target = target}); }
 void add(MomentSums& plan, std::uint8_t factor, std::uint8_t source) {
   plan.products.push_back({factor, source});
   ++plan.sums.back().products;
@@ -162,7 +162,7 @@ class Adjoint {
 
   void start(int i, int j) {
     begin(plan_, moment_slot(i, j));
-    if (known_.at(i, j)) add(plan_, kFactorOne, moment_slot(i, j));
+    plan_.sums.back().onto = known_.at(i, j);
   }
   void finish(int i, int j) {
     if (!dropped(plan_)) known_.set(i, j, true);

@@ -36,15 +36,16 @@ void TheoryPropagation::forward() {
   const auto steps = static_cast<std::size_t>(stack_.config().layers) * stack_.formulas();
   theory_.streams.reserve(steps);
   theory_.branches.reserve(3 * static_cast<std::size_t>(stack_.config().layers));
+  if (stack_.profiles()) theory_.profiled.reserve(steps);
   ran_.reserve(steps + 1);
   tape_.reserve(8 * steps);
   for (std::int64_t layer = 1; layer <= stack_.config().layers; ++layer) {
     for (std::size_t f = 0; f < stack_.formulas(); ++f) {
       stack_.enter(layer, f);
-      if (stack_.profiled().empty()) {
-        execute(stack_.program(f), layer);
-      } else {
+      if (stack_.profiles()) {
         execute_profiled(f, layer);
+      } else {
+        execute(stack_.program(f), layer);
       }
       theory_.streams.push_back(
           {.layer = layer, .rms = std::sqrt(forward_.at(0)[kOwn]), .correlation = correlation(0), .gradient_rms = 0});
@@ -68,18 +69,19 @@ void TheoryPropagation::backward(const Moments& gradient) {
 }
 
 void TheoryPropagation::execute_profiled(std::size_t formula, std::int64_t layer) {
-  std::vector<double> next;
+  std::vector<ProfiledValue>& values = stack_.profiled(formula);
+  next_.clear();
   const std::size_t left = tape_.size();
-  for (const LearnedSpec* learned : stack_.profiled()) {
-    const TheoryProfile& measured = stack_.profile(*learned, formula);
-    theory_.profiled.push_back({.name = learned->name, .layer = layer, .value = stack_.place().at(learned->name)});
-    for (const TheoryInstruction& instruction : measured.program.instructions) step(instruction);
-    for (const auto& [name, wire] : measured.variances) stack_.set(name, forward_.at(wire)[kOwn]);
-    next.push_back(value_of(measured.next, stack_.place()));
+  for (const ProfiledValue& value : values) {
+    theory_.profiled.push_back({.name = value.learned->name, .layer = layer, .value = *value.value});
+    for (const TheoryInstruction& instruction : value.profile.program.instructions) step(instruction);
+    for (std::size_t i = 0; i < value.variances.size(); ++i)
+      *value.variances[i] = forward_.at(value.profile.variances[i].second)[kOwn];
+    next_.push_back(value_of(value.profile.next, stack_.place()));
   }
   tape_.resize(left);
   execute(stack_.program(formula), layer);
-  for (std::size_t i = 0; i < next.size(); ++i) stack_.set(stack_.profiled()[i]->name, next[i]);
+  for (std::size_t i = 0; i < values.size(); ++i) *values[i].value = next_[i];
 }
 
 void TheoryPropagation::execute(const TheoryProgram& program, std::int64_t layer) {

@@ -92,12 +92,12 @@ class TheoryPropagation {
   // What the backward pass needs of the forward pass: each instruction leaves a few numbers and takes them back.
   template <typename... Numbers>
   void leave(Numbers... numbers) {
-    (tape_.push_back(static_cast<double>(numbers)), ...);
+    tape_.insert(tape_.end(), {static_cast<double>(numbers)...});
   }
   template <std::size_t Count>
   std::array<double, Count> take_back() {
     std::array<double, Count> numbers;
-    std::copy(tape_.end() - Count, tape_.end(), numbers.begin());
+    std::copy_n(tape_.end() - Count, Count, numbers.begin());
     tape_.resize(tape_.size() - Count);
     return numbers;
   }
@@ -118,6 +118,7 @@ class TheoryPropagation {
   std::vector<const TheoryProgram*> ran_;  // at each place, and the final one
   std::vector<double> tape_;
   std::array<std::optional<BranchScale>, 4> scales_;
+  std::vector<double> next_;       // values of the sublayer above, as they are profiled
   std::size_t branches_left_ = 0;  // on the way back
   Theory theory_;
 };

@@ -125,11 +125,18 @@ void TheoryStack::count_copies(const TheoryProgram& program) {
   for (std::size_t i = 0; i < counts.size(); ++i) place_[program.counts[i].first] = counts[i];
 }
 
-const TheoryProfile& TheoryStack::profile(const LearnedSpec& learned, std::size_t formula) {
-  const auto key = std::pair{&learned, formula};
-  const auto found = profiles_.find(key);
-  if (found != profiles_.end()) return found->second;
-  return profiles_.emplace(key, compile_profile(learned, branches_[formula], surroundings_, place_)).first->second;
+std::vector<ProfiledValue>& TheoryStack::profiled(std::size_t formula) {
+  profiles_.resize(formulas_.size());
+  std::vector<ProfiledValue>& found = profiles_[formula];
+  if (!found.empty()) return found;
+  for (const LearnedSpec* learned : profiled_) {
+    ProfiledValue value{.learned = learned,
+                        .profile = compile_profile(*learned, branches_[formula], surroundings_, place_),
+                        .value = &place_[learned->name]};
+    for (const auto& [name, wire] : value.profile.variances) value.variances.push_back(&place_[name]);
+    found.push_back(std::move(value));
+  }
+  return found;
 }
 
 void TheoryStack::start_profiled() {
@@ -141,7 +148,7 @@ void TheoryStack::compile_all() {
   for (std::int64_t layer = 1; layer <= config_.layers; ++layer) {
     for (std::size_t f = 0; f < formulas_.size(); ++f) {
       enter(layer, f);
-      for (const LearnedSpec* learned : profiled_) profile(*learned, f);
+      if (profiles()) profiled(f);
       const TheoryProgram& at = program(f);
       for (const TheoryInstruction& instruction : at.instructions) {
         for (const TheoryInstruction::Term& term : instruction.terms) value_of(term.coefficient, place_);

@@ -1,15 +1,21 @@
 // What runs at which place of a stack: its formulas compiled, numbers of the place, and how its streams begin.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "schemes/theory_program.h"
 
 namespace norma {
+
+// A value that is profiled, in one formula. Numbers of the place are written where they are kept.
+struct ProfiledValue {
+  const LearnedSpec* learned = nullptr;
+  TheoryProfile profile = {};
+  double* value = nullptr;
+  std::vector<double*> variances = {};  // as in the profile
+};
 
 class TheoryStack {
  public:
@@ -36,10 +42,9 @@ class TheoryStack {
   void count_copies(const TheoryProgram& program);
 
   // Values that are profiled, and what measures the next one.
-  const std::vector<const LearnedSpec*>& profiled() const { return profiled_; }
-  const TheoryProfile& profile(const LearnedSpec& learned, std::size_t formula);
+  bool profiles() const { return !profiled_.empty(); }
+  std::vector<ProfiledValue>& profiled(std::size_t formula);
   void start_profiled();
-  void set(const std::string& name, double value) { place_[name] = value; }
 
   // Compiles every formula at every layer, which finds what no rule covers.
   void compile_all();
@@ -60,7 +65,7 @@ class TheoryStack {
   Variables place_;
   double *layer_ = nullptr, *sublayer_ = nullptr;  // of place_
   std::vector<const LearnedSpec*> profiled_;
-  std::map<std::pair<const LearnedSpec*, std::size_t>, TheoryProfile> profiles_;
+  std::vector<std::vector<ProfiledValue>> profiles_;  // by formula, from its first use on
   bool carries_ = false;
 };
 
