@@ -28,7 +28,10 @@ void TheoryPropagation::retrace(const TheoryProgram& program) {
 }
 
 void TheoryPropagation::backward_combine(const TheoryInstruction& instruction) {
-  if (instruction.varying.empty()) return gradient_.run(instruction.backward, instruction.factors);
+  if (instruction.varying.empty()) {
+    if (instruction.idle_without_gradient && gradient_.at(instruction.to) == Backward::Cell{}) return;
+    return gradient_.run(instruction.backward, instruction.factors);
+  }
   MomentFactors factors = instruction.factors;
   for (std::size_t i = instruction.varying.size(); i-- > 0;) factors[instruction.varying[i]] = take_back<1>()[0];
   gradient_.run(instruction.backward, factors);

@@ -49,7 +49,7 @@ void clear_missing(MomentSums& plan, const Pairs& wanted, const Pairs& present) 
 
 std::uint8_t factor(std::size_t term) { return static_cast<std::uint8_t>(term); }
 
-// Pairs with its result that are read after each instruction.
+// Pairs that are read after each instruction.
 std::vector<Pairs> pairs_read_after(const std::vector<TheoryInstruction>& instructions, const Pairs& at_end) {
   std::vector<Pairs> after(instructions.size());
   Pairs read = at_end;
@@ -68,80 +68,164 @@ std::vector<Pairs> pairs_read_after(const std::vector<TheoryInstruction>& instru
   return after;
 }
 
-// Register `to` becomes a sum of others, which may include itself. `known`: pairs that may be correlated.
-void plan_sum(TheoryInstruction& instruction, const Pairs& read, Pairs& known) {
-  MomentSums& plan = instruction.forward;
-  const std::vector<TheoryInstruction::Term>& terms = instruction.terms;
-  const int to = instruction.to;
-  const auto with = [&](int j) {
-    for (std::size_t t = 0; t < terms.size(); ++t) {
-      const int from = terms[t].from;
-      if (from == j || known.at(from, j)) add(plan, factor(t), moment_slot(from, j));
+// Pairs of gradients that the way back reads, as they are after each instruction: what a branch made needs only its
+// square.
+std::vector<Pairs> pairs_read_before(const std::vector<TheoryInstruction>& instructions, const Pairs& at_start) {
+  std::vector<Pairs> before;
+  Pairs read = at_start;
+  for (const TheoryInstruction& instruction : instructions) {
+    Pairs next = read;
+    next.forget(instruction.to);
+    if (instruction.op != TheoryInstruction::Op::branch) {
+      for (const TheoryInstruction::Term& term : instruction.terms) {
+        for (int j = 0; j < kMostRegisters; ++j) {
+          if (j != instruction.to && (term.from == j || read.at(term.from, j))) next.set(instruction.to, j, true);
+        }
+      }
     }
-  };
-  const auto stays = [&](int j) { return j != to && read.at(to, j); };
-  int scratch = 0;
-  std::vector<int> covariance(terms.size(), -1);  // slots: of the sum with each of its terms
-  for (std::size_t t = 0; t < terms.size(); ++t) {
-    if (stays(terms[t].from)) continue;
-    begin(plan, moment_scratch(scratch));
-    with(terms[t].from);
-    covariance[t] = moment_scratch(scratch++);
+    next.set(instruction.to, instruction.to, true);
+    before.push_back(read);
+    read = next;
   }
-  Pairs after = known;
-  after.forget(to);
-  for (int j = 0; j < kMostRegisters; ++j) {
-    if (!stays(j)) continue;
-    begin(plan, moment_slot(to, j));
-    with(j);
-    after.set(to, j, !dropped(plan));
-  }
-  begin(plan, moment_slot(to, to));
-  for (std::size_t t = 0; t < terms.size(); ++t)
-    add(plan, factor(t),
-        covariance[t] >= 0 ? static_cast<std::uint8_t>(covariance[t]) : moment_slot(to, terms[t].from));
-  after.set(to, to, true);
-  known = after;
+  return before;
 }
 
-// The adjoint: what was added up hands its gradient to each of its terms. With d the square of the gradient g that
-// arrives, r its product with another one, and q = r + f d, that of terms a and b grows by f_a q_b + f_b r_a.
-class Adjoint {
+// The term, if any, that a sum only adds others to: it stays in its register, with factor 1.
+std::size_t term_that_stays(const TheoryInstruction& instruction) {
+  if (instruction.op != TheoryInstruction::Op::combine) return instruction.terms.size();
+  const auto found = std::find_if(instruction.terms.begin(), instruction.terms.end(), [&](const auto& term) {
+    return term.from == instruction.to && term.coefficient.expression == nullptr && term.coefficient.value == 1;
+  });
+  return static_cast<std::size_t>(found - instruction.terms.begin());
+}
+
+// Register `to` becomes a sum of others, which may include itself. `known`: pairs that may be correlated.
+class SumPlan {
  public:
-  Adjoint(TheoryInstruction& instruction, Pairs& known)
-      : plan_(instruction.backward), terms_(instruction.terms), to_(instruction.to), known_(known) {
-    arriving_.fill(-1);
-    // A term in the same register would be written over what is still to be read.
-    const bool same = std::any_of(terms_.begin(), terms_.end(), [&](const auto& term) { return term.from == to_; });
-    for (int j = 0; j < kMostRegisters; ++j) {
-      if (known_.at(to_, j))
-        arriving_[static_cast<std::size_t>(j)] = same ? moved(moment_slot(to_, j)) : moment_slot(to_, j);
-    }
-    square_ = arriving_[static_cast<std::size_t>(to_)];
-    arriving_[static_cast<std::size_t>(to_)] = -1;
-    known_.forget(to_);
-  }
+  SumPlan(TheoryInstruction& instruction, const Pairs& read, Pairs& known)
+      : plan_(instruction.forward),
+        terms_(instruction.terms),
+        to_(instruction.to),
+        staying_(term_that_stays(instruction)),
+        read_(read),
+        known_(known) {}
 
   void plan() {
-    std::vector<int> with_square;
-    for (std::size_t t = 0; t < terms_.size(); ++t) with_square.push_back(joined(t));
-    for (std::size_t t = 0; t < terms_.size(); ++t) {
-      for (std::size_t u = 0; u <= t; ++u) {
-        start(terms_[t].from, terms_[u].from);
-        if (with_square[u] >= 0) add(plan_, factor(t), static_cast<std::uint8_t>(with_square[u]));
-        if (arriving(terms_[t].from) >= 0) add(plan_, factor(u), static_cast<std::uint8_t>(arriving(terms_[t].from)));
-        finish(terms_[t].from, terms_[u].from);
-      }
-      for (int j = 0; j < kMostRegisters; ++j) {
-        if (arriving(j) < 0 || is_term(j)) continue;
-        start(terms_[t].from, j);
-        add(plan_, factor(t), static_cast<std::uint8_t>(arriving(j)));
-        finish(terms_[t].from, j);
-      }
+    std::vector<int> covariance;  // slots: of the sum with each of its terms
+    for (std::size_t t = 0; t < terms_.size(); ++t) covariance.push_back(with_term(t));
+    Pairs after = known_;
+    if (staying_ == terms_.size()) after.forget(to_);
+    for (int j = 0; j < kMostRegisters; ++j) {
+      if (!stays(j)) continue;
+      begin(plan_, moment_slot(to_, j));
+      plan_.sums.back().onto = staying_ < terms_.size() && known_.at(to_, j);
+      add_with(j);
+      if (!dropped(plan_)) after.set(to_, j, true);
     }
+    begin(plan_, moment_slot(to_, to_));
+    plan_.sums.back().onto = staying_ < terms_.size();
+    for (std::size_t t = 0; t < terms_.size(); ++t) {
+      if (covariance[t] >= 0)
+        add(plan_, t == staying_ ? kFactorOne : factor(t), static_cast<std::uint8_t>(covariance[t]));
+    }
+    after.set(to_, to_, true);
+    known_ = after;
   }
 
  private:
+  bool stays(int j) const { return j != to_ && read_.at(to_, j); }
+
+  void add_with(int j) {
+    for (std::size_t t = 0; t < terms_.size(); ++t) {
+      const int from = terms_[t].from;
+      if (t != staying_ && (from == j || known_.at(from, j))) add(plan_, factor(t), moment_slot(from, j));
+    }
+  }
+
+  // Of a term that stays: without its own square, which is there already; -1: zero.
+  int with_term(std::size_t t) {
+    if (stays(terms_[t].from)) return moment_slot(to_, terms_[t].from);
+    begin(plan_, moment_scratch(scratch_));
+    if (t != staying_ && staying_ < terms_.size() && known_.at(to_, terms_[t].from))
+      add(plan_, kFactorOne, moment_slot(to_, terms_[t].from));
+    add_with(terms_[t].from);
+    return dropped(plan_) ? -1 : moment_scratch(scratch_++);
+  }
+
+  MomentSums& plan_;
+  const std::vector<TheoryInstruction::Term>& terms_;
+  int to_;
+  std::size_t staying_;
+  const Pairs& read_;
+  Pairs& known_;
+  int scratch_ = 0;
+};
+
+// The adjoint: what was added up hands its gradient to each of its terms. With d the square of the gradient g that
+// arrives, r its product with another one, and q = r + f d, that of terms a and b grows by f_a q_b + f_b r_a.
+class AdjointPlan {
+ public:
+  AdjointPlan(TheoryInstruction& instruction, const Pairs& read, Pairs& known)
+      : instruction_(instruction),
+        plan_(instruction.backward),
+        terms_(instruction.terms),
+        to_(instruction.to),
+        staying_(term_that_stays(instruction)),
+        read_(read),
+        known_(known) {
+    arriving_.fill(-1);
+    // A term in the same register would be written over what is still to be read.
+    const bool over = staying_ == terms_.size() && is_term(to_);
+    for (int j = 0; j < kMostRegisters; ++j) {
+      if (!known_.at(to_, j)) continue;
+      arriving_[static_cast<std::size_t>(j)] = over ? moved(moment_slot(to_, j)) : moment_slot(to_, j);
+    }
+    square_ = arriving_[static_cast<std::size_t>(to_)];
+    arriving_[static_cast<std::size_t>(to_)] = -1;
+    if (staying_ == terms_.size()) known_.forget(to_);
+  }
+
+  void plan() {
+    for (std::size_t t = 0; t < terms_.size(); ++t) joined_.push_back(joined(t));
+    for (std::size_t t = 0; t < terms_.size(); ++t) {
+      if (t == staying_) continue;
+      const int from = terms_[t].from;
+      for (std::size_t u = 0; u <= t; ++u) {
+        if (u == staying_ || !read_.at(from, terms_[u].from)) continue;
+        start(from, terms_[u].from);
+        if (joined_[u] >= 0) add(plan_, factor(t), static_cast<std::uint8_t>(joined_[u]));
+        if (arriving(from) >= 0) add(plan_, factor(u), static_cast<std::uint8_t>(arriving(from)));
+        finish(from, terms_[u].from);
+      }
+      for (int j = 0; j < kMostRegisters; ++j) {
+        if (arriving(j) < 0 || is_term(j) || !read_.at(from, j)) continue;
+        start(from, j);
+        add(plan_, factor(t), static_cast<std::uint8_t>(arriving(j)));
+        finish(from, j);
+      }
+    }
+    if (staying_ < terms_.size()) plan_staying();
+    find_whether_idle();
+  }
+
+ private:
+  // Its own gradients are where they were; with another term it has q.
+  void plan_staying() {
+    for (std::size_t t = 0; t < terms_.size(); ++t) {
+      if (t == staying_ || square_ < 0 || !read_.at(to_, terms_[t].from)) continue;
+      start(to_, terms_[t].from);
+      add(plan_, factor(t), static_cast<std::uint8_t>(square_));
+      finish(to_, terms_[t].from);
+    }
+  }
+
+  // Where only a square arrives and everything is added to, a gradient of zero changes nothing.
+  void find_whether_idle() {
+    bool idle = std::all_of(arriving_.begin(), arriving_.end(), [](int slot) { return slot < 0; });
+    for (const MomentSums::Sum& sum : plan_.sums) idle = idle && (sum.onto || sum.target >= kMomentPairs);
+    instruction_.idle_without_gradient = idle;
+  }
+
   int arriving(int j) const { return arriving_[static_cast<std::size_t>(j)]; }
   bool is_term(int j) const {
     return std::any_of(terms_.begin(), terms_.end(), [&](const auto& term) { return term.from == j; });
@@ -154,10 +238,13 @@ class Adjoint {
   }
 
   int joined(std::size_t t) {
+    if (t == staying_) return -1;
+    const int other = arriving(terms_[t].from);
+    if (square_ < 0) return other;
     begin(plan_, moment_scratch(scratch_));
-    if (arriving(terms_[t].from) >= 0) add(plan_, kFactorOne, static_cast<std::uint8_t>(arriving(terms_[t].from)));
-    if (square_ >= 0) add(plan_, factor(t), static_cast<std::uint8_t>(square_));
-    return dropped(plan_) ? -1 : moment_scratch(scratch_++);
+    if (other >= 0) add(plan_, kFactorOne, static_cast<std::uint8_t>(other));
+    add(plan_, factor(t), static_cast<std::uint8_t>(square_));
+    return moment_scratch(scratch_++);
   }
 
   void start(int i, int j) {
@@ -168,12 +255,16 @@ class Adjoint {
     if (!dropped(plan_)) known_.set(i, j, true);
   }
 
+  TheoryInstruction& instruction_;
   MomentSums& plan_;
   const std::vector<TheoryInstruction::Term>& terms_;
   int to_;
+  std::size_t staying_;
+  const Pairs& read_;
   Pairs& known_;
   std::array<int, kMostRegisters> arriving_ = {};  // slots, by register; -1: zero
   int square_ = -1;
+  std::vector<int> joined_;  // q: slots, by term
   int scratch_ = 0;
 };
 
@@ -182,12 +273,13 @@ class Adjoint {
 void plan_moments(std::vector<TheoryInstruction>& instructions, const std::vector<bool>& alone) {
   if (instructions.empty()) return;
   const Pairs streams = of_streams(alone);
-  const std::vector<Pairs> read = pairs_read_after(instructions, streams);
+  const std::vector<Pairs> read_after = pairs_read_after(instructions, streams),
+                           read_before = pairs_read_before(instructions, streams);
   Pairs known = streams;
   for (std::size_t i = 0; i < instructions.size(); ++i) {
     TheoryInstruction& instruction = instructions[i];
     if (instruction.op != TheoryInstruction::Op::branch) {
-      plan_sum(instruction, read[i], known);
+      SumPlan(instruction, read_after[i], known).plan();
     } else {
       known.forget(instruction.to);
       known.set(instruction.to, instruction.to, true);
@@ -198,7 +290,7 @@ void plan_moments(std::vector<TheoryInstruction>& instructions, const std::vecto
   for (std::size_t i = instructions.size(); i-- > 0;) {
     TheoryInstruction& instruction = instructions[i];
     if (instruction.op != TheoryInstruction::Op::branch) {
-      Adjoint(instruction, known).plan();
+      AdjointPlan(instruction, read_before[i], known).plan();
       continue;
     }
     const int from = instruction.terms[0].from;

@@ -45,6 +45,7 @@ struct TheoryInstruction {
 
   // What is known before it runs.
   MomentSums forward = {}, backward = {};
+  bool idle_without_gradient = false;
   MomentFactors factors = {};
   std::vector<std::uint8_t> varying = {};  // combine: terms whose factors are found at each place
 };
