@@ -38,24 +38,18 @@ void TheoryPropagation::backward_combine(const TheoryInstruction& instruction) {
 }
 
 void TheoryPropagation::backward_stop(const TheoryInstruction& instruction) {
-  MomentFactors factors = instruction.factors;
-  factors[0] = 0;
-  gradient_.run(instruction.backward, factors);
+  gradient_.run(instruction.backward, single_factor(0));
 }
 
 void TheoryPropagation::backward_norm(const TheoryInstruction& instruction) {
-  MomentFactors factors = instruction.factors;
-  factors[0] = take_back<1>()[0];
-  gradient_.run(instruction.backward, factors);
+  gradient_.run(instruction.backward, single_factor(take_back<1>()[0]));
 }
 
 void TheoryPropagation::backward_squash(const TheoryInstruction& instruction) {
   const auto [mean_slope, slope_own, slope_shared] = take_back<3>();
   const int from = instruction.terms[0].from;
   const Backward::Cell arriving = gradient_.at(instruction.to);
-  MomentFactors factors = instruction.factors;
-  factors[0] = mean_slope;
-  gradient_.run(instruction.backward, factors);
+  gradient_.run(instruction.backward, single_factor(mean_slope));
   const double mean = mean_slope * mean_slope;
   hand_back(from, 1, {(slope_own - mean) * arriving[kOwn], (slope_shared - mean) * arriving[kShared]});
 }

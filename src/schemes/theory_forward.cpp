@@ -34,16 +34,16 @@ void TheoryPropagation::combine(const TheoryInstruction& instruction) {
     factors[term] = value_of(instruction.terms[term].coefficient, stack_.place());
     leave(factors[term]);
   }
+  if (instruction.paired) pair_factors(factors, instruction.terms.size());
   forward_.run(instruction.forward, factors);
 }
 
 void TheoryPropagation::norm(const TheoryInstruction& instruction) {
   const double variance = forward_.at(instruction.terms[0].from)[kOwn] + instruction.eps;
   if (!(variance > 0)) fail("scheme '{}': a norm reads a stream that is zero", stack_.scheme().name);
-  MomentFactors factors = instruction.factors;
-  factors[0] = 1 / std::sqrt(variance);
-  leave(factors[0]);
-  forward_.run(instruction.forward, factors);
+  const double factor = 1 / std::sqrt(variance);
+  leave(factor);
+  forward_.run(instruction.forward, single_factor(factor));
 }
 
 void TheoryPropagation::squash(const TheoryInstruction& instruction) {
@@ -51,9 +51,7 @@ void TheoryPropagation::squash(const TheoryInstruction& instruction) {
   const Forward::Cell before = forward_.at(from);
   const SquashResponse response = squash_response(instruction.slope, before[kOwn], correlation(from));
   leave(response.mean_slope, response.slope.own, response.slope.shared);
-  MomentFactors factors = instruction.factors;
-  factors[0] = response.mean_slope;
-  forward_.run(instruction.forward, factors);
+  forward_.run(instruction.forward, single_factor(response.mean_slope));
   forward_.set(instruction.to, {response.output.own, response.output.shared, before[kChangeOwn] * response.slope.own,
                                 before[kChangeShared] * response.slope.shared});
 }

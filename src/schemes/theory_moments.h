@@ -20,9 +20,28 @@ constexpr std::uint8_t moment_slot(int i, int j) {
 }
 constexpr std::uint8_t moment_scratch(int n) { return static_cast<std::uint8_t>(kMomentPairs + n); }
 
-// The factors of a sum's terms, and behind them 1.
+// The factors of a sum's terms, behind them 1, and behind it products of two of them where a plan asks for these.
 constexpr std::uint8_t kFactorOne = kMostRegisters;
-using MomentFactors = std::array<double, kMostRegisters + 1>;
+constexpr int kMostPaired = 4;  // terms
+constexpr std::uint8_t paired_factor(std::size_t t, std::size_t u) {
+  return static_cast<std::uint8_t>(kFactorOne + 1 + t * (t + 1) / 2 + u);  // t >= u
+}
+using MomentFactors = std::array<double, kFactorOne + 1 + kMostPaired*(kMostPaired + 1) / 2>;
+
+// Of a sum with one term.
+inline MomentFactors single_factor(double factor) {
+  MomentFactors factors;
+  factors[0] = factor;
+  factors[kFactorOne] = 1;
+  factors[paired_factor(0, 0)] = factor * factor;
+  return factors;
+}
+
+inline void pair_factors(MomentFactors& factors, std::size_t terms) {
+  for (std::size_t t = 0; t < terms; ++t) {
+    for (std::size_t u = 0; u <= t; ++u) factors[paired_factor(t, u)] = (t == u ? 1 : 2) * factors[t] * factors[u];
+  }
+}
 
 // One instruction on moments, planned once: each target in turn becomes, or grows by, a sum of factors times slots.
 struct MomentSums {

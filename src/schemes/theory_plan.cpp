@@ -103,7 +103,8 @@ std::size_t term_that_stays(const TheoryInstruction& instruction) {
 class SumPlan {
  public:
   SumPlan(TheoryInstruction& instruction, const Pairs& read, Pairs& known)
-      : plan_(instruction.forward),
+      : instruction_(instruction),
+        plan_(instruction.forward),
         terms_(instruction.terms),
         to_(instruction.to),
         staying_(term_that_stays(instruction)),
@@ -111,6 +112,7 @@ class SumPlan {
         known_(known) {}
 
   void plan() {
+    if (only_square()) return plan_square();
     std::vector<int> covariance;  // slots: of the sum with each of its terms
     for (std::size_t t = 0; t < terms_.size(); ++t) covariance.push_back(with_term(t));
     Pairs after = known_;
@@ -135,6 +137,26 @@ class SumPlan {
  private:
   bool stays(int j) const { return j != to_ && read_.at(to_, j); }
 
+  bool only_square() const {
+    for (int j = 0; j < kMostRegisters; ++j) {
+      if (stays(j)) return false;
+    }
+    return terms_.size() <= kMostPaired;
+  }
+
+  void plan_square() {
+    instruction_.paired = true;
+    begin(plan_, moment_slot(to_, to_));
+    for (std::size_t t = 0; t < terms_.size(); ++t) {
+      for (std::size_t u = 0; u <= t; ++u) {
+        const int a = terms_[t].from, b = terms_[u].from;
+        if (a == b || known_.at(a, b)) add(plan_, paired_factor(t, u), moment_slot(a, b));
+      }
+    }
+    known_.forget(to_);
+    known_.set(to_, to_, true);
+  }
+
   void add_with(int j) {
     for (std::size_t t = 0; t < terms_.size(); ++t) {
       const int from = terms_[t].from;
@@ -152,6 +174,7 @@ class SumPlan {
     return dropped(plan_) ? -1 : moment_scratch(scratch_++);
   }
 
+  TheoryInstruction& instruction_;
   MomentSums& plan_;
   const std::vector<TheoryInstruction::Term>& terms_;
   int to_;
@@ -286,6 +309,9 @@ void plan_moments(std::vector<TheoryInstruction>& instructions, const std::vecto
     }
   }
   clear_missing(instructions.back().forward, streams, known);
+  for (TheoryInstruction& instruction : instructions) {
+    if (instruction.paired) pair_factors(instruction.factors, instruction.terms.size());
+  }
   known = streams;
   for (std::size_t i = instructions.size(); i-- > 0;) {
     TheoryInstruction& instruction = instructions[i];

@@ -46,6 +46,7 @@ struct TheoryInstruction {
   // What is known before it runs.
   MomentSums forward = {}, backward = {};
   bool idle_without_gradient = false;
+  bool paired = false;  // its plan asks for products of factors
   MomentFactors factors = {};
   std::vector<std::uint8_t> varying = {};  // combine: terms whose factors are found at each place
 };

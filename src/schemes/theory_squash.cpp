@@ -17,6 +17,16 @@ using Line = std::array<double, kNodes>;
 
 constexpr double kDirect = 0.01;  // below it 1 - exp(-2 x) loses digits
 
+// Four sums side by side, which do not wait for one another.
+template <typename Term>
+double sum_over_nodes(Term term) {
+  std::array<double, 4> sums = {};
+  for (std::size_t i = 0; i < kNodes; i += sums.size()) {
+    for (std::size_t lane = 0; lane < sums.size(); ++lane) sums[lane] += term(i + lane);
+  }
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
 struct Series {
   std::array<double, kOrders> squares = {};  // of the Hermite coefficients
   double total = 0;                          // E g^2
@@ -36,73 +46,43 @@ struct Series {
 
 double node(std::size_t i, double reach) { return reach * (static_cast<double>(i) + 0.5) / kNodes; }
 
-// Weights of a quadrature, times nothing and times normalised Hermite polynomials.
+double dot(const Line& a, const Line& b) {
+  return sum_over_nodes([&](std::size_t i) { return a[i] * b[i]; });
+}
+
+// Of a Gaussian, for both sides together.
+double weight_scale(double reach) { return 2 * 2 * reach / (std::sqrt(2 * std::numbers::pi) * 2 * kNodes); }
+
+// Nodes up to kReach: weights, times nothing and times normalised Hermite polynomials.
 struct Rule {
   Line plain = {};
   std::array<Line, kOrders> by_order = {};
 
   Series expand(const Line& values) const {
     Series series;
-    for (std::size_t i = 0; i < kNodes; ++i) series.total += plain[i] * values[i] * values[i];
+    series.total = sum_over_nodes([&](std::size_t i) { return plain[i] * values[i] * values[i]; });
     for (std::size_t order = 0; order < kOrders; ++order) {
-      double sum = 0;
-      for (std::size_t i = 0; i < kNodes; ++i) sum += by_order[order][i] * values[i];
-      series.squares[order] = sum * sum;
+      const double coefficient = dot(by_order[order], values);
+      series.squares[order] = coefficient * coefficient;
     }
     return series;
   }
 };
 
-// Orders 0, 2, 4, 6 from weights; He_(n+2) = (z^2 - 2n - 1) He_n - n (n - 1) He_(n-2).
-Rule even_rule(const Line& weights, double reach) {
-  Rule rule{.plain = weights};
+Rule rule_of_orders(bool odd) {
+  Rule rule;
   for (std::size_t i = 0; i < kNodes; ++i) {
-    const double z = node(i, reach), u = z * z;
-    const double second = u - 1, fourth = (u - 5) * second - 2, sixth = (u - 9) * fourth - 12 * second;
-    rule.by_order[0][i] = weights[i];
-    rule.by_order[1][i] = weights[i] * second * std::numbers::sqrt2 / 2;  // over the root of n!
-    rule.by_order[2][i] = weights[i] * fourth * 0.20412414523193150;
-    rule.by_order[3][i] = weights[i] * sixth * 0.037267799624996496;
+    const double z = node(i, kReach), weight = weight_scale(kReach) * std::exp(-z * z / 2);
+    rule.plain[i] = weight;
+    double previous = 0, current = 1;  // normalised Hermite polynomials
+    for (std::size_t order = 0; order < 2 * kOrders; ++order) {
+      if ((order % 2 == 1) == odd) rule.by_order[order / 2][i] = weight * current;
+      const double n = static_cast<double>(order), next = (z * current - std::sqrt(n) * previous) / std::sqrt(n + 1);
+      previous = current;
+      current = next;
+    }
   }
   return rule;
-}
-
-// Orders 1, 3, 5, 7.
-Rule odd_rule(const Line& weights, double reach) {
-  Rule rule{.plain = weights};
-  for (std::size_t i = 0; i < kNodes; ++i) {
-    const double z = node(i, reach), u = z * z;
-    const double third = u - 3, fifth = (u - 7) * third - 6, seventh = (u - 11) * fifth - 20 * third;
-    const double each = weights[i] * z;
-    rule.by_order[0][i] = each;
-    rule.by_order[1][i] = each * third * 0.40824829046386302;
-    rule.by_order[2][i] = each * fifth * 0.091287092917527686;
-    rule.by_order[3][i] = each * seventh * 0.014085904245475276;
-  }
-  return rule;
-}
-
-// Of a Gaussian, for both sides together.
-double weight_scale(double reach) { return 2 * 2 * reach / (std::sqrt(2 * std::numbers::pi) * 2 * kNodes); }
-
-Line fixed_weights() {
-  Line weights;
-  for (std::size_t i = 0; i < kNodes; ++i)
-    weights[i] = weight_scale(kReach) * std::exp(-node(i, kReach) * node(i, kReach) / 2);
-  return weights;
-}
-
-// exp(-z^2/2) for nodes that are not known before: quotients of neighbours have a constant quotient.
-Line gaussian_weights(double reach) {
-  const double step = reach / kNodes, change = std::exp(-step * step);
-  Line weights;
-  double weight = weight_scale(reach) * std::exp(-step * step / 8), quotient = change;
-  for (double& each : weights) {
-    each = weight;
-    weight *= quotient;
-    quotient *= change;
-  }
-  return weights;
 }
 
 // tanh(s z) at nodes: exp(-2 s z) is a geometric series.
@@ -112,37 +92,80 @@ Line tanh_line(double s) {
     for (std::size_t i = 0; i < kNodes; ++i) values[i] = std::tanh(s * node(i, kReach));
     return values;
   }
-  const double step = 2 * s * kReach / kNodes, quotient = std::exp(-4 * step);
-  for (std::size_t i = 0; i < 4; ++i) values[i] = std::exp(-step * (static_cast<double>(i) + 0.5));
-  for (std::size_t i = 4; i < kNodes; ++i) values[i] = values[i - 4] * quotient;
+  values[0] = std::exp(-s * kReach / kNodes);
+  const double quotient = values[0] * values[0], fourth = (quotient * quotient) * (quotient * quotient);
+  for (std::size_t i = 1; i < 4; ++i) values[i] = values[i - 1] * quotient;
+  for (std::size_t i = 4; i < kNodes; ++i) values[i] = values[i - 4] * fourth;
   for (double& value : values) value = (1 - value) / (1 + value);
   return values;
 }
 
-Line slope_line() {
-  Line values;
-  for (std::size_t i = 0; i < kNodes; ++i) {
-    const double t = std::tanh(node(i, kSlopeReach));
-    values[i] = 1 - t * t;
+// Where tanh(s z) is steep its derivative needs nodes that are close to one another. These are always at the same
+// values of s z, so that only the Gaussian weights differ.
+struct NarrowRule {
+  Line squares = {};  // of the derivative
+  std::array<Line, kOrders> by_power =
+      {};  // the derivative, times powers of the square of the node's share of the reach
+
+  Series expand(double reach) const {
+    const Line weights = gaussian(reach);
+    const double u = reach * reach;
+    const double zeroth = dot(weights, by_power[0]), second = u * dot(weights, by_power[1]),
+                 fourth = u * u * dot(weights, by_power[2]), sixth = u * u * u * dot(weights, by_power[3]);
+    const double two = second - zeroth, four = fourth - 6 * second + 3 * zeroth,
+                 six = sixth - 15 * fourth + 45 * second - 15 * zeroth;
+    return {.squares = {zeroth * zeroth, two * two / 2, four * four / 24, six * six / 720},
+            .total = dot(weights, squares)};
   }
-  return values;
+
+ private:
+  // exp(-z^2/2), from one exponential: with g = exp(-step^2), nodes that are 4 apart have quotients g^(4i + 10).
+  static Line gaussian(double reach) {
+    const double step = reach / kNodes, first = std::exp(-step * step / 8);
+    const double first2 = first * first, first4 = first2 * first2;
+    const double g = first4 * first4, g2 = g * g, g4 = g2 * g2, g8 = g4 * g4, g16 = g8 * g8;
+    Line weights;
+    weights[0] = weight_scale(reach) * first;
+    weights[1] = weights[0] * g;
+    weights[2] = weights[1] * g2;
+    weights[3] = weights[2] * (g2 * g);
+    std::array<double, 4> quotients = {g8 * g2, g8 * g4 * g2, g16 * g2, g16 * g4 * g2};
+    for (std::size_t i = 4; i < kNodes; i += 4) {
+      for (std::size_t lane = 0; lane < 4; ++lane) {
+        weights[i + lane] = weights[i + lane - 4] * quotients[lane];
+        quotients[lane] *= g16;
+      }
+    }
+    return weights;
+  }
+};
+
+NarrowRule narrow_rule() {
+  NarrowRule rule;
+  for (std::size_t i = 0; i < kNodes; ++i) {
+    const double t = std::tanh(node(i, kSlopeReach)), value = 1 - t * t, share = node(i, 1);
+    rule.squares[i] = value * value;
+    for (std::size_t power = 0; power < kOrders; ++power)
+      rule.by_power[power][i] = value * std::pow(share, 2 * static_cast<double>(power));
+  }
+  return rule;
 }
 
-// The derivative of tanh(s z); where s is large, its nodes are drawn together.
+// Of the derivative of tanh(s z).
 Series slope_series(double s, const Line& squashed) {
-  static const Rule fixed = even_rule(fixed_weights(), kReach);
-  static const Line narrow = slope_line();
+  static const Rule even = rule_of_orders(false);
+  static const NarrowRule narrow = narrow_rule();
   const double reach = kSlopeReach / std::max(s, 1e-9);
-  if (reach < kReach) return even_rule(gaussian_weights(reach), reach).expand(narrow);
+  if (reach < kReach) return narrow.expand(reach);
   Line values;
   for (std::size_t i = 0; i < kNodes; ++i) values[i] = 1 - squashed[i] * squashed[i];
-  return fixed.expand(values);
+  return even.expand(values);
 }
 
 }  // namespace
 
 SquashResponse squash_response(double slope, double variance, double correlation) {
-  static const Rule odd = odd_rule(fixed_weights(), kReach);
+  static const Rule odd = rule_of_orders(true);
   const double s = slope * std::sqrt(std::max(0.0, variance));
   const Line squashed = tanh_line(s);
   const Series value = odd.expand(squashed), derivative = slope_series(s, squashed);
