@@ -193,53 +193,70 @@ class AdjointPlan {
         plan_(instruction.backward),
         terms_(instruction.terms),
         to_(instruction.to),
-        staying_(term_that_stays(instruction)),
         read_(read),
         known_(known) {
     arriving_.fill(-1);
-    // A term in the same register would be written over what is still to be read.
-    const bool over = staying_ == terms_.size() && is_term(to_);
     for (int j = 0; j < kMostRegisters; ++j) {
-      if (!known_.at(to_, j)) continue;
-      arriving_[static_cast<std::size_t>(j)] = over ? moved(moment_slot(to_, j)) : moment_slot(to_, j);
+      if (j != to_ && known_.at(to_, j)) arriving_[static_cast<std::size_t>(j)] = moment_slot(to_, j);
     }
-    square_ = arriving_[static_cast<std::size_t>(to_)];
-    arriving_[static_cast<std::size_t>(to_)] = -1;
-    if (staying_ == terms_.size()) known_.forget(to_);
+    if (known_.at(to_, to_)) square_ = moment_slot(to_, to_);
+    known_.forget(to_);
   }
 
   void plan() {
     for (std::size_t t = 0; t < terms_.size(); ++t) joined_.push_back(joined(t));
+    std::size_t same = terms_.size();  // the term in the same register, which is written over what the others read
     for (std::size_t t = 0; t < terms_.size(); ++t) {
-      if (t == staying_) continue;
-      const int from = terms_[t].from;
-      for (std::size_t u = 0; u <= t; ++u) {
-        if (u == staying_ || !read_.at(from, terms_[u].from)) continue;
-        start(from, terms_[u].from);
-        if (joined_[u] >= 0) add(plan_, factor(t), static_cast<std::uint8_t>(joined_[u]));
-        if (arriving(from) >= 0) add(plan_, factor(u), static_cast<std::uint8_t>(arriving(from)));
-        finish(from, terms_[u].from);
-      }
-      for (int j = 0; j < kMostRegisters; ++j) {
-        if (arriving(j) < 0 || is_term(j) || !read_.at(from, j)) continue;
-        start(from, j);
-        add(plan_, factor(t), static_cast<std::uint8_t>(arriving(j)));
-        finish(from, j);
+      if (terms_[t].from == to_) {
+        same = t;
+      } else {
+        plan_term(t);
       }
     }
-    if (staying_ < terms_.size()) plan_staying();
+    if (same < terms_.size()) plan_same(same);
     find_whether_idle();
   }
 
  private:
-  // Its own gradients are where they were; with another term it has q.
-  void plan_staying() {
-    for (std::size_t t = 0; t < terms_.size(); ++t) {
-      if (t == staying_ || square_ < 0 || !read_.at(to_, terms_[t].from)) continue;
-      start(to_, terms_[t].from);
-      add(plan_, factor(t), static_cast<std::uint8_t>(square_));
-      finish(to_, terms_[t].from);
+  void plan_term(std::size_t t) {
+    const int from = terms_[t].from;
+    for (std::size_t u = 0; u <= t; ++u) plan_pair(t, u);
+    for (int j = 0; j < kMostRegisters; ++j) {
+      if (arriving(j) < 0 || is_term(j) || !read_.at(from, j)) continue;
+      start(from, j);
+      add(plan_, factor(t), static_cast<std::uint8_t>(arriving(j)));
+      finish(from, j);
     }
+  }
+
+  void plan_pair(std::size_t t, std::size_t u) {
+    const int a = terms_[t].from, b = terms_[u].from;
+    if (b == to_ || !read_.at(a, b)) return;
+    start(a, b);
+    if (joined_[u] >= 0) add(plan_, factor(t), static_cast<std::uint8_t>(joined_[u]));
+    if (arriving(a) >= 0) add(plan_, factor(u), static_cast<std::uint8_t>(arriving(a)));
+    finish(a, b);
+  }
+
+  // It has nothing of its own yet: r with wires that are no terms, q with terms. With factor 1 all is where it was.
+  void plan_same(std::size_t same) {
+    const bool unit = term_that_stays(instruction_) == same;
+    for (int j = 0; j < kMostRegisters; ++j) {
+      if (arriving(j) < 0 || is_term(j) || !read_.at(to_, j)) continue;
+      if (!unit) hand(same, j, arriving(j));
+      known_.set(to_, j, true);
+    }
+    for (std::size_t t = 0; t < terms_.size(); ++t) {
+      if (joined_[t] < 0 || (unit && t == same) || !read_.at(to_, terms_[t].from)) continue;
+      hand(same, terms_[t].from, joined_[t]);
+    }
+    if (unit && square_ >= 0) known_.set(to_, to_, true);
+  }
+
+  void hand(std::size_t same, int j, int slot) {
+    begin(plan_, moment_slot(to_, j));
+    add(plan_, factor(same), static_cast<std::uint8_t>(slot));
+    known_.set(to_, j, true);
   }
 
   // Where only a square arrives and everything is added to, a gradient of zero changes nothing.
@@ -254,14 +271,8 @@ class AdjointPlan {
     return std::any_of(terms_.begin(), terms_.end(), [&](const auto& term) { return term.from == j; });
   }
 
-  int moved(std::uint8_t slot) {
-    begin(plan_, moment_scratch(scratch_));
-    add(plan_, kFactorOne, slot);
-    return moment_scratch(scratch_++);
-  }
-
+  // q of a term.
   int joined(std::size_t t) {
-    if (t == staying_) return -1;
     const int other = arriving(terms_[t].from);
     if (square_ < 0) return other;
     begin(plan_, moment_scratch(scratch_));
@@ -282,12 +293,11 @@ class AdjointPlan {
   MomentSums& plan_;
   const std::vector<TheoryInstruction::Term>& terms_;
   int to_;
-  std::size_t staying_;
   const Pairs& read_;
   Pairs& known_;
-  std::array<int, kMostRegisters> arriving_ = {};  // slots, by register; -1: zero
-  int square_ = -1;
-  std::vector<int> joined_;  // q: slots, by term
+  std::array<int, kMostRegisters> arriving_ = {};  // r: slots, by register; -1: zero
+  int square_ = -1;                                // d
+  std::vector<int> joined_;                        // q: slots, by term
   int scratch_ = 0;
 };
 

@@ -46,6 +46,31 @@ TEST(Theory, SquashResponseMatchesSampling) {
   }
 }
 
+// Steep ones are expanded in another way: against a fine grid, without correlation and with it at 1.
+TEST(Theory, SquashResponseMatchesAFineGrid) {
+  for (const double s : {0.001, 0.3, 1.9, 2.1, 5.0, 60.0}) {
+    SCOPED_TRACE(s);
+    constexpr int kPoints = 200000;
+    double own = 0, slope = 0, mean = 0;
+    for (int i = 0; i < kPoints; ++i) {
+      const double z = 8 * (2 * (i + 0.5) / kPoints - 1), t = std::tanh(s * z), derivative = 2 * (1 - t * t);
+      const double weight = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi) * 16 / kPoints;
+      own += weight * t * t;
+      slope += weight * derivative * derivative;
+      mean += weight * derivative;
+    }
+    const SquashResponse none = squash_response(2, s * s / 4, 0), full = squash_response(2, s * s / 4, 1);
+    const double step = s > 10 ? 0.02 : 1e-3;  // nodes are few where tanh is a step
+    EXPECT_NEAR(none.output.own, own, step * own);
+    EXPECT_NEAR(none.slope.own, slope, 1e-3 * slope);
+    EXPECT_NEAR(none.mean_slope, mean, 1e-3 * mean);
+    EXPECT_NEAR(none.output.shared, 0, 1e-12);
+    EXPECT_NEAR(none.slope.shared, mean * mean, 2e-3 * mean * mean);
+    EXPECT_NEAR(full.output.shared, own, step * own);
+    EXPECT_NEAR(full.slope.shared, slope, 1e-3 * slope);
+  }
+}
+
 TEST(Theory, SaturatedSquashesStillPassTheGradientOfTheirMiddle) {
   // E sech^4(s z) = 4/3 / (s sqrt(2 pi)) for large s.
   for (const double s : {20.0, 500.0}) {
