@@ -101,8 +101,9 @@ void TheoryPropagation::hand_back(int from, double through, const Moments& arriv
 
 double TheoryPropagation::watched_gradient() const {
   double sum = 0;
-  for (const int i : watched_) {
-    for (const int j : watched_) sum += gradient_.at(i, j)[kOwn];
+  for (std::size_t i = 0; i < watched_.size(); ++i) {
+    sum += gradient_.at(watched_[i])[kOwn];
+    for (std::size_t j = 0; j < i; ++j) sum += 2 * gradient_.at(watched_[i], watched_[j])[kOwn];
   }
   return sum;
 }

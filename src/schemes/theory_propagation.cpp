@@ -38,7 +38,7 @@ void TheoryPropagation::forward() {
   theory_.branches.reserve(3 * static_cast<std::size_t>(stack_.config().layers));
   if (stack_.profiles()) theory_.profiled.reserve(steps);
   ran_.reserve(steps + 1);
-  tape_.reserve(8 * steps);
+  make_room(16 * steps);
   for (std::int64_t layer = 1; layer <= stack_.config().layers; ++layer) {
     for (std::size_t f = 0; f < stack_.formulas(); ++f) {
       stack_.enter(layer, f);
@@ -71,7 +71,7 @@ void TheoryPropagation::backward(const Moments& gradient) {
 void TheoryPropagation::execute_profiled(std::size_t formula, std::int64_t layer) {
   std::vector<ProfiledValue>& values = stack_.profiled(formula);
   next_.clear();
-  const std::size_t left = tape_.size();
+  const std::size_t left = left_;
   for (const ProfiledValue& value : values) {
     theory_.profiled.push_back({.name = value.learned->name, .layer = layer, .value = *value.value});
     for (const TheoryInstruction& instruction : value.profile.program.instructions) step(instruction);
@@ -79,15 +79,14 @@ void TheoryPropagation::execute_profiled(std::size_t formula, std::int64_t layer
       *value.variances[i] = forward_.at(value.profile.variances[i].second)[kOwn];
     next_.push_back(value_of(value.profile.next, stack_.place()));
   }
-  tape_.resize(left);
+  left_ = left;
   execute(stack_.program(formula), layer);
   for (std::size_t i = 0; i < values.size(); ++i) *values[i].value = next_[i];
 }
 
 void TheoryPropagation::execute(const TheoryProgram& program, std::int64_t layer) {
   ran_.push_back(&program);
-  centres_ = centres_ || program.centres;
-  kept_ = centres_ ? 1 - 1 / static_cast<double>(stack_.config().width) : 1;
+  if (program.centres) kept_ = 1 - 1 / static_cast<double>(stack_.config().width);
   for (const TheoryInstruction& instruction : program.instructions) {
     step(instruction);
     if (instruction.op == TheoryInstruction::Op::branch) {
@@ -98,6 +97,13 @@ void TheoryPropagation::execute(const TheoryProgram& program, std::int64_t layer
     }
   }
   stack_.count_copies(program);
+}
+
+void TheoryPropagation::make_room(std::size_t numbers) {
+  std::unique_ptr<double[]> wider = std::make_unique_for_overwrite<double[]>(numbers);
+  std::copy_n(tape_.get(), left_, wider.get());
+  tape_ = std::move(wider);
+  room_ = numbers;
 }
 
 Moments TheoryPropagation::memory_gradient() const {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -92,15 +93,17 @@ class TheoryPropagation {
   // What the backward pass needs of the forward pass: each instruction leaves a few numbers and takes them back.
   template <typename... Numbers>
   void leave(Numbers... numbers) {
-    tape_.insert(tape_.end(), {static_cast<double>(numbers)...});
+    if (left_ + sizeof...(numbers) > room_) make_room(2 * left_ + sizeof...(numbers));
+    ((tape_[left_++] = static_cast<double>(numbers)), ...);
   }
   template <std::size_t Count>
   std::array<double, Count> take_back() {
+    left_ -= Count;
     std::array<double, Count> numbers;
-    std::copy_n(tape_.end() - Count, Count, numbers.begin());
-    tape_.resize(tape_.size() - Count);
+    std::copy_n(tape_.get() + left_, Count, numbers.begin());
     return numbers;
   }
+  void make_room(std::size_t numbers);
 
   const BranchTables& tables_;
   const EncoderDecoderTables* cross_;
@@ -111,12 +114,12 @@ class TheoryPropagation {
   CarriedScores carried_ = {};
   // What passes a branch has no preferred direction, so that a norm which removes the mean takes 1/d of it. Along the
   // stream itself nothing is lost: where branches are homogeneous, a gradient stays orthogonal to what was normed.
-  bool centres_ = false;
   double kept_ = 1;
   Forward forward_;
   Backward gradient_;
   std::vector<const TheoryProgram*> ran_;  // at each place, and the final one
-  std::vector<double> tape_;
+  std::unique_ptr<double[]> tape_;         // pages that nothing is left on are never touched
+  std::size_t left_ = 0, room_ = 0;
   std::array<std::optional<BranchScale>, 4> scales_;
   std::vector<double> next_;       // values of the sublayer above, as they are profiled
   std::size_t branches_left_ = 0;  // on the way back
