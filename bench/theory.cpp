@@ -21,14 +21,15 @@ void add(Report& report, const Options& options, const std::string& entry, const
 
 void bench_theory(Report& report, const Options& options) {
   const BranchShape shape{.width = 64, .heads = 4, .time = 16};
+  // Plain ones, and the slowest: several streams, numbers of every layer, copies, DyT.
   for (const char* name : {"post", "pre", "deepnorm", "peri", "lns", "keel", "siamese", "admin", "realformer",
-                           "attnres", "hc_static", "mhc"}) {
+                           "residual", "attnres", "attnres_block", "dyt", "hc_static", "hc_dynamic", "mhc"}) {
     const std::string entry = std::string("theory/10000 layers/") + name;
     if (!options.wants(entry)) continue;
     const Scheme scheme = find_scheme(name);
     add(report, options, entry, scheme, measure_branches(scheme, shape), shape);
   }
-  for (const char* name : {"post", "deepnorm"}) {
+  for (const char* name : {"post", "deepnorm", "pre", "admin", "mhc"}) {
     const std::string entry = std::string("theory/two stacks of 10000 layers/") + name;
     if (!options.wants(entry)) continue;
     const Scheme scheme = find_scheme(name);

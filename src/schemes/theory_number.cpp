@@ -6,7 +6,7 @@
 
 namespace norma {
 
-NumberCode::NumberCode(const Expression& expression) : root_(add(expression)) {}
+NumberCode::NumberCode(const Expression& expression) { add(expression); }
 
 NumberCode::Op NumberCode::operation(const Expression& e) {
   static const std::map<std::string, Op> binary = {
@@ -35,40 +35,42 @@ NumberCode::Op NumberCode::operation(const Expression& e) {
 }
 
 int NumberCode::add(const Expression& e) {
-  Node node{.op = operation(e), .value = e.number};
-  if (node.op == Op::variable) node.name = e.name;
-  if (node.op != Op::unknown && node.op != Op::constant && node.op != Op::variable) {
+  Node node{.op = operation(e)};
+  const bool leaf = node.op == Op::unknown || node.op == Op::constant || node.op == Op::variable;
+  if (!leaf) {
     node.a = add(*e.children[0]);
     if (e.children.size() > 1) node.b = add(*e.children[1]);
     if (e.children.size() > 2) node.c = add(*e.children[2]);
   }
-  nodes_.push_back(std::move(node));
-  return static_cast<int>(nodes_.size()) - 1;
+  const int index = static_cast<int>(nodes_.size());
+  if (node.op == Op::variable) variables_.emplace_back(index, e.name);
+  if (node.op != Op::constant) computed_.push_back(index);
+  values_.push_back(std::isfinite(e.number) ? e.number : std::numeric_limits<double>::quiet_NaN());
+  nodes_.push_back(node);
+  return index;
 }
 
 void NumberCode::bind(const Variables& place) {
   bound_to_ = &place;
-  for (Node& node : nodes_) {
-    if (node.op != Op::variable) continue;
-    const auto found = place.find(node.name);
-    node.where = found == place.end() ? nullptr : &found->second;
-    if (node.where == nullptr) bound_to_ = nullptr;  // it may come
+  for (const auto& [index, name] : variables_) {
+    const auto found = place.find(name);
+    nodes_[static_cast<std::size_t>(index)].where = found == place.end() ? nullptr : &found->second;
+    if (found == place.end()) bound_to_ = nullptr;  // it may come
   }
 }
 
 double NumberCode::at(const Variables& place) {
   if (bound_to_ != &place) bind(place);
-  return value(root_);
-}
-
-double NumberCode::value(int node) const {
-  const double result = raw(nodes_[static_cast<std::size_t>(node)]);
-  return std::isfinite(result) ? result : std::numeric_limits<double>::quiet_NaN();
+  for (const int index : computed_) {
+    const double value = raw(nodes_[static_cast<std::size_t>(index)]);
+    values_[static_cast<std::size_t>(index)] = std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN();
+  }
+  return values_.back();
 }
 
 double NumberCode::raw(const Node& node) const {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-  if (node.op == Op::constant) return node.value;
+  const auto value = [&](int index) { return values_[static_cast<std::size_t>(index)]; };
   if (node.op == Op::variable) return node.where == nullptr ? kUnknown : *node.where;
   if (node.op == Op::unknown) return kUnknown;
   const double a = value(node.a);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "norma/schemes/evaluate.h"
@@ -41,22 +42,21 @@ class NumberCode {
     modulus,
     unknown,
   };
-  struct Node {
+  struct Node {  // operands stand before it
     Op op = Op::unknown;
-    double value = 0;
-    const double* where = nullptr;
-    int a = -1, b = -1, c = -1;
-    std::string name = {};
+    int a = 0, b = 0, c = 0;
+    const double* where = nullptr;  // variable
   };
 
   int add(const Expression& e);
   static Op operation(const Expression& e);
   void bind(const Variables& place);
-  double value(int node) const;
   double raw(const Node& node) const;
 
   std::vector<Node> nodes_;
-  int root_ = -1;
+  std::vector<double> values_;  // of the nodes
+  std::vector<int> computed_;   // all but constants
+  std::vector<std::pair<int, std::string>> variables_;
   const Variables* bound_to_ = nullptr;
 };
 

@@ -13,11 +13,12 @@
 #include "norma/schemes/place.h"
 #include "norma/schemes/scheme.h"
 #include "norma/schemes/theory.h"
+#include "schemes/theory_moments.h"
 #include "schemes/theory_number.h"
 
 namespace norma {
 
-constexpr int kMostRegisters = 12;
+constexpr int kMostCopies = 8;
 
 // A number known at a place: once and for all, or an expression of l, k and what is found on the way (values that are
 // profiled, sizes of stacks that grow).
@@ -41,11 +42,17 @@ struct TheoryInstruction {
   double slope = 1;              // tanh: tanh(slope*x)
   BranchTheory::Kind branch = BranchTheory::Kind::attention;
   bool normed = false;  // branch: together with the norm that follows it
+
+  // What is known before it runs.
+  MomentSums forward = {}, backward = {};
+  bool idle_without_gradient = false;
+  bool paired = false;  // its plan asks for products of factors
+  MomentFactors factors = {};
+  std::vector<std::uint8_t> varying = {};  // combine: terms whose factors are found at each place
 };
 
 struct TheoryProgram {
   std::vector<TheoryInstruction> instructions = {};
-  int registers = 0;
   bool centres = false;  // whether one of its norms removes the mean
   // What stacks that grow count after it, by the name that expressions know the number by.
   std::vector<std::pair<std::string, Coefficient>> counts = {};
@@ -65,8 +72,9 @@ struct TheoryStream {
   int registers = 1;
   bool copies = false;  // it began as copies(..)
   bool grows = false;
-  double factor = 1;  // of x0, in every copy
-  double count = 1;   // of copies at the start
+  double factor = 1;   // of x0, in every copy
+  double count = 1;    // of copies at the start
+  bool alone = false;  // no formula reads it: it is only looked at
 };
 
 // The name under which expressions know how many copies a stack that grows has; no formula can mention it.

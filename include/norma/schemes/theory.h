@@ -45,14 +45,23 @@ class BranchTable {
   BranchTable() = default;
   // Scales are 2^first_scale, 2^(first_scale + 1), ...; correlations are i / (correlations - 1). Points by scale, then
   // correlation.
-  BranchTable(int first_scale, int scales, int correlations, std::vector<BranchResponse> points);
+  BranchTable(int first_scale, int scales, int correlations, const std::vector<BranchResponse>& points);
 
-  bool empty() const { return points_.empty(); }
+  bool empty() const { return numbers_.empty(); }
   BranchResponse at(double variance, double correlation) const;
+
+  // A place between points.
+  struct Spot {
+    int corner = 0;                     // the first point around it
+    double scale = 0, correlation = 0;  // how far beyond it
+  };
+  Spot spot(double variance, double correlation) const;
+  BranchResponse forward(const Spot& spot) const;   // outputs, changes and noise; the rest is zero
+  BranchResponse backward(const Spot& spot) const;  // gradients; the rest is zero
 
  private:
   int first_scale_ = 0, scales_ = 0, correlations_ = 0;
-  std::vector<BranchResponse> points_;
+  std::vector<double> numbers_;  // of all points
 };
 
 // How cross-attention answers queries and a memory that both have rms s, whose tokens have correlations of their own.
@@ -67,14 +76,23 @@ class CrossTable {
  public:
   CrossTable() = default;
   // Points by scale, then correlation of the queries, then of the memory.
-  CrossTable(int first_scale, int scales, int correlations, int memory_correlations, std::vector<CrossResponse> points);
+  CrossTable(int first_scale, int scales, int correlations, int memory_correlations,
+             const std::vector<CrossResponse>& points);
 
-  bool empty() const { return points_.empty(); }
+  bool empty() const { return numbers_.empty(); }
   CrossResponse at(double variance, double correlation, double memory_correlation) const;
+
+  struct Spot {
+    int corner = 0;
+    double scale = 0, correlation = 0, memory_correlation = 0;
+  };
+  Spot spot(double variance, double correlation, double memory_correlation) const;
+  CrossResponse forward(const Spot& spot) const;
+  CrossResponse backward(const Spot& spot) const;
 
  private:
   int first_scale_ = 0, scales_ = 0, correlations_ = 0, memory_correlations_ = 0;
-  std::vector<CrossResponse> points_;
+  std::vector<double> numbers_;
 };
 
 // Of one block with Xavier gains 1; other gains follow by scaling. A branch whose output goes straight into a norm is

@@ -1,0 +1,242 @@
+#include "models/branch_bench.h"
+
+#include <cmath>
+
+#include "models/moment_sum.h"
+#include "models/straight_weights.h"
+#include "norma/core/random.h"
+#include "norma/graph/differentiate.h"
+#include "norma/models/fusions.h"
+#include "norma/ops/elementwise.h"
+#include "norma/ops/reduce.h"
+
+namespace norma {
+namespace {
+
+constexpr int kFirstScale = -4, kScales = 9, kCorrelations = 7;
+constexpr int kFirstCrossScale = -2, kCrossScales = 5, kCrossCorrelations = 4;
+constexpr double kStep = 3e-3;  // of a change, as a share of what it changes; far above rounding, still linear
+
+}  // namespace
+
+BranchBench::BranchBench(const Build& build, const BranchShape& shape, std::int64_t time)
+    : BranchBench([&](Parameters& parameters, Wire x, Wire) { return build(parameters, x); }, shape, time, 0) {}
+
+BranchBench::BranchBench(const CrossBuild& build, const BranchShape& shape, std::int64_t time, std::int64_t memory_time)
+    : shape_(shape),
+      memory_time_(memory_time),
+      time_(static_cast<double>(time)),
+      width_(shape.width),
+      backward_(plan(build, true), {.members = shape.seeds}),
+      forward_(plan(build, false), {.members = shape.seeds}) {
+  for (int m = 0; m < shape.seeds; ++m) {
+    for (Session* session : {&backward_, &forward_}) {
+      initialise(*session, specs_, seed(m), m);
+      for (const ParameterSpec& spec : specs_) {
+        if (spec.name.ends_with("weight")) straighten(*session, spec, m);
+      }
+    }
+  }
+}
+
+BranchTable BranchBench::measure() {
+  std::vector<BranchResponse> points;
+  for (int scale = 0; scale < kScales; ++scale) {
+    for (int c = 0; c < kCorrelations; ++c)
+      points.push_back(point(std::exp2(kFirstScale + scale), static_cast<double>(c) / (kCorrelations - 1), 0).query);
+  }
+  return {kFirstScale, kScales, kCorrelations, std::move(points)};
+}
+
+CrossTable BranchBench::measure_split() {
+  std::vector<CrossResponse> points;
+  for (int scale = 0; scale < kScales; ++scale) {
+    for (int c = 0; c < kCorrelations; ++c) {
+      const double correlation = static_cast<double>(c) / (kCorrelations - 1);
+      points.push_back(point(std::exp2(kFirstScale + scale), correlation, correlation, "x"));
+    }
+  }
+  return {kFirstScale, kScales, kCorrelations, 1, std::move(points)};
+}
+
+CrossTable BranchBench::measure_cross() {
+  std::vector<CrossResponse> points;
+  for (int scale = 0; scale < kCrossScales; ++scale) {
+    for (int c = 0; c < kCrossCorrelations; ++c) {
+      for (int m = 0; m < kCorrelations; ++m)
+        points.push_back(point(std::exp2(kFirstCrossScale + scale), static_cast<double>(c) / (kCrossCorrelations - 1),
+                               static_cast<double>(m) / (kCorrelations - 1)));
+    }
+  }
+  return {kFirstCrossScale, kCrossScales, kCrossCorrelations, kCorrelations, std::move(points)};
+}
+
+std::shared_ptr<const Plan> BranchBench::plan(const CrossBuild& build, bool derivatives) {
+  Graph graph;
+  Parameters parameters(graph, DType::f32);
+  const Shape rows{shape_.batch, shape_.time, width_};
+  const Wire x = graph.input("x", {rows, DType::f32});
+  const Wire memory =
+      memory_time_ == 0 ? Wire() : graph.input("memory", {{shape_.batch, memory_time_, width_}, DType::f32});
+  const Wire y = build(parameters, x, memory);
+  graph.output("y", y);
+  if (derivatives) {
+    const Wire weighted = sum_all(y * graph.input("g", {rows, DType::f32}));
+    Wires wrt = {x, graph.find("out.weight")};
+    if (memory) wrt.push_back(memory);
+    const Wires gradients = differentiate(weighted, wrt);
+    graph.output("dx", gradients[0]);
+    graph.output("dw", gradients[1]);
+    if (memory) graph.output("dmemory", gradients[2]);
+  }
+  specs_ = parameters.specs();
+  return compile(graph, {.rewrites = all_fusions()});
+}
+
+const std::vector<float>& BranchBench::normals(const std::string& name, int member, std::size_t count) {
+  std::vector<float>& numbers = normals_[name + "#" + std::to_string(member)];
+  if (numbers.empty()) {
+    const RandomStream stream(seed(member), name);
+    for (std::size_t i = 0; i < count; ++i) numbers.push_back(static_cast<float>(stream.normal(i)));
+    // Each row with rms 1, so that little scatter is left.
+    const std::size_t width = static_cast<std::size_t>(width_);
+    for (std::size_t begin = 0; begin < count; begin += width) {
+      double square = 0;
+      for (std::size_t i = begin; i < begin + width; ++i) square += static_cast<double>(numbers[i]) * numbers[i];
+      const auto factor = static_cast<float>(std::sqrt(static_cast<double>(width) / square));
+      for (std::size_t i = begin; i < begin + width; ++i) numbers[i] *= factor;
+    }
+  }
+  return numbers;
+}
+
+void BranchBench::fill(std::span<float> target, double scale, double shared, const char* name, int member,
+                       std::span<const float> onto) {
+  const std::size_t width = static_cast<std::size_t>(width_);
+  const std::size_t sequence = target.size() / static_cast<std::size_t>(shape_.batch);
+  const std::vector<float>& own = normals(std::string(name) + ".own", member, target.size());
+  const std::vector<float>& common =
+      normals(std::string(name) + ".shared", member, width * static_cast<std::size_t>(shape_.batch));
+  const auto a = static_cast<float>(scale * std::sqrt(1 - shared)), b = static_cast<float>(scale * std::sqrt(shared));
+  for (std::size_t i = 0; i < target.size(); ++i)
+    target[i] = a * own[i] + b * common[i / sequence * width + i % width] + (onto.empty() ? 0.0f : onto[i]);
+}
+
+CrossResponse BranchBench::point(double scale, double correlation, double memory_correlation, const char* memory) {
+  const double square = scale * scale;
+  CrossResponse all;
+  BranchResponse& response = all.query;
+  for (int m = 0; m < shape_.seeds; ++m) {
+    fill(backward_.tensor<float>("x", m), scale, correlation, "x", m);
+    if (memory_time_ > 0) fill(backward_.tensor<float>("memory", m), scale, memory_correlation, memory, m);
+  }
+  put_back("x");
+  if (memory_time_ > 0) put_back("memory");
+  for (const bool shared : {false, true}) {
+    for (int m = 0; m < shape_.seeds; ++m) fill(backward_.tensor<float>("g", m), 1, shared ? 1 : 0, "g", m);
+    backward_.run();
+    MomentSum output, gradient, memory_gradient;
+    double weight = 0;
+    for (int m = 0; m < shape_.seeds; ++m) {
+      output.add(backward_.tensor<float>("y", m), width_, shape_.time);
+      gradient.add(backward_.tensor<float>("dx", m), width_, shape_.time);
+      if (memory_time_ > 0) memory_gradient.add(backward_.tensor<float>("dmemory", m), width_, memory_time_);
+      for (const float w : backward_.tensor<float>("dw", m)) weight += static_cast<double>(w) * w;
+    }
+    response.output = output.mean(1 / square);
+    (shared ? response.gradient_shared : response.gradient_own) = gradient.mean();
+    if (memory_time_ > 0) (shared ? all.gradient_shared : all.gradient_own) = memory_gradient.mean();
+    (shared ? response.weight_shared : response.weight_own) =
+        weight / static_cast<double>(shape_.seeds * shape_.batch) / square;
+  }
+  lengthen(response);
+  keep_outputs();
+  for (const bool shared : {false, true}) {
+    (shared ? response.change_shared : response.change_own) = changed_by("x", kStep * scale, shared);
+    if (memory_time_ > 0) (shared ? all.change_shared : all.change_own) = changed_by("memory", kStep * scale, shared);
+  }
+  measure_noise(response, square);
+  return all;
+}
+
+void BranchBench::put_back(const char* input) {
+  for (int m = 0; m < shape_.seeds; ++m)
+    forward_.write<float>(input, std::span<const float>(backward_.tensor<float>(input, m)), m);
+}
+
+Moments BranchBench::changed_by(const char* input, double step, bool shared) {
+  // Of x the numbers have always been called so.
+  const std::string name = std::string_view(input) == "x" ? "change" : "memory.change";
+  for (int m = 0; m < shape_.seeds; ++m)
+    fill(forward_.tensor<float>(input, m), step, shared ? 1 : 0, name.c_str(), m, backward_.tensor<float>(input, m));
+  const Moments moved = changed(1 / (step * step));
+  put_back(input);
+  return moved;
+}
+
+void BranchBench::lengthen(BranchResponse& response) const {
+  const double measured = static_cast<double>(shape_.time);
+  const double token = response.weight_own / measured;
+  const double pair = measured > 1 ? (response.weight_shared - response.weight_own) / (measured * (measured - 1)) : 0;
+  response.weight_own = time_ * token;
+  response.weight_shared = time_ * token + time_ * (time_ - 1) * pair;
+}
+
+void BranchBench::keep_outputs() {
+  before_.clear();
+  for (int m = 0; m < shape_.seeds; ++m) {
+    const std::span<const float> y = backward_.tensor<float>("y", m);
+    before_.emplace_back(y.begin(), y.end());
+  }
+}
+
+Moments BranchBench::changed(double scale) {
+  forward_.run();
+  MomentSum sum;
+  for (int m = 0; m < shape_.seeds; ++m) {
+    std::vector<float> moved = before_[static_cast<std::size_t>(m)];
+    const std::span<const float> y = forward_.tensor<float>("y", m);
+    for (std::size_t i = 0; i < moved.size(); ++i) moved[i] = y[i] - moved[i];
+    sum.add(moved, width_, shape_.time);
+  }
+  return sum.mean(scale);
+}
+
+void BranchBench::measure_noise(BranchResponse& response, double square) {
+  const bool attention = forward_.plan().has_slot("qkv.weight");
+  response.noise_last = noise("out.weight", 0, 1, square);
+  if (attention) {
+    response.noise_first = noise("qkv.weight", 2, 3, square);
+    const Moments q = noise("qkv.weight", 0, 1, square), k = noise("qkv.weight", 1, 2, square);
+    response.noise_scores = {q.own + k.own, q.shared + k.shared};
+  } else if (memory_time_ > 0) {
+    response.noise_first = noise("kv.weight", 1, 2, square);
+    const Moments q = noise("q.weight", 0, 1, square), k = noise("kv.weight", 0, 1, square);
+    response.noise_scores = {q.own + k.own, q.shared + k.shared};
+  } else {
+    response.noise_first = noise("in.weight", 0, 1, square);
+  }
+}
+
+Moments BranchBench::noise(const std::string& name, std::size_t first_block, std::size_t end_block, double square) {
+  const std::size_t columns = static_cast<std::size_t>(forward_.plan().slot(name).type.shape.channels());
+  const std::size_t blocks = name == "qkv.weight" ? 3 : name == "kv.weight" ? 2 : 1, block = columns / blocks;
+  const double step = kStep / std::sqrt(static_cast<double>(width_));
+  std::vector<std::vector<float>> kept;
+  for (int m = 0; m < shape_.seeds; ++m) {
+    const std::span<float> weight = forward_.tensor<float>(name, m);
+    kept.emplace_back(weight.begin(), weight.end());
+    const std::vector<float>& normal = normals(name + ".noise", m, weight.size());
+    for (std::size_t i = 0; i < weight.size(); ++i) {
+      const std::size_t column = i % columns;
+      if (column < first_block * block || column >= end_block * block) continue;
+      weight[i] += static_cast<float>(step) * normal[i];
+    }
+  }
+  const Moments moved = changed(1 / (step * step * square));
+  for (int m = 0; m < shape_.seeds; ++m)
+    forward_.write<float>(name, std::span<const float>(kept[static_cast<std::size_t>(m)]), m);
+  return moved;
+}
+
+}  // namespace norma
