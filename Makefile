@@ -27,13 +27,13 @@ parity: build  ## compare with PyTorch, forward and gradients (skipped without p
 
 # Left out, because it takes long there and runs no code that the others do not: finite differences of whole models,
 # learning, deep networks, the catalogue's schemes one by one (some are kept in train_test), equal bits in many
-# arrangements, sweeps stopped at many moments, and whole processes: the code of cli/ is compiled with the sanitizers but
-# not run.
+# arrangements, sweeps stopped at many moments, and most whole processes.
 ASAN_TESTS = lab_sweep_test='Study.StoppedInAny*:Study.AScheme*:Sweep.AMemberIs*:Sweep.StoppedWhile*:Sweep.PlacesOf*:Sweep.Halving*' \
   norms_test='*BitsDependNeither*:*SingleAgreesWithDouble*' \
   train_test='Judge.*:*LearnsOneBatch*:All/Searches.AWide*:Sample.Follows*:Recovery.LowersTheRate*:Some/Schemes.*/pre:Some/Schemes.*/post:Some/Schemes.*/rezero:Settings/Resume.*/1:Settings/Resume.*/2' \
   models_test='Catalogue/Gradients.*:Catalogue/Equivalence.*:Of/Variants*:Gradients.*:*TheoryAgainst*' \
   graph_test='Session.AMemberOf*' data_test='Sentences.Claims*' \
+  cli_test=='*Process.Mistakes*:SchemesProcess.Lists*:InspectProcess.Damaged*:InspectProcess.SetsExponents*:TrainProcess.ARerun*:SweepProcess.TheIndex*:-GenerateProcess.*:TrainProcess.Mistakes*' \
   ops_test ops_attention_test store_test schemes_test core_test report_test
 
 asan: build/asan/build.ninja  ## build with clang 16, tests under the address and undefined-behaviour sanitizers
