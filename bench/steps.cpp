@@ -34,7 +34,7 @@ Timing time_step(const ModelConfig& config, Session::Options options, double sec
   const TrainingStep step = build_training_step(config, {});
   Session session(step.plan, options);
   prepare(session, step, config);
-  return time_repeated([&] { session.run(false); }, seconds);
+  return time_repeated([&] { session.run(Watching::no); }, seconds);
 }
 
 void bench_step(Report& report, const std::string& name, const ModelConfig& config, const Options& options) {
@@ -56,10 +56,10 @@ void bench_probes(Report& report, const std::string& name, const ModelConfig& co
   prepare(with, watched, config);
   prepare(without, plain, config);
   const std::int64_t steps = TrainConfig{}.log_every;
-  const auto some = [&](Session& session, bool watch) {
-    for (std::int64_t step = 0; step < steps; ++step) session.run(watch && step == 0);
+  const auto some = [&](Session& session) {
+    for (std::int64_t step = 0; step < steps; ++step) session.run(step == 0 ? Watching::yes : Watching::no);
   };
-  double ratio = time_ratio([&] { some(with, true); }, [&] { some(without, false); }, 4 * options.seconds);
+  double ratio = time_ratio([&] { some(with); }, [&] { some(without); }, 4 * options.seconds);
   report.add_value("probes/" + name, 100 * (ratio - 1), "%", "step without probes", 1 / ratio);
   ratio = time_ratio([&] { with.run(); }, [&] { without.run(); }, 4 * options.seconds);
   report.add_value(watched_step, 100 * (ratio - 1), "%", "step without probes", 1 / ratio);

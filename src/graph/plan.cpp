@@ -232,7 +232,7 @@ std::shared_ptr<const Plan> compile(Graph& graph, const CompileOptions& options)
     buffers[entry->second].last = std::max(buffers[entry->second].last, step);
   };
   std::vector<std::size_t> scratch_of(graph.nodes().size(), 0);
-  const std::vector<bool> needed = needed_nodes(graph, false);
+  const std::vector<bool> needed = needed_nodes(graph, Watching::no);
   for (int step = 0; step < steps; ++step) {
     const Node& node = graph.node(step);
     CpuKernel kernel = node.op->cpu(graph.input_types(node), graph.output_types(node));

@@ -13,7 +13,7 @@ namespace norma {
 namespace {
 
 std::vector<Node> drop_unread(const Graph& graph) {
-  const std::vector<bool> needed = needed_nodes(graph, true);
+  const std::vector<bool> needed = needed_nodes(graph, Watching::yes);
   std::vector<Node> kept;
   for (std::size_t index = 0; index < needed.size(); ++index) {
     if (needed[index]) kept.push_back(graph.nodes()[index]);
@@ -62,10 +62,10 @@ std::vector<int> view_bases(const Graph& graph) {
 
 constexpr std::int64_t kSummaryBytes = 256;
 
-std::vector<bool> needed_nodes(const Graph& graph, bool watching) {
+std::vector<bool> needed_nodes(const Graph& graph, Watching watching) {
   std::vector<bool> wanted(graph.values().size(), false), needed(graph.nodes().size(), false);
   for (const Output& output : graph.outputs()) {
-    if (watching || !output.watched) wanted[at(output.value)] = true;
+    if (watching == Watching::yes || !output.watched) wanted[at(output.value)] = true;
   }
   for (int index = static_cast<int>(graph.nodes().size()) - 1; index >= 0; --index) {
     const Node& node = graph.node(index);

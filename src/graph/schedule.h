@@ -4,14 +4,14 @@
 
 #include <vector>
 
-#include "norma/graph/graph.h"
+#include "norma/graph/plan.h"
 
 namespace norma {
 
 void schedule(Graph& graph);
 
 // By node: whether an update or an output needs it, with or without the outputs that are only watched.
-std::vector<bool> needed_nodes(const Graph& graph, bool watching);
+std::vector<bool> needed_nodes(const Graph& graph, Watching watching);
 
 // The value whose memory a value is, following views to their base.
 std::vector<int> view_bases(const Graph& graph);

@@ -109,7 +109,7 @@ class Curvature {
 Vector random_direction(std::size_t size, std::uint64_t seed) {
   const RandomStream stream(seed, "lab.sharpness");
   Vector v;
-  for (std::size_t i = 0; i < size; ++i) v.push_back(stream.normal(i));
+  stream.each_normal(size, [&](std::size_t, double normal) { v.push_back(normal); });
   return v;
 }
 

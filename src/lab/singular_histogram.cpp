@@ -127,7 +127,7 @@ std::vector<LogHistogram> projected_histograms(const Subject& subject, StackEnd 
     for (std::uint64_t chain = 0; chain < 2; ++chain) {
       const RandomStream stream(seed, "lab.jacobian.density", chain);
       Vector& start = starts.emplace_back(jacobian.size());
-      for (std::size_t i = 0; i < start.size(); ++i) start[i] = stream.normal(i);
+      stream.each_normal(start.size(), [&](std::size_t i, double normal) { start[i] = normal; });
     }
   }
   const auto product = [&](const std::vector<Vector>& pairs) { return jacobian.times(pairs); };

@@ -97,7 +97,7 @@ const std::vector<float>& BranchBench::normals(const std::string& name, int memb
   std::vector<float>& numbers = normals_[name + "#" + std::to_string(member)];
   if (numbers.empty()) {
     const RandomStream stream(seed(member), name);
-    for (std::size_t i = 0; i < count; ++i) numbers.push_back(static_cast<float>(stream.normal(i)));
+    stream.each_normal(count, [&](std::size_t, double normal) { numbers.push_back(static_cast<float>(normal)); });
     // Each row with rms 1, so that little scatter is left.
     const std::size_t width = static_cast<std::size_t>(width_);
     for (std::size_t begin = 0; begin < count; begin += width) {

@@ -40,12 +40,18 @@ template <typename T>
 void fill(std::span<T> target, std::size_t width, const ParameterSpec& spec, std::uint64_t seed) {
   const RandomStream stream(seed, spec.name);
   const std::vector<double> gains = column_gains(spec, width);
-  for (std::size_t i = 0; i < target.size(); ++i) {
-    double value = spec.init.value;
-    if (spec.init.kind == Init::Kind::normal) value *= stream.normal(i);
-    if (spec.init.kind == Init::Kind::uniform) value *= 2 * stream.uniform(i) - 1;
-    if (spec.init.kind == Init::Kind::values) value = spec.init.values[i];
-    target[i] = static_cast<T>(value * gains[i % width]);
+  const auto put = [&](std::size_t i, double value) { target[i] = static_cast<T>(value * gains[i % width]); };
+  const auto put_each = [&](const auto& value) {
+    for (std::size_t i = 0; i < target.size(); ++i) put(i, value(i));
+  };
+  const double scale = spec.init.value;
+  switch (spec.init.kind) {
+    case Init::Kind::constant: put_each([&](std::size_t) { return scale; }); break;
+    case Init::Kind::normal:
+      stream.each_normal(target.size(), [&](std::size_t i, double normal) { put(i, scale * normal); });
+      break;
+    case Init::Kind::uniform: put_each([&](std::size_t i) { return scale * (2 * stream.uniform(i) - 1); }); break;
+    case Init::Kind::values: put_each([&](std::size_t i) { return spec.init.values[i]; }); break;
   }
   if (spec.unit != UnitVectors::none) make_unit(target, width, spec.unit);
 }

@@ -130,9 +130,10 @@ double Cohort::number(Session& session, const std::string& output, int member, s
   return session.tensor<double>(output, member)[index];
 }
 
-std::vector<MemberEvent> Cohort::train_step(bool watching) {
-  for (std::size_t member = 0; member < states_.size(); ++member)
-    watching = watching || (!states_[member].diverged && detectors_[member].in_doubt());
+std::vector<MemberEvent> Cohort::train_step(Watching watching) {
+  for (std::size_t member = 0; member < states_.size(); ++member) {
+    if (!states_[member].diverged && detectors_[member].in_doubt()) watching = Watching::yes;
+  }
   const std::int64_t batches = config_.train.accumulate;
   write_schedules();
   for (MemberState& state : states_) {
@@ -143,7 +144,7 @@ std::vector<MemberEvent> Cohort::train_step(bool watching) {
     load_batch(session_, static_cast<std::uint64_t>(index));
     write_controls(part == 0, part + 1 == batches);
     write_noise(session_, index);
-    session_.run(watching && part + 1 == batches);
+    session_.run(part + 1 == batches ? watching : Watching::no);
     for (int member = 0; member < members(); ++member) {
       MemberState& state = states_[static_cast<std::size_t>(member)];
       if (!state.diverged) state.loss += number(session_, "loss", member) / static_cast<double>(batches);
@@ -155,7 +156,7 @@ std::vector<MemberEvent> Cohort::train_step(bool watching) {
     MemberState& state = states_[static_cast<std::size_t>(member)];
     if (state.diverged) continue;
     state.gradient_norm = number(session_, "gradient_norm", member);
-    readable_[static_cast<std::size_t>(member)] = watching ? Readable::everything : Readable::layers;
+    readable_[static_cast<std::size_t>(member)] = watching == Watching::yes ? Readable::everything : Readable::layers;
     judge(member, state.loss, events);
     const bool snapshot = config_.detect.recovery == Recovery::roll_back && step_ % config_.detect.snapshot_every == 0;
     if (snapshot && !state.diverged && std::isfinite(state.loss)) take_snapshot(member);

@@ -79,7 +79,8 @@ class Run {
         return RunEnd::interrupted;
       }
       const auto before = Clock::now();
-      const std::vector<MemberEvent> events = cohort_.train_step(recorded(cohort_.step() + 1));
+      const std::vector<MemberEvent> events =
+          cohort_.train_step(recorded(cohort_.step() + 1) ? Watching::yes : Watching::no);
       seconds_ += std::chrono::duration<double>(Clock::now() - before).count();
       ++steps_;
       const bool last = cohort_.step() == train.steps || cohort_.active_members() == 0;

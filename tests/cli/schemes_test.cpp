@@ -38,11 +38,11 @@ TEST(SchemesProcess, CountsTheNormsOfEncoderDecoders) {
   const auto six = [&](const char* scheme) {
     return explained(folder, {scheme, "--family", "encoder-decoder", "--layers", "6", "--width", "512"});
   };
-  EXPECT_EQ(six("post").at("norm_instances"), 30);
-  EXPECT_EQ(six("post").at("norm_parameters"), 30720);
-  EXPECT_EQ(six("pre").at("norm_instances"), 32) << "a final norm on both stacks";
-  EXPECT_EQ(six("pre").at("norm_parameters"), 32768);
-  const Json deepnorm = six("deepnorm");
+  const Json post = six("post"), pre = six("pre"), deepnorm = six("deepnorm");
+  EXPECT_EQ(post.at("norm_instances"), 30);
+  EXPECT_EQ(post.at("norm_parameters"), 30720);
+  EXPECT_EQ(pre.at("norm_instances"), 32) << "a final norm on both stacks";
+  EXPECT_EQ(pre.at("norm_parameters"), 32768);
   EXPECT_NEAR(deepnorm.at("constants").at("alpha").at("first"), std::pow(18, 0.25), 1e-12)
       << "the decoder's (3M)^(1/4)";
   EXPECT_NEAR(deepnorm.at("exponents").at("amplification"), 0, 0.1);

@@ -45,6 +45,28 @@ TEST(RandomStream, NumbersDoNotDependOnWhatWasDrawnBefore) {
   EXPECT_EQ(forwards, backwards);
 }
 
+TEST(RandomStream, ManyAtOnceAreThoseOneByOne) {
+  const RandomStream stream(3, "weights", 5);
+  for (const std::uint64_t count : {0u, 1u, 2u, 7u, 64u}) {
+    std::uint64_t next = 0;
+    stream.each_normal(count, [&](std::uint64_t i, double normal) {
+      EXPECT_EQ(i, next++);
+      EXPECT_EQ(normal, stream.normal(i));
+    });
+    EXPECT_EQ(next, count);
+  }
+}
+
+// Values of the first version, which runs and checkpoints rely on.
+TEST(RandomStream, ValuesAreKept) {
+  const RandomStream stream(3, "weights", 5);
+  EXPECT_NEAR(stream.normal(0), 0x1.233041fc7ac6dp+1, 1e-14);  // to the last digits of the C library's logarithm
+  EXPECT_NEAR(stream.normal(7), -0x1.c310e5bad2ea3p+0, 1e-14);
+  EXPECT_EQ(stream.uniform(5), 0x1.69a4734c67f37p-1);
+  EXPECT_EQ(stream.below(9, 1000), 267u);
+  EXPECT_EQ(stream.bits(13), 0x7e2ce01u);
+}
+
 TEST(RandomStream, SeedNameAndStepEachGiveAnotherStream) {
   std::set<std::uint64_t> firsts;
   const auto first = [&](std::uint64_t seed, const std::string& name, std::uint64_t step) {

@@ -74,8 +74,8 @@ TEST(Session, ARunThatDoesNotWatchLeavesOutWhatIsOnlyWatched) {
   for (const int threads : {1, 2, 3}) {
     Session session(plan, {.members = 1, .threads = threads});
     fill(session, 0, 1);
-    session.run(false);
-    session.run(true);
+    session.run(Watching::no);
+    session.run();
     EXPECT_EQ(read(session, 0), expected) << threads << " threads";
     double squares = 0;
     for (const float value : session.tensor<float>("x").first(257)) squares += static_cast<double>(value) * value;

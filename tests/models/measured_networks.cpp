@@ -41,7 +41,11 @@ void disturb(Session& session, const Model& model, float step) {
       if (spec.name.find("layers.") == std::string::npos || !spec.name.ends_with(".weight")) continue;
       const RandomStream stream(7 + static_cast<std::uint64_t>(m), spec.name);
       const std::span<float> weight = session.tensor<float>(spec.name, m);
-      for (std::size_t i = 0; i < weight.size(); ++i) weight[i] += stream.bits(i) % 2 == 0 ? step : -step;
+      Philox::Counter words{};
+      for (std::size_t i = 0; i < weight.size(); ++i) {
+        if (i % 4 == 0) words = stream.block(i / 4);
+        weight[i] += words[i % 4] % 2 == 0 ? step : -step;
+      }
     }
   }
 }

@@ -79,7 +79,7 @@ TEST(Cohort, WatchesOnlyTheStepsThatAreAskedFor) {
   Cohort always = make_cohort(small_run()), sometimes = make_cohort(small_run());
   for (int step = 1; step <= 9; ++step) {
     always.train_step();
-    sometimes.train_step(step % 3 == 0);
+    sometimes.train_step(step % 3 == 0 ? Watching::yes : Watching::no);
     const std::map<std::string, double> all = probes_of(always), some = probes_of(sometimes);
     ASSERT_TRUE(all.contains("stream_rms/layers.0.attn"));
     if (step % 3 == 0) {
@@ -95,12 +95,12 @@ TEST(Cohort, WatchesOnlyTheStepsThatAreAskedFor) {
 
 TEST(Cohort, WatchesALossInDoubt) {
   Cohort cohort = make_cohort(small_run("detect.window = 3"));
-  for (int step = 0; step < 5; ++step) cohort.train_step(false);
+  for (int step = 0; step < 5; ++step) cohort.train_step(Watching::no);
   for (float& weight : cohort.session().tensor<float>("head.weight")) weight *= 1000;
-  cohort.train_step(false);
+  cohort.train_step(Watching::no);
   EXPECT_EQ(cohort.member(0).spikes, 1);
   EXPECT_FALSE(probes_of(cohort).contains("stream_rms/layers.0.attn"));
-  cohort.train_step(false);
+  cohort.train_step(Watching::no);
   EXPECT_TRUE(probes_of(cohort).contains("stream_rms/layers.0.attn"));
 }
 

@@ -45,7 +45,7 @@ class Session {
   // One step of every member. One member uses all threads inside its ops; many members spread over the threads. The
   // bits of a member's results depend on neither. A run that does not watch leaves nothing
   // readable in the watched outputs.
-  void run(bool watching = true);
+  void run(Watching watching = Watching::yes);
 
   // The same step one node at a time, stopping at the first output that is not finite. Slow; for diagnosis.
   std::optional<NonFinite> run_checked();

@@ -21,6 +21,9 @@ struct CompileOptions {
   int recompute_every = 0;
 };
 
+// Whether a run computes the outputs that are only watched (Graph::watch).
+enum class Watching { no, yes };
+
 struct Step {
   int node = 0;
   CpuKernel kernel = {};

@@ -73,7 +73,7 @@ class Cohort {
 
   // One step of every active member. Returns what happened. Probes along the stream cost nothing in steps that do not
   // watch; a member whose loss is in doubt is watched all the same.
-  std::vector<MemberEvent> train_step(bool watching = true);
+  std::vector<MemberEvent> train_step(Watching watching = Watching::yes);
 
   // Mean loss and accuracy over the held-out batches for every member, in its state. Frozen members keep their last.
   void evaluate();

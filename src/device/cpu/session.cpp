@@ -22,12 +22,12 @@ Call make_call(const Step& step, std::byte* member_base, std::byte* worker_scrat
   return call;
 }
 
-bool left_out(const Step& step, bool watching) {
-  return step.kernel.phases.empty() || (step.only_watched && !watching);
+bool left_out(const Step& step, Watching watching) {
+  return step.kernel.phases.empty() || (step.only_watched && watching == Watching::no);
 }
 
 // All tiles of one member on this thread alone.
-void run_member(const Plan& plan, bool watching, std::byte* member_base, std::byte* worker_scratch) {
+void run_member(const Plan& plan, Watching watching, std::byte* member_base, std::byte* worker_scratch) {
   for (const Step& step : plan.steps()) {
     if (left_out(step, watching)) continue;
     const Call call = make_call(step, member_base, worker_scratch);
@@ -39,7 +39,7 @@ void run_member(const Plan& plan, bool watching, std::byte* member_base, std::by
 
 // One thread's share of one member: a contiguous range of each phase's tiles, a barrier after each phase. Phases of one
 // tile all belong to worker 0, which needs no barrier between them.
-void run_shared(const Plan& plan, bool watching, std::byte* member_base, std::byte* worker_scratch, Team& team,
+void run_shared(const Plan& plan, Watching watching, std::byte* member_base, std::byte* worker_scratch, Team& team,
                 int worker) {
   bool alone = false;  // worker 0 has run ahead since the last barrier
   for (const Step& step : plan.steps()) {
@@ -137,7 +137,7 @@ Session::Session(Session&&) noexcept = default;
 
 int Session::threads() const { return team_->size(); }
 
-void Session::run(bool watching) {
+void Session::run(Watching watching) {
   Team& team = *team_;
   const int threads = team.size();
   // Whole rounds of one member per thread; what is left over is shared when that keeps more threads busy.
