@@ -29,12 +29,13 @@ parity: build  ## compare with PyTorch, forward and gradients (skipped without p
 # learning, deep networks, the catalogue's schemes one by one (some are kept in train_test), equal bits in many
 # arrangements, sweeps stopped at many moments, and most whole processes.
 ASAN_TESTS = lab_sweep_test='Study.StoppedInAny*:Study.AScheme*:Sweep.AMemberIs*:Sweep.StoppedWhile*:Sweep.PlacesOf*:Sweep.Halving*' \
-  norms_test='*BitsDependNeither*:*SingleAgreesWithDouble*' \
-  train_test='Judge.*:*LearnsOneBatch*:All/Searches.AWide*:Sample.Follows*:Recovery.LowersTheRate*:Some/Schemes.*/pre:Some/Schemes.*/post:Some/Schemes.*/rezero:Settings/Resume.*/1:Settings/Resume.*/2' \
+  norms_test='*BitsDependNeither*:*SingleAgreesWithDouble*:Streaming.*' \
+  train_test='Judge.*:*LearnsOneBatch*:All/Searches.AWide*:Sample.Follows*:Recovery.LowersTheRate*:Some/Schemes.*/pre:Some/Schemes.*/post:Some/Schemes.*/rezero:Settings/Resume.*/1:Settings/Resume.*/2:Settings/Resume.*/3:Settings/Resume.*/5:Settings/Resume.*/6' \
   models_test='Catalogue/Gradients.*:Catalogue/Equivalence.*:Of/Variants*:Gradients.*:*TheoryAgainst*' \
   graph_test='Session.AMemberOf*' data_test='Sentences.Claims*' \
   cli_test=='*Process.Mistakes*:SchemesProcess.Lists*:InspectProcess.Damaged*:InspectProcess.SetsExponents*:TrainProcess.ARerun*:SweepProcess.TheIndex*:-GenerateProcess.*:TrainProcess.Mistakes*' \
-  ops_test ops_attention_test store_test schemes_test core_test report_test
+  ops_test='*InManyChunks/tied' ops_attention_test='Attention.SinglePrecision*' store_test='Safetensors.EveryFlippedBit*' \
+  schemes_test core_test report_test
 
 asan: build/asan/build.ninja  ## build with clang 16, tests under the address and undefined-behaviour sanitizers
 	cmake --build --preset asan
@@ -47,9 +48,9 @@ tsan: build/tsan/build.ninja  ## tests under the thread sanitizer
 clang: build/clang/build.ninja  ## build everything with clang 16
 	cmake --build --preset clang
 
-fuzz: build/asan/build.ninja  ## run the fuzzers of formulas and scheme files for 20 s each (clang 16)
+fuzz: build/asan/build.ninja  ## run the fuzzers of formulas and scheme files for 15 s each (clang 16)
 	cmake --build --preset asan --target formula_fuzzer scheme_fuzzer
-	fuzz/run build/asan 20
+	fuzz/run build/asan 15
 
 cuda: build/cuda/build.ninja  ## build everything with CUDA
 	cmake --build --preset cuda

@@ -63,10 +63,10 @@ int TheoryCompiler::norm_call(const Expression& e, const Expression& argument) {
 
 int TheoryCompiler::branch_call(const Expression& e, const Expression& argument, bool normed) {
   const std::string name = e.name == "f" ? branch_ : e.name;
-  using Kind = BranchTheory::Kind;
+  using Branch = BranchTheory::Kind;
   const int from = materialise(linear(argument));
   TheoryInstruction instruction{.op = TheoryInstruction::Op::branch, .terms = {{from, {1.0}}}, .normed = normed};
-  instruction.branch = name == "ffn" ? Kind::ffn : name == "cross" ? Kind::cross : Kind::attention;
+  instruction.branch = name == "ffn" ? Branch::ffn : name == "cross" ? Branch::cross : Branch::attention;
   if (name == "cross") {
     if (s_.stack != StackKind::decoder) throw not_predicted("cross-attention in a stack of its own");
     instruction.terms.push_back({s_.memory(), {1.0}});
