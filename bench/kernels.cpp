@@ -106,6 +106,9 @@ void bench_norms(Report& report, const Options& options) {
   for (const NormInfo& info : norms()) {
     bench_norm(report, info, 131072, 1024, "copy_gbps", options);
     bench_norm(report, info, 4096, 512, "cache_copy_gbps", options);
+    // Rows of this width do not stay in the first cache between the passes over them.
+    if (info.kind == NormKind::layer || info.kind == NormKind::rms)
+      bench_norm(report, info, 32768, 4096, "copy_gbps", options);
   }
 }
 

@@ -45,6 +45,16 @@ Wire parallel(Graph& g, const NormInfo& info) {
   return normed(g, info, x, "final");
 }
 
+// one branch behind the norm and one beside it: the gradient that meets the norm's own has two terms
+Wire beside(Graph& g, const NormInfo& info) {
+  Wire x = g.input("x", {{kRows, kWidth}, DType::f64});
+  for (const std::string layer : {"a", "b"}) {
+    const Wire terms[] = {x, branch(g, normed(g, info, x, layer), layer + "1"), branch(g, x, layer + "2")};
+    x = sum(terms);
+  }
+  return normed(g, info, x, "final");
+}
+
 struct Outcome {
   std::map<std::string, std::vector<double>> results;
   std::unordered_map<std::string, int> fired;
@@ -90,6 +100,7 @@ void expect_same(const Build& build, int add_norm, int norm_backward_add) {
 TEST(NormFusions, PreNorm) { expect_same(pre_norm, 3, 3); }
 TEST(NormFusions, PostNorm) { expect_same(post_norm, 3, 0); }
 TEST(NormFusions, ParallelBranches) { expect_same(parallel, 2, 2); }
+TEST(NormFusions, ABranchBesideTheNorm) { expect_same(beside, 2, 2); }
 
 TEST(NormFusions, ForwardAloneDoesNotStoreTheSum) {
   const Type type{{512, 64}, DType::f32};

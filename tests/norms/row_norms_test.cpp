@@ -54,6 +54,19 @@ TEST(PrmsNorm, RefusesAFractionOutsideItsRange) {
   EXPECT_NE(error_of([&] { prms_norm(x, {}, 1.5); }).find("(0, 1]"), std::string::npos);
 }
 
+// Some rows are longer than eps and some shorter; the latter have no pull towards the sphere.
+TEST(ScaleNorm, DerivativesOfShortRowsAreThoseOfAFactor) {
+  for (const double eps : {1.0, 3.2, 100.0}) {
+    SCOPED_TRACE(eps);
+    check_gradients(
+        [&](Graph& g) {
+          const Wire x = g.input("x", {{7, 9}, DType::f64});
+          return curved_loss_of(scale_norm(x, g.parameter("g0", {{1}, DType::f64}), eps));
+        },
+        {"x", "g0"}, {.tolerance = 1e-6});
+  }
+}
+
 TEST(ScaleNorm, OutputHasLengthG0AndShortRowsAreOnlyMultiplied) {
   Graph graph;
   const Wire x = graph.input("x", {{2, 20}, DType::f64});
