@@ -66,7 +66,7 @@ web-check: web  ## fail when the committed page is not what its sources make
 	@git diff --stat --exit-code -- web/dist || { echo "web/dist is out of date: commit what \`make web\` builds"; exit 1; }
 
 web-test: web  ## test the report in headless Chromium (skipped without chromium or npm)
-	@if $(WEB_READY); then node --test --test-concurrency=$(JOBS) --test-reporter=spec tests/web/*.test.mjs; else echo "web-test: skipped"; fi
+	@if $(WEB_READY); then node --test --test-reporter=spec tests/web/*.test.mjs; else echo "web-test: skipped"; fi
 
 format:  ## format the sources in place
 	@tools/packages clang
