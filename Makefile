@@ -25,9 +25,9 @@ parity: build  ## compare with PyTorch, forward and gradients (skipped without p
 	@if $(PYTHON) -c 'import torch' 2>/dev/null; then cmake --build --preset release --target parity; \
 	else echo "parity: skipped, $(PYTHON) has no torch (Debian package python3-torch)"; fi
 
-# Left out, because it takes long there and runs no code that the others do not: finite differences of whole models,
-# learning, deep networks, the catalogue's schemes one by one (some are kept in train_test), equal bits in many
-# arrangements, sweeps stopped at many moments, and most whole processes.
+# Left out, because it takes long there: finite differences of whole models, learning, deep networks, the catalogue's
+# schemes one by one (some are kept in train_test), equal bits in many arrangements, sweeps stopped at many moments or
+# refilled, and most whole processes. So streaming stores and the lowering of a rate are not run under the sanitizers.
 ASAN_TESTS = lab_sweep_test='Study.StoppedInAny*:Study.AScheme*:Sweep.AMemberIs*:Sweep.StoppedWhile*:Sweep.PlacesOf*:Sweep.Halving*' \
   norms_test='*BitsDependNeither*:*SingleAgreesWithDouble*:Streaming.*' \
   train_test='Judge.*:*LearnsOneBatch*:All/Searches.AWide*:Sample.Follows*:Recovery.LowersTheRate*:Some/Schemes.*/pre:Some/Schemes.*/post:Some/Schemes.*/rezero:Settings/Resume.*/1:Settings/Resume.*/2:Settings/Resume.*/3:Settings/Resume.*/5:Settings/Resume.*/6' \
