@@ -1,6 +1,7 @@
 # norma_library(folder DEPENDS ... SOURCES ...): one target per folder of src/. The DEPENDS are the only folders it may
-# use; tests/layers_test.cpp checks the includes against the same order. KERNELS: mostly SIMD kernels. A .cu file among
-# the SOURCES is built only when NORMA_CUDA is on.
+# use; tests/layers_test.cpp checks the includes against the same order. KERNELS: mostly SIMD kernels. OPTIMISE: instead
+# of Release's -O3, for code that hardly takes time to run but does to compile. A .cu file among the SOURCES is built
+# only when NORMA_CUDA is on.
 
 add_library(norma_options INTERFACE)
 target_compile_features(norma_options INTERFACE cxx_std_20)
@@ -47,7 +48,7 @@ function(norma_keep_kernels_apart)
 endfunction()
 
 function(norma_library name)
-  cmake_parse_arguments(ARG "KERNELS" "" "DEPENDS;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "KERNELS" "OPTIMISE" "DEPENDS;SOURCES" ${ARGN})
   if(NOT NORMA_CUDA)
     list(FILTER ARG_SOURCES EXCLUDE REGEX "\\.cu$")
   endif()
@@ -61,6 +62,9 @@ function(norma_library name)
   target_compile_features(norma_${name} PUBLIC cxx_std_20)
   set_target_properties(norma_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON EXPORT_NAME ${name})
   set_property(GLOBAL APPEND PROPERTY NORMA_TARGETS norma_${name})
+  if(ARG_OPTIMISE)
+    target_compile_options(norma_${name} PRIVATE $<$<CONFIG:Release>:${ARG_OPTIMISE}>)
+  endif()
   if(ARG_KERNELS AND NORMA_SANITIZE)
     # Optimising instrumented kernels takes minutes, running them as they are takes seconds.
     target_compile_options(norma_${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
