@@ -12,7 +12,7 @@ constexpr std::int64_t kTheoryHeads = 4;  // exponents hardly depend on the widt
 // The model that numbers are given for: as deep and wide as asked, both stacks alike.
 ModelConfig model_of(const SchemesOptions& options, const Scheme& scheme) {
   ModelConfig config;
-  config.family = family_of(options);
+  config.family = options.family;
   config.layers = options.layers;
   config.width = options.width;
   config.heads = options.heads;
@@ -32,11 +32,6 @@ TokenCost cost_of(const ModelConfig& config) {
 }
 
 }  // namespace
-
-Family family_of(const SchemesOptions& options) {
-  if (options.family == "encoder-decoder") return Family::encoder_decoder;
-  return options.family == "encoder" ? Family::encoder : Family::decoder;
-}
 
 std::string headline(const Scheme& scheme) {
   for (const char* key : {"sublayer", "layer", "attention"}) {

@@ -16,7 +16,7 @@ namespace norma::cli {
 
 struct SchemesOptions {
   std::string name;
-  std::string family = "decoder";
+  Family family = Family::decoder;
   std::int64_t layers = 12;
   std::int64_t width = 512;
   std::int64_t heads = 8;
@@ -25,8 +25,6 @@ struct SchemesOptions {
   std::string svg;
   bool json = false;
 };
-
-Family family_of(const SchemesOptions& options);
 
 // The formula that says most: the whole layer, every sublayer, or the attention sublayer.
 std::string headline(const Scheme& scheme);

@@ -25,7 +25,7 @@ std::string indented(const std::string& text) {
 }
 
 std::vector<NamedExpression> constants_for(const SchemesOptions& options, const Scheme& scheme) {
-  return constants_of(scheme, family_of(options) == Family::encoder_decoder ? StackKind::decoder : StackKind::single);
+  return constants_of(scheme, options.family == Family::encoder_decoder ? StackKind::decoder : StackKind::single);
 }
 
 void print_constants(const SchemesOptions& options, const Scheme& scheme, const Explanation& said) {
@@ -116,7 +116,7 @@ void print_json(const SchemesOptions& options, const SchemeEntry& entry, const E
   for (const auto& [rule, entries] : scheme.rules) {
     for (const NamedExpression& role : entries) all["rules"][rule][role.name] = print_expression(*role.value);
   }
-  all["family"] = options.family;
+  all["family"] = name_of(options.family);
   all["layers"] = options.layers;
   all["width"] = options.width;
   all["heads"] = options.heads;
@@ -154,8 +154,8 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
   } catch (const Error& error) {  // too wide for a terminal
     fmt::print("\n  {}\n", error.what());
   }
-  const bool both = family_of(options) == Family::encoder_decoder;
-  fmt::print("\n{} of {} layers, width {}, {} heads{}\n", options.family,
+  const bool both = options.family == Family::encoder_decoder;
+  fmt::print("\n{} of {} layers, width {}, {} heads{}\n", name_of(options.family),
              both ? fmt::format("{0} + {0}", options.layers) : fmt::format("{}", options.layers), options.width,
              options.heads, both ? "; constants are the decoder's" : "");
   print_constants(options, scheme, said);

@@ -24,7 +24,8 @@ namespace {
 
 struct InspectVerb {
   std::vector<std::string> schemes;
-  std::string family = "decoder", depths, norm = "layer", task = "random", text, out, report;
+  Family family = Family::decoder;
+  std::string depths, norm = "layer", task = "random", text, out, report;
   std::int64_t layers = 0, width = 128, heads = 4, hidden = 0, batch = 4, time = 64, vocabulary = 256;
   int seeds = 3, batches = 8, threads = 0;
   std::string only, run;
@@ -62,13 +63,8 @@ std::vector<std::int64_t> parse_depths(const std::string& list) {
 
 bool reads_random(const InspectVerb& verb) { return verb.task == "random" && verb.text.empty(); }
 
-Family family_of(const std::string& name) {
-  if (name == "decoder") return Family::decoder;
-  return name == "encoder" ? Family::encoder : Family::encoder_decoder;
-}
-
 ModelConfig model_of(const InspectVerb& verb) {
-  ModelConfig model{.family = family_of(verb.family), .width = verb.width, .heads = verb.heads, .hidden = verb.hidden};
+  ModelConfig model{.family = verb.family, .width = verb.width, .heads = verb.heads, .hidden = verb.hidden};
   model.vocabulary = reads_random(verb) ? verb.vocabulary : 0;
   model.batch = verb.batch;
   model.time = verb.time;
@@ -126,9 +122,9 @@ std::string repeat_command(const InspectVerb& verb) {
   if (!verb.run.empty()) return fmt::format("norma inspect --run '{}'", verb.run) + repeat_choices(verb);
   std::string command = "norma inspect";
   for (const std::string& scheme : verb.schemes) command += fmt::format(" --scheme '{}'", scheme);
-  command +=
-      fmt::format(" --family {} --depths {} --width {} --heads {} --hidden {} --time {} --batch {} --norm {}",
-                  verb.family, verb.depths, verb.width, verb.heads, verb.hidden, verb.time, verb.batch, verb.norm);
+  command += fmt::format(" --family {} --depths {} --width {} --heads {} --hidden {} --time {} --batch {} --norm {}",
+                         name_of(verb.family), verb.depths, verb.width, verb.heads, verb.hidden, verb.time, verb.batch,
+                         verb.norm);
   command += fmt::format(" --seeds {}", verb.seeds);
   command += verb.text.empty() ? fmt::format(" --task {}", verb.task) : fmt::format(" --text '{}'", verb.text);
   if (reads_random(verb)) command += fmt::format(" --vocabulary {}", verb.vocabulary);
@@ -219,9 +215,8 @@ void add_inspect(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("inspect", "Measure how schemes behave at depth: gradients, amplification, ...");
   command->add_option("--scheme", verb->schemes, "Name or formula; may be given several times (post and pre)");
-  command->add_option("--family", verb->family, "decoder, encoder or encoder_decoder")
-      ->check(CLI::IsMember({"decoder", "encoder", "encoder_decoder"}));
-  command->add_option("--layers", verb->layers, "One depth")->check(CLI::Range(1, 10000));
+  add_family(*command, verb->family);
+  command->add_option("--layers,--depth", verb->layers, "One depth")->check(CLI::Range(1, 10000));
   command->add_option("--depths", verb->depths, "Several depths, for exponents (6,12,24)");
   command->add_option("--width", verb->width, "Width of the stream (128)")->check(CLI::Range(1, 1 << 16));
   command->add_option("--heads", verb->heads, "Attention heads (4)")->check(CLI::Range(1, 1 << 12));

@@ -51,7 +51,7 @@ void explain(const SchemesOptions& options) {
   const SchemeEntry entry = locate_scheme(options.name);
   if (options.layer < 0 || options.layer > options.layers)
     fail("there is no layer {} in a stack of {}", options.layer, options.layers);
-  const bool both = family_of(options) == Family::encoder_decoder;
+  const bool both = options.family == Family::encoder_decoder;
   const DiagramOptions drawing{.layers = options.layers,
                                .layer = options.layer,
                                .width = options.width,
@@ -68,9 +68,8 @@ void add_schemes(CLI::App& app) {
   const auto options = std::make_shared<SchemesOptions>();
   CLI::App* verb = app.add_subcommand("schemes", "The catalogue of schemes, or one scheme explained");
   verb->add_option("scheme", options->name, "Name of a scheme, a file, or a formula such as \"x + f(norm(x))\"");
-  verb->add_option("--family", options->family, "Which model to explain it for")
-      ->check(CLI::IsMember({"decoder", "encoder", "encoder-decoder"}));
-  verb->add_option("--layers", options->layers, "Depth; of an encoder-decoder, of each stack")
+  add_family(*verb, options->family);
+  verb->add_option("--layers,--depth", options->layers, "Depth; of an encoder-decoder, of each stack")
       ->check(CLI::Range(1, 100000));
   verb->add_option("--width", options->width, "Width of the stream")->check(CLI::Range(1, 1 << 20));
   verb->add_option("--heads", options->heads, "Attention heads")->check(CLI::Range(1, 1 << 16));

@@ -125,7 +125,7 @@ void add_study(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand("study", "Compare schemes: analyses, training at each one's best rate, verdicts");
   verb->add_option("--schemes", options->schemes, "Names, files or formulas, separated by spaces")->expected(1, -1);
   verb->add_option("--depths", options->depths, "Of the analyses at init")->delimiter(',');
-  verb->add_option("--layers", options->layers, "Of the models that are trained")->check(CLI::Range(1, 100000));
+  verb->add_option("--layers,--depth", options->layers, "Of the models that are trained")->check(CLI::Range(1, 100000));
   verb->add_option("--width", options->width, "Of all models")->check(CLI::Range(1, 100000));
   verb->add_option("--lr", options->rates, "Peak learning rates to try")->delimiter(',');
   verb->add_option("--extra-rates", options->extra_rates,

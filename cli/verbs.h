@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "norma/models/model.h"
+
 namespace norma::cli {
 
 // Each adds its subcommand and runs through its callback. User mistakes leave as norma::Error.
@@ -18,5 +20,7 @@ void add_train(CLI::App& app, int& exit_code);
 
 // --schemes-dir, for every verb that takes a scheme or reads a model that was trained with one.
 void add_schemes_dir(CLI::App& verb);
+// --family, for the verbs that build a model without a configuration.
+void add_family(CLI::App& verb, Family& family);
 
 }  // namespace norma::cli

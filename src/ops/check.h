@@ -23,4 +23,11 @@ inline void check_count(std::size_t given, std::size_t expected) {
   if (given != expected) fail("takes {} inputs but {} were given", expected, given);
 }
 
+// Counted from the end where negative.
+inline int resolve_axis(int axis, const Shape& shape) {
+  const int resolved = axis < 0 ? axis + shape.rank() : axis;
+  if (resolved < 0 || resolved >= shape.rank()) fail("{} has no axis {}", shape.str(), axis);
+  return resolved;
+}
+
 }  // namespace norma

@@ -1,25 +1,14 @@
-// reshape, slice, pad, concat, permute, cast: moves of memory that know no arithmetic, so they work on any dtype.
+// reshape, slice, pad, concat: moves of memory that know no arithmetic, so they work on any dtype.
 #include "norma/ops/views.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
 #include <cstring>
-#include <numeric>
-#include <type_traits>
 
 #include "norma/graph/graph.h"
 #include "ops/check.h"
 
 namespace norma {
 namespace {
-
-int resolve_axis(int axis, const Shape& shape) {
-  const int resolved = axis < 0 ? axis + shape.rank() : axis;
-  if (resolved < 0 || resolved >= shape.rank()) fail("{} has no axis {}", shape.str(), axis);
-  return resolved;
-}
 
 // A tensor as [outer, size of the axis, inner].
 struct AxisView {
@@ -170,143 +159,6 @@ CpuKernel Concat::cpu(std::span<const Type> in, std::span<const Type> out) const
                       }}}};
 }
 
-std::string Permute::attributes() const { return fmt::format("order={}", fmt::join(order_, ",")); }
-
-std::vector<Type> Permute::infer(std::span<const Type> in) const {
-  check_count(in.size(), 1);
-  const Shape& shape = in[0].shape;
-  std::array<std::int64_t, Shape::kMaxRank> dims{};
-  std::array<bool, Shape::kMaxRank> seen{};
-  bool fits = static_cast<int>(order_.size()) == shape.rank();
-  for (std::size_t i = 0; fits && i < order_.size(); ++i) {
-    fits = order_[i] >= 0 && order_[i] < shape.rank() && !seen[static_cast<std::size_t>(order_[i])];
-    if (!fits) break;
-    seen[static_cast<std::size_t>(order_[i])] = true;
-    dims[i] = shape[order_[i]];
-  }
-  if (!fits) fail("[{}] is not an order of the {} axes of {}", fmt::join(order_, ", "), shape.rank(), shape.str());
-  return {{Shape(std::span<const std::int64_t>(dims.data(), order_.size())), in[0].dtype}};
-}
-
-Wires Permute::vjp(const VjpContext& context) const {
-  std::vector<int> inverse(order_.size());
-  for (std::size_t i = 0; i < order_.size(); ++i) inverse[static_cast<std::size_t>(order_[i])] = static_cast<int>(i);
-  return {permute(context.dout[0], inverse)};
-}
-
-Cost Permute::cost(std::span<const Type> in, std::span<const Type> out) const { return {.bytes = traffic(in, out)}; }
-
-namespace {
-
-// y's rows in order; `strides` and `last` are x's, in elements, in the order of y's axes.
-template <typename Word>
-CpuKernel permute_kernel(const Shape& shape, std::array<std::int64_t, Shape::kMaxRank> strides) {
-  const int leading = std::max(0, shape.rank() - 1);
-  const std::int64_t width = shape.channels(),
-                     last = shape.rank() == 0 ? 1 : strides[static_cast<std::size_t>(leading)];
-  const Tiling tiling(shape.rows(), std::max<std::int64_t>(1, 8192 / width));
-  return {.phases = {{tiling.tiles, [=](const Call& call, std::int64_t tile) {
-                        for (std::int64_t row = tiling.begin(tile); row < tiling.end(tile); ++row) {
-                          std::int64_t offset = 0, rest = row;
-                          for (int axis = leading - 1; axis >= 0; --axis) {
-                            offset += rest % shape[axis] * strides[static_cast<std::size_t>(axis)];
-                            rest /= shape[axis];
-                          }
-                          const Word* x = call.in<Word>(0) + offset;
-                          Word* y = call.out<Word>(0) + row * width;
-                          if (last == 1) {
-                            std::copy_n(x, width, y);
-                          } else {
-                            for (std::int64_t i = 0; i < width; ++i) y[i] = x[i * last];
-                          }
-                        }
-                      }}}};
-}
-
-}  // namespace
-
-CpuKernel Permute::cpu(std::span<const Type> in, std::span<const Type> out) const {
-  std::array<std::int64_t, Shape::kMaxRank> source{}, strides{};
-  std::int64_t stride = 1;
-  for (int axis = in[0].shape.rank() - 1; axis >= 0; --axis) {
-    source[static_cast<std::size_t>(axis)] = stride;
-    stride *= in[0].shape[axis];
-  }
-  for (std::size_t i = 0; i < order_.size(); ++i) strides[i] = source[static_cast<std::size_t>(order_[i])];
-  switch (size_of(in[0].dtype)) {
-    case 2: return permute_kernel<std::uint16_t>(out[0].shape, strides);
-    case 4: return permute_kernel<std::uint32_t>(out[0].shape, strides);
-    default: return permute_kernel<std::uint64_t>(out[0].shape, strides);
-  }
-}
-
-std::vector<Type> Cast::infer(std::span<const Type> in) const {
-  check_count(in.size(), 1);
-  if (!is_floating(in[0].dtype) || !is_floating(dtype_)) {
-    fail("converts between floating dtypes, but {} to {} was asked", in[0].str(), name_of(dtype_));
-  }
-  return {{in[0].shape, dtype_}};
-}
-
-Wires Cast::vjp(const VjpContext& context) const { return {cast(context.dout[0], context.in[0].dtype())}; }
-
-Cost Cast::cost(std::span<const Type> in, std::span<const Type> out) const { return {.bytes = traffic(in, out)}; }
-
-namespace {
-
-template <typename To, typename From>
-To convert(From value) {
-  if constexpr (std::is_same_v<To, From>) {
-    return value;
-  } else if constexpr (std::is_same_v<From, BFloat16>) {
-    return static_cast<To>(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<To, BFloat16> && std::is_same_v<From, double>) {
-    // Through float, rounded to odd: a second rounding to nearest could otherwise break a tie the wrong way.
-    const float nearest = static_cast<float>(value);
-    const bool exact = !(static_cast<double>(nearest) != value) || !std::isfinite(nearest);
-    std::uint32_t word = std::bit_cast<std::uint32_t>(nearest);
-    if (!exact) {
-      if (std::abs(static_cast<double>(nearest)) > std::abs(value)) --word;
-      word |= 1u;
-    }
-    return BFloat16(std::bit_cast<float>(word));
-  } else if constexpr (std::is_same_v<To, BFloat16>) {
-    return BFloat16(value);
-  } else {
-    return static_cast<To>(value);
-  }
-}
-
-template <typename From, typename To>
-CpuKernel cast_kernel(std::int64_t count) {
-  const Tiling tiling(count, 16384, 64);
-  return {.phases = {{tiling.tiles, [=](const Call& call, std::int64_t tile) {
-                        const From* x = call.in<From>(0);
-                        To* y = call.out<To>(0);
-                        for (std::int64_t i = tiling.begin(tile); i < tiling.end(tile); ++i) y[i] = convert<To>(x[i]);
-                      }}}};
-}
-
-template <typename From>
-CpuKernel cast_from(DType to, std::int64_t count) {
-  switch (to) {
-    case DType::f64: return cast_kernel<From, double>(count);
-    case DType::bf16: return cast_kernel<From, BFloat16>(count);
-    default: return cast_kernel<From, float>(count);
-  }
-}
-
-}  // namespace
-
-CpuKernel Cast::cpu(std::span<const Type> in, std::span<const Type>) const {
-  const std::int64_t count = in[0].shape.elements();
-  switch (in[0].dtype) {
-    case DType::f64: return cast_from<double>(dtype_, count);
-    case DType::bf16: return cast_from<BFloat16>(dtype_, count);
-    default: return cast_from<float>(dtype_, count);
-  }
-}
-
 Wire reshape(Wire x, const Shape& shape) {
   if (x.shape() == shape) return x;
   const Wire in[] = {x};
@@ -327,29 +179,6 @@ Wire concat(std::span<const Wire> parts, int axis) {
   if (parts.empty()) fail("concat: needs at least one part");
   if (parts.size() == 1) return parts[0];
   return parts[0].graph().apply(std::make_shared<Concat>(axis), parts)[0];
-}
-
-Wire permute(Wire x, std::span<const int> order) {
-  const Wire in[] = {x};
-  return x.graph().apply(std::make_shared<Permute>(std::vector<int>(order.begin(), order.end())), in)[0];
-}
-
-Wire permute(Wire x, std::initializer_list<int> order) {
-  return permute(x, std::span<const int>(order.begin(), order.size()));
-}
-
-Wire swap_axes(Wire x, int a, int b) {
-  std::vector<int> order(static_cast<std::size_t>(x.shape().rank()));
-  std::iota(order.begin(), order.end(), 0);
-  std::swap(order[static_cast<std::size_t>(resolve_axis(a, x.shape()))],
-            order[static_cast<std::size_t>(resolve_axis(b, x.shape()))]);
-  return permute(x, order);
-}
-
-Wire cast(Wire x, DType dtype) {
-  if (x.dtype() == dtype) return x;
-  const Wire in[] = {x};
-  return x.graph().apply(std::make_shared<Cast>(dtype), in)[0];
 }
 
 }  // namespace norma

@@ -40,6 +40,9 @@ struct DiagramParts {
 // The parts of one layer and, after the last layer, of the final formula.
 DiagramParts diagram_parts(const Scheme& scheme, const DiagramOptions& options);
 
+// What the names of the drawn formulas stand for, one line each.
+std::vector<std::string> diagram_legend(const Scheme& scheme, const DiagramOptions& options, std::int64_t layer);
+
 // One row of the grid, counted from the bottom.
 struct DiagramBand {
   enum class Kind { parts, fork, divider };

@@ -1,22 +1,13 @@
 #include "train/config_fields.h"
 
-#include <fmt/ranges.h>
-
-#include <cmath>
-#include <limits>
-#include <sstream>
-
 #include "norma/data/source.h"
 #include "norma/schemes/catalogue.h"
 #include "norma/train/data.h"
-#include "train/toml_input.h"
-#include "train/words.h"
+#include "train/fields.h"
 
 namespace norma {
 namespace {
 
-constexpr Word<Family> kFamilies[] = {
-    {"decoder", Family::decoder}, {"encoder", Family::encoder}, {"encoder_decoder", Family::encoder_decoder}};
 constexpr Word<Positions> kPositions[] = {{"learned", Positions::learned},
                                           {"sinusoidal", Positions::sinusoidal},
                                           {"rope", Positions::rope},
@@ -31,150 +22,16 @@ constexpr Word<Recovery> kRecoveries[] = {{"none", Recovery::none},
 
 constexpr std::int64_t kMillion = 1'000'000;
 
-std::string given(const toml::node& node) {
-  std::ostringstream text;
-  node.visit([&](const auto& value) { text << value; });
-  return text.str();
-}
-
-std::string number_text(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text;
-}
-
-double read_number(const toml::node& node, double low, double high) {
-  const auto value = node.value<double>();
-  if (!value || node.is_boolean() || node.is_string() || !(*value >= low && *value <= high))
-    fail("{} was given; expected a number from {} to {}", given(node), low, high);
-  return *value;
-}
-
-std::int64_t read_whole(const toml::node& node, std::int64_t low, std::int64_t high) {
-  std::optional<std::int64_t> value;
-  if (node.is_integer()) value = node.value<std::int64_t>();
-  // 1e4 is a fine way to write a whole number.
-  if (const auto* number = node.as_floating_point();
-      number != nullptr && std::floor(number->get()) == number->get() && std::abs(number->get()) < 9e15)
-    value = static_cast<std::int64_t>(number->get());
-  if (!value || *value < low || *value > high)
-    fail("{} was given; expected a whole number from {} to {}", given(node), low, high);
-  return *value;
-}
-
-class Fields {
- public:
-  void whole(const char* key, std::int64_t& value, std::int64_t low, std::int64_t high, const char* help) {
-    add(
-        key, help, [=, &value](const toml::node& node) { value = read_whole(node, low, high); },
-        [&value] { return std::to_string(value); });
-  }
-  void number(const char* key, double& value, double low, double high, const char* help) {
-    add(
-        key, help, [=, &value](const toml::node& node) { value = read_number(node, low, high); },
-        [&value] { return number_text(value); });
-  }
-  void flag(const char* key, bool& value, const char* help) {
-    add(
-        key, help,
-        [&value](const toml::node& node) {
-          if (!node.is_boolean()) fail("{} was given; expected true or false", given(node));
-          value = *node.value<bool>();
-        },
-        [&value] { return std::string(value ? "true" : "false"); });
-  }
-  void text(const char* key, std::string& value, const char* help, std::function<void(const std::string&)> check = {}) {
-    add(
-        key, help,
-        [&value, check](const toml::node& node) {
-          if (!node.is_string()) fail("{} was given; expected text", given(node));
-          const std::string word = *node.value<std::string>();
-          if (check) check(word);
-          value = word;
-        },
-        [&value] { return toml_string(value); });
-  }
-  template <typename Choice>
-  void choice(const char* key, Choice& value, std::function<Choice(std::string_view)> read,
-              std::function<std::string_view(Choice)> write, const char* help) {
-    add(
-        key, help,
-        [&value, read](const toml::node& node) {
-          if (!node.is_string()) fail("{} was given; expected a word", given(node));
-          value = read(*node.value<std::string>());
-        },
-        [&value, write] { return toml_string(write(value)); });
-  }
-  template <typename Choice, std::size_t n>
-  void word(const char* key, Choice& value, const Word<Choice> (&words)[n], const char* what, const char* help) {
-    choice<Choice>(
-        key, value, [&words, what](std::string_view name) { return from_word(std::span(words), name, what); },
-        [&words](Choice one) { return word_for(std::span(words), one); }, help);
-  }
-  template <typename T, typename Read, typename Write>
-  void list(const char* key, std::vector<T>& values, Read read, Write write, const char* help) {
-    add(
-        key, help,
-        [&values, read](const toml::node& node) {
-          std::vector<T> fresh;
-          if (const toml::array* all = node.as_array()) {
-            if (all->size() > 65536) fail("{} values were given; expected at most 65536", all->size());
-            for (const toml::node& one : *all) fresh.push_back(read(one));
-          } else {
-            fresh.push_back(read(node));
-          }
-          values = std::move(fresh);
-        },
-        [&values, write] {
-          std::string line;
-          for (const T& value : values) line += (line.empty() ? "" : ", ") + write(value);
-          return "[" + line + "]";
-        });
-  }
-  void wholes(const char* key, std::vector<std::int64_t>& values, std::int64_t low, std::int64_t high,
-              const char* help) {
-    list(
-        key, values, [=](const toml::node& node) { return read_whole(node, low, high); },
-        [](std::int64_t value) { return std::to_string(value); }, help);
-  }
-  void numbers(const char* key, std::vector<double>& values, double low, double high, const char* help) {
-    list(
-        key, values, [=](const toml::node& node) { return read_number(node, low, high); }, number_text, help);
-  }
-  void table(const char* key, std::map<std::string, double>& values, const char* help,
-             double low = -std::numeric_limits<double>::max(), double high = std::numeric_limits<double>::max()) {
-    ConfigField field{.key = key, .help = help, .read = {}, .write = {}};
-    field.read = [key](const toml::node& node) { fail("{} was given; expected a table [{}]", given(node), key); };
-    field.read_entry = [&values, low, high](const std::string& name, const toml::node& node) {
-      values[name] = read_number(node, low, high);
-    };
-    field.entries = [&values] {
-      std::vector<std::pair<std::string, std::string>> all;
-      for (const auto& [name, value] : values) all.emplace_back(name, number_text(value));
-      return all;
-    };
-    fields.push_back(std::move(field));
-  }
-
-  std::vector<ConfigField> fields;
-
- private:
-  void add(const char* key, const char* help, std::function<void(const toml::node&)> read,
-           std::function<std::string()> write) {
-    fields.push_back({.key = key, .help = help, .read = std::move(read), .write = std::move(write)});
-  }
-};
-
 void check_norm_name(const std::string& name) {
   if (!name.empty()) norm(name.ends_with("norm") ? std::string_view(name).substr(0, name.size() - 4) : name);
 }
 
-void model_fields(Fields& f, ModelConfig& m) {
+void model_fields(FieldList& f, ModelConfig& m) {
   f.text("model.scheme", m.scheme, "a scheme of the catalogue, a file, or a formula for every sublayer",
          [](const std::string& name) { find_scheme(name); });
-  f.word("model.family", m.family, kFamilies, "family", "decoder, encoder or encoder_decoder");
+  f.choice<Family>(
+      "model.family", m.family, parse_family, [](Family family) { return name_of(family); },
+      "decoder, encoder or encoder_decoder");
   f.whole("model.layers", m.layers, 1, kMillion, "of the only stack, or of the decoder");
   f.whole("model.encoder_layers", m.encoder_layers, 0, kMillion, "of the encoder of two stacks; 0: as many");
   f.whole("model.width", m.width, 1, kMillion, "of the residual stream");
@@ -206,7 +63,7 @@ void model_fields(Fields& f, ModelConfig& m) {
   f.table("model.constants", m.constants, "instead of the scheme's own constant of this name");
 }
 
-void data_fields(Fields& f, DataConfig& d) {
+void data_fields(FieldList& f, DataConfig& d) {
   f.text("data.task", d.task, "what is learned, see docs/data.md; auto: by family", [](const std::string& name) {
     std::vector<std::string> known(task_names().begin(), task_names().end());
     known.emplace_back(kFamilyTask);
@@ -236,7 +93,7 @@ void data_fields(Fields& f, DataConfig& d) {
   f.whole("data.symbols", d.symbols, 0, kMillion, "generated tasks: alphabet; 0: the default");
 }
 
-void train_fields(Fields& f, TrainConfig& t) {
+void train_fields(FieldList& f, TrainConfig& t) {
   constexpr std::int64_t kLongest = 1'000'000'000'000;
   f.whole("train.steps", t.steps, 1, kLongest, "of the optimiser");
   f.number("train.lr", t.lr, 0, 1e6, "peak learning rate");
@@ -275,7 +132,7 @@ void train_fields(Fields& f, TrainConfig& t) {
   f.flag("train.tensorboard", t.tensorboard, "write event files");
 }
 
-void detect_fields(Fields& f, DetectConfig& d) {
+void detect_fields(FieldList& f, DetectConfig& d) {
   f.whole("detect.window", d.window, 1, kMillion, "steps of the rolling median");
   f.number("detect.spike", d.spike, 0, 1e9, "nats above the median; 0: off");
   f.number("detect.rise", d.rise, 0, 1e9, "nats of the median above the first loss; 0: off");
@@ -286,7 +143,7 @@ void detect_fields(Fields& f, DetectConfig& d) {
   f.whole("detect.snapshot_every", d.snapshot_every, 1, 1'000'000'000, "steps, for roll_back");
 }
 
-void member_fields(Fields& f, MembersConfig& m) {
+void member_fields(FieldList& f, MembersConfig& m) {
   constexpr std::int64_t kLongest = 1'000'000'000'000;
   f.wholes("members.seed", m.seed, 0, kLongest, "one value per member, as for all lists here");
   f.wholes("members.data_seed", m.data_seed, 0, kLongest, "");
@@ -300,7 +157,7 @@ void member_fields(Fields& f, MembersConfig& m) {
   f.numbers("members.dropout", m.dropout, 0, 0.99, "");
 }
 
-void group_fields(Fields& f, GroupRules& g) {
+void group_fields(FieldList& f, GroupRules& g) {
   f.table("groups.lr", g.lr, "times the learning rate of these parameters", 0, 1e6);
   f.table("groups.decay", g.decay, "share of the weight decay for these parameters", 0, 1e6);
   f.table("groups.eps", g.eps, "times eps for these parameters", 0, 1e6);
@@ -311,7 +168,7 @@ void group_fields(Fields& f, GroupRules& g) {
 std::string_view name_of(Recovery recovery) { return word_for(std::span(kRecoveries), recovery); }
 
 std::vector<ConfigField> config_fields(RunConfig& config) {
-  Fields f;
+  FieldList f;
   model_fields(f, config.model);
   data_fields(f, config.data);
   train_fields(f, config.train);

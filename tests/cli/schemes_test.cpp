@@ -36,7 +36,7 @@ TEST(SchemesProcess, ListsTheCatalogue) {
 TEST(SchemesProcess, CountsTheNormsOfEncoderDecoders) {
   const TemporaryFolder folder;
   const auto six = [&](const char* scheme) {
-    return explained(folder, {scheme, "--family", "encoder-decoder", "--layers", "6", "--width", "512"});
+    return explained(folder, {scheme, "--family", "encoder_decoder", "--layers", "6", "--width", "512"});
   };
   const Json post = six("post"), pre = six("pre"), deepnorm = six("deepnorm");
   EXPECT_EQ(post.at("norm_instances"), 30);

@@ -97,6 +97,16 @@ TEST(Model, SitesOfAFormulaForAWholeLayer) {
   EXPECT_NE(model.sites[2].branch, model.sites[3].branch);
 }
 
+TEST(Model, FamiliesAreReadAsTheyAreWritten) {
+  for (const Family family : {Family::decoder, Family::encoder, Family::encoder_decoder}) {
+    EXPECT_EQ(parse_family(name_of(family)), family);
+  }
+  EXPECT_EQ(parse_family("encoder-decoder"), Family::encoder_decoder);
+  EXPECT_EQ(test::error_of([] { parse_family("encoderdecoder"); }),
+            "there is no family 'encoderdecoder' (did you mean 'encoder_decoder'?); expected decoder, encoder or "
+            "encoder_decoder");
+}
+
 TEST(Model, BadConfigurationsAreNamed) {
   const auto error = [](auto change) {
     ModelConfig config = tiny(Family::decoder, "pre");

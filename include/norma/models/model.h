@@ -15,6 +15,9 @@
 namespace norma {
 
 enum class Family { decoder, encoder, encoder_decoder };
+std::string_view name_of(Family family);     // encoder_decoder
+Family parse_family(std::string_view name);  // also encoder-decoder
+
 enum class Positions { learned, sinusoidal, rope, none };
 
 struct ModelConfig {

@@ -14,4 +14,10 @@ void add_schemes_dir(CLI::App& verb) {
       ->trigger_on_parse();
 }
 
+void add_family(CLI::App& verb, Family& family) {
+  verb.add_option_function<std::string>(
+      "--family", [&family](const std::string& name) { family = parse_family(name); },
+      "decoder, encoder or encoder_decoder");
+}
+
 }  // namespace norma::cli
