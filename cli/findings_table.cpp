@@ -204,13 +204,16 @@ std::string sparkline(const std::vector<double>& values, bool log) {
     low = std::min(low, h);
     high = std::max(high, h);
   }
+  // What differs by less than a thousandth is level: its steps would be rounding.
+  const double size = log && positive ? 1 : std::max(std::abs(low), std::abs(high));
+  const bool level = !(high - low > 1e-3 * size);
   std::string text;
   for (const double h : heights) {
     if (!std::isfinite(h)) {
       text += "?";
       continue;
     }
-    const double share = high > low ? (h - low) / (high - low) : 0.5;
+    const double share = level ? 0.5 : (h - low) / (high - low);
     text += kBars[static_cast<std::size_t>(std::lround(share * static_cast<double>(kBars.size() - 1)))];
   }
   return text;

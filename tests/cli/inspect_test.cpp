@@ -135,6 +135,16 @@ TEST(InspectProcess, SetsTheTheoryBesideBothStacks) {
   EXPECT_NE(test::read_file(folder / "all.html").find("\"theory\""), std::string::npos);
 }
 
+TEST(InspectProcess, DrawsALevelStreamLevel) {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      test::run(folder, small_inspection({"--scheme", "post", "--layers", "4", "--only", "stream"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("post        \u2585\u2585\u2585\u2585\u2585\u2585\u2585\u2585  1 at layers.0.attn"),
+            std::string::npos)
+      << "after a norm the rms is 1, and what differs is rounding: " << outcome.out.substr(0, 600);
+}
+
 TEST(InspectProcess, GivesTheHistogramOfSingularValues) {
   const TemporaryFolder folder;
   const auto series = [&](const char* time) {
