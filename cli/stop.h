@@ -5,7 +5,7 @@
 
 namespace norma::cli {
 
-// From now on the first signal sets the returned flag; the second has its usual effect.
+// From now on the first signal sets the returned flag; the second has its usual effect, and a minute ends it.
 const std::atomic<bool>& stop_on_signals();
 
 }  // namespace norma::cli

@@ -98,9 +98,7 @@ int run(const StudyOptions& options, const std::vector<std::string>& extras) {
   const StudyConfig config = study_config(options, extras);
   StudyDisplay progress(options.quiet || options.json);
   const std::filesystem::path folder = options.out;
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) fail("--out: cannot create '{}': {}", options.out, error.message());
+  make_directory(folder);
   const StudyResult result =
       run_study({.config = config, .directory = folder, .command_line = command_line()}, progress, stop_on_signals());
   progress.close();
@@ -125,7 +123,7 @@ void add_study(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand("study", "Compare schemes: analyses, training at each one's best rate, verdicts");
   verb->add_option("--schemes", options->schemes, "Names, files or formulas, separated by spaces")->expected(1, -1);
   verb->add_option("--depths", options->depths, "Of the analyses at init")->delimiter(',');
-  verb->add_option("--layers,--depth", options->layers, "Of the models that are trained")->check(CLI::Range(1, 100000));
+  verb->add_option("--layers,--depth", options->layers, "Of the models that are trained")->check(CLI::Range(1, 10000));
   verb->add_option("--width", options->width, "Of all models")->check(CLI::Range(1, 100000));
   verb->add_option("--lr", options->rates, "Peak learning rates to try")->delimiter(',');
   verb->add_option("--extra-rates", options->extra_rates,

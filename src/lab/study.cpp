@@ -84,16 +84,12 @@ class Study {
   }
 
  private:
-  SchemeEvidence& evidence_of(const std::string& scheme) {
-    return *std::find_if(evidence_.begin(), evidence_.end(), [&](const auto& one) { return one.scheme == scheme; });
-  }
-
   void inspect_schemes() {
     InspectOptions options;
     options.schemes = config_.schemes;
     options.model = config_.base.model;
     options.depths = config_.depths;
-    options.seeds.assign(config_.seeds.begin(), config_.seeds.end());
+    options.seeds = seeds_at_init(config_.seeds);
     options.only = {"gradient", "stream", "amplification"};
     options.theory = true;
     options.open = [this](const ModelConfig& model) {
@@ -104,14 +100,7 @@ class Study {
     };
     findings_ = inspect(
         options, [this](double done, std::string_view what) { observer_.progressed("analyses at init", done, what); });
-    for (const Analysis& analysis : findings_.analyses) {
-      for (const Series& series : analysis.series) {
-        if (!series.exponent) continue;
-        if (analysis.name == "gradient") evidence_of(series.scheme).gradient = series.exponent;
-        if (analysis.name == "amplification") evidence_of(series.scheme).amplification = series.exponent;
-        if (analysis.name == "stream") evidence_of(series.scheme).stream = series.exponent;
-      }
-    }
+    for (const Analysis& analysis : findings_.analyses) gather_laws(evidence_, analysis);
   }
 
   // Every scheme with the rates of its own grid.
@@ -269,14 +258,16 @@ class Study {
     all["verdicts"] = ordered_json::array();
     for (const Verdict& verdict : verdicts) {
       ordered_json items = ordered_json::array();
-      for (const EvidenceItem& item : verdict.evidence) items.push_back({{"text", item.text}, {"value", item.value}});
+      for (const EvidenceItem& item : verdict.evidence)
+        items.push_back({{"text", item.text}, {"value", item.value}, {"low", item.low}, {"high", item.high}});
       all["verdicts"].push_back({{"scheme", verdict.scheme},
                                  {"rank", verdict.rank},
                                  {"verdict", verdict.verdict},
                                  {"words", verdict.words},
                                  {"evidence", items}});
     }
-    const Advice advice = advise(evidence_, verdicts, static_cast<int>(config_.seeds.size()));
+    const Advice advice =
+        advise(evidence_, verdicts, static_cast<int>(config_.seeds.size()), name_of(config_.base.train.optimiser.name));
     all["advice"] = {{"words", advice.words},
                      {"ranking", advice.ranking},
                      {"confidence", advice.confidence},

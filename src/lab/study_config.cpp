@@ -44,6 +44,7 @@ void check_study(const StudyConfig& config) {
     find_scheme(scheme);
     if (!seen.insert(scheme).second) fail("scheme '{}' is given twice", scheme);
   }
+  if (!config.inspect && !config.train) fail("a study without analyses and without training has nothing to do");
   if (config.inspect && config.depths.empty()) fail("the analyses at init need at least one depth");
   for (const std::int64_t depth : config.depths) {
     if (depth < 1 || depth > 10'000) fail("depth {} was given; expected 1 to 10000", depth);
@@ -51,6 +52,9 @@ void check_study(const StudyConfig& config) {
   if (!config.train) return;
   if (config.rates.empty() || config.warmups.empty() || config.seeds.empty())
     fail("training needs at least one learning rate, one warmup and one seed");
+  for (const double rate : config.rates) {
+    if (!(rate > 0)) fail("learning rate {} was given; expected one above 0", rate);
+  }
   if (config.extra_rates < 0 || config.extra_rates > kMostExtraRates)
     fail("{} extra rates were given; expected 0 to {}", config.extra_rates, kMostExtraRates);
   const std::size_t rates = config.rates.size() + static_cast<std::size_t>(config.extra_rates);

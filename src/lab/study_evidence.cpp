@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -40,6 +41,28 @@ void gather_cells(std::vector<SchemeEvidence>& evidence, const std::vector<RunOu
       if (known != losses.end()) cell.loss = estimate_of(known->second);
     }
   }
+}
+
+void gather_laws(std::vector<SchemeEvidence>& evidence, const Analysis& analysis) {
+  for (const Series& series : analysis.series) {
+    SchemeEvidence& one = *std::ranges::find(evidence, series.scheme, &SchemeEvidence::scheme);
+    DepthLaw law{.exponent = series.exponent};
+    if (series.theory && series.theory->exponent && std::isfinite(*series.theory->exponent))
+      law.theory = series.theory->exponent;
+    law.zero = std::ranges::all_of(series.y, [](const Estimate& y) { return y.low == 0 && y.high == 0; });
+    if (analysis.name == "gradient") one.gradient = law;
+    if (analysis.name == "amplification") one.amplification = law;
+    if (analysis.name == "stream") one.stream = law;
+  }
+}
+
+std::vector<std::uint64_t> seeds_at_init(const std::vector<std::int64_t>& seeds) {
+  constexpr std::size_t kNetworks = 8;
+  std::vector<std::uint64_t> all(seeds.begin(), seeds.end());
+  for (std::uint64_t next = 1; all.size() < kNetworks; ++next) {
+    if (std::ranges::find(all, next) == all.end()) all.push_back(next);
+  }
+  return all;
 }
 
 }  // namespace norma

@@ -17,4 +17,10 @@ void check_study(const StudyConfig& config);
 void gather_cells(std::vector<SchemeEvidence>& evidence, const std::vector<RunOutcome>& outcomes,
                   const std::vector<double>& shared_rates);
 
+// How gradient, amplification and stream change with depth, if the analysis is one of these.
+void gather_laws(std::vector<SchemeEvidence>& evidence, const Analysis& analysis);
+
+// A network at init costs little, and single ones scatter: the seeds of the runs and the next ones up to eight.
+std::vector<std::uint64_t> seeds_at_init(const std::vector<std::int64_t>& seeds);
+
 }  // namespace norma

@@ -65,7 +65,7 @@ void add_scores(const std::filesystem::path& path, const RungScores& scores) {
   for (const auto& [id, entry] : all)
     members[id] = {{"score", std::isfinite(entry.score) ? json(entry.score) : json()},
                    {"result", json::parse(entry.result)}};
-  std::filesystem::create_directories(path.parent_path());
+  make_directory(path.parent_path());
   write_atomically(path, json{{"members", members}}.dump(2) + "\n");
 }
 

@@ -91,7 +91,7 @@ fs::path SweepPaths::rung(const std::string& group, std::int64_t step) const {
 }
 
 void write_marker(const SweepPaths& paths, const CohortPlan& plan) {
-  fs::create_directories(paths.cohorts());
+  make_directory(paths.cohorts());
   write_atomically(paths.marker(plan.id),
                    json{{"members", plan.members}, {"from", plan.from}, {"until", plan.until}}.dump(2) + "\n");
 }

@@ -13,6 +13,25 @@
 namespace norma {
 namespace {
 
+constexpr std::size_t kEvaluationsOfACurve = 4;  // fewer do not tell when a loss was reached
+
+// Of each loss and the two before it, so that a single lucky batch does not count; infinite for the first two.
+std::vector<double> running_median(const std::vector<double>& losses) {
+  std::vector<double> medians(losses.size(), kInfinity);
+  for (std::size_t i = 2; i < losses.size(); ++i) {
+    const double a = losses[i - 2], b = losses[i - 1];
+    medians[i] = std::max(std::min(a, b), std::min(std::max(a, b), losses[i]));
+  }
+  return medians;
+}
+
+std::optional<double> first_below(const std::vector<std::int64_t>& steps, const std::vector<double>& losses,
+                                  double target) {
+  const auto found = std::find_if(losses.begin(), losses.end(), [&](double loss) { return loss <= target; });
+  if (found == losses.end()) return std::nullopt;
+  return static_cast<double>(steps[static_cast<std::size_t>(found - losses.begin())]);
+}
+
 // What an axis other than scheme, depth, rate, warmup and seeds says of a run: "width=64".
 std::string rest_of(const RunOutcome& run) {
   static const std::set<std::string> known = {"model.scheme", "model.layers",    "train.lr",      "train.warmup",
@@ -248,19 +267,11 @@ StepsToTarget steps_to_target(const Outcomes& runs, double target) {
   StepsToTarget reached{.steps = {kNaN, kNaN, kNaN, 0}, .seeds = static_cast<int>(runs.size())};
   std::vector<double> steps;
   for (const RunOutcome& run : runs) {
-    const bool held_out = !run.evaluations.step.empty();
-    const LossCurve& curve = held_out ? run.evaluations : run.curve;
-    for (std::size_t i = 0; i < curve.step.size(); ++i) {
-      double loss = curve.loss[i];
-      if (!held_out) {
-        if (i < 2) continue;
-        const double a = curve.loss[i - 2], b = curve.loss[i - 1];
-        loss = std::max(std::min(a, b), std::min(std::max(a, b), loss));
-      }
-      if (!(loss <= target)) continue;
-      steps.push_back(static_cast<double>(curve.step[i]));
-      break;
-    }
+    const std::vector<double> smooth = running_median(run.curve.loss);
+    const std::optional<double> held_out = first_below(run.evaluations.step, run.evaluations.loss, target);
+    const std::optional<double> trained = first_below(run.curve.step, smooth, target);
+    const bool few = run.evaluations.step.size() < kEvaluationsOfACurve;
+    if (const auto step = few && trained ? trained : held_out) steps.push_back(*step);
   }
   if (!steps.empty()) reached.steps = estimate_of(steps);
   return reached;

@@ -43,7 +43,7 @@ void make_root(const fs::path& root) {
   if (fs::exists(root) && !fs::is_directory(root)) fail("'{}' is a file; expected a folder for a sweep", root.string());
   if (fs::is_directory(root) && !fs::is_empty(root) && !fs::exists(root / kSweepFile) && !fs::exists(root / kLockName))
     fail("'{}' holds something else than a sweep; choose another directory", root.string());
-  fs::create_directories(root / "runs");
+  make_directory(root / "runs");
 }
 
 class Sweep {

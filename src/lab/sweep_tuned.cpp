@@ -21,9 +21,15 @@ StableRate best_stable(const Outcomes& runs) {
   return best;
 }
 
+bool learned_something(const Outcomes& runs) {
+  return std::any_of(runs.begin(), runs.end(),
+                     [](const RunOutcome& run) { return run.status == RunStatus::finished && !run.learned_nothing(); });
+}
+
 double target_for(const std::vector<Tuned>& all) {
   double target = kNaN;
   for (const Tuned& one : all) {
+    if (!learned_something(one.best)) continue;
     for (const RunOutcome& run : one.best) {
       const double best = run.best_evaluation_loss.value_or(run.loss());
       if (std::isfinite(best) && !(best <= target)) target = best;
@@ -49,8 +55,13 @@ Tuned tune(const Contest& contest, const std::vector<double>& sensitivity_rates)
       one.best = cell;
     }
   }
+  if (one.lr) one.loss = loss_over_seeds(one.best);
+  one.diverged = static_cast<double>(std::count_if(contest.runs.begin(), contest.runs.end(),
+                                                   [](const RunOutcome& run) { return run.diverged(); })) /
+                 static_cast<double>(contest.runs.size());
+  // A scheme that learns nothing anywhere is not robust: there is no rate to speak of.
+  if (!learned_something(contest.runs)) return one;
   if (one.lr) {
-    one.loss = loss_over_seeds(one.best);
     one.sensitivity = sensitivity(by_warmup(contest.runs).at(one.warmup), sensitivity_rates);
   }
   Outcomes with, without;
@@ -58,9 +69,6 @@ Tuned tune(const Contest& contest, const std::vector<double>& sensitivity_rates)
   one.with_warmup = best_stable(with);
   one.without_warmup = best_stable(without);
   one.needs_warmup = warmup_need(contest.runs);
-  one.diverged = static_cast<double>(std::count_if(contest.runs.begin(), contest.runs.end(),
-                                                   [](const RunOutcome& run) { return run.diverged(); })) /
-                 static_cast<double>(contest.runs.size());
   return one;
 }
 

@@ -41,11 +41,27 @@ bool has_warmup(const SchemeEvidence& evidence, bool warmup) {
                      [&](const TrainedCell& cell) { return (cell.warmup > 0) == warmup; });
 }
 
-std::string law_text(const char* what, const char* of, const Exponent& exponent, double flat) {
-  if (std::abs(exponent.value) < flat)
-    return fmt::format("{} does not change with depth ({}^{:.2f})", what, of, exponent.value);
-  return fmt::format("{} {} with depth as {}^{:.2f}", what, exponent.value > 0 ? "grows" : "shrinks", of,
-                     exponent.value);
+// What these seeds settle about a law, and nothing else. Empty where nothing is known.
+std::string law_text(std::string_view what, std::string_view of, const DepthLaw& law) {
+  constexpr double kFlat = 0.1, kFlatInterval = 0.25;
+  if (law.zero) return fmt::format("{} is exactly 0", what);
+  if (!law.exponent) return {};
+  const Exponent& found = *law.exponent;
+  std::vector<std::string> beside;
+  if (found.high > found.low) beside.push_back(fmt::format("{:.2f} to {:.2f}", found.low, found.high));
+  if (law.theory) beside.push_back(fmt::format("theory {:.2f}", *law.theory));
+  const std::string brackets = beside.empty() ? "" : fmt::format(" ({})", fmt::join(beside, ", "));
+  const std::string power = fmt::format("{}^{:.2f}{}", of, found.value, brackets);
+  if (std::abs(found.value) < kFlat && found.low > -kFlatInterval && found.high < kFlatInterval)
+    return fmt::format("{} does not change with depth, {}", what, power);
+  if (found.low > 0 || found.high < 0)
+    return fmt::format("{} {} with depth as {}", what, found.value > 0 ? "grows" : "shrinks", power);
+  return fmt::format("how {} changes with depth is not settled, {}", what, power);
+}
+
+void add_law(Verdict& verdict, std::string_view text, const DepthLaw& law) {
+  if (law.exponent)
+    verdict.evidence.push_back({std::string(text), law.exponent->value, law.exponent->low, law.exponent->high});
 }
 
 std::string training_words(const SchemeEvidence& evidence, std::string& verdict) {
@@ -155,25 +171,21 @@ std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all) {
       losses[evidence.scheme] = best->loss.mean;
       verdict.evidence.push_back(
           {fmt::format("held-out loss at lr {:g}, warmup {}, {} seeds", best->lr, best->warmup, best->loss.n),
-           best->loss.mean});
+           best->loss.mean, best->loss.low, best->loss.high});
     }
     if (evidence.effective_depth) {
       const Estimate& depth = *evidence.effective_depth;
       parts.push_back(fmt::format("uses {:.1f} of its {} {}layers ({:.1f} to {:.1f})", depth.mean, evidence.layers,
                                   evidence.stack, depth.low, depth.high));
-      verdict.evidence.push_back({"effective depth after training", depth.mean});
+      verdict.evidence.push_back({"effective depth after training", depth.mean, depth.low, depth.high});
     }
-    if (evidence.gradient) {
-      parts.push_back(law_text("gradient of the last layer at init", "L", *evidence.gradient, 0.1));
-      verdict.evidence.push_back({"exponent of the last layer's gradient in L", evidence.gradient->value});
+    for (std::string words : {law_text("the gradient of the last layer at init", "L", evidence.gradient),
+                              law_text("amplification", "N", evidence.amplification)}) {
+      if (!words.empty()) parts.push_back(std::move(words));
     }
-    if (evidence.amplification) {
-      parts.push_back(law_text("amplification", "N", *evidence.amplification, 0.1));
-      verdict.evidence.push_back(
-          {"exponent of amplification in the number of sublayers", evidence.amplification->value});
-    }
-    if (evidence.stream)
-      verdict.evidence.push_back({"exponent of the stream's rms along the layers", evidence.stream->value});
+    add_law(verdict, "exponent of the last layer's gradient in L", evidence.gradient);
+    add_law(verdict, "exponent of amplification in the number of sublayers", evidence.amplification);
+    add_law(verdict, "exponent of the stream's rms along the layers", evidence.stream);
     verdict.words = fmt::format("{}: {}.", evidence.title, fmt::join(parts, "; "));
     verdicts.push_back(std::move(verdict));
   }
@@ -186,46 +198,6 @@ std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all) {
   });
   for (std::size_t i = 0; i < verdicts.size(); ++i) verdicts[i].rank = static_cast<int>(i) + 1;
   return verdicts;
-}
-
-Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>& verdicts, int seeds) {
-  Advice advice;
-  std::vector<const SchemeEvidence*> trained;
-  for (const Verdict& verdict : verdicts) {
-    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& e) { return e.scheme == verdict.scheme; });
-    if (best_cell(*found) == nullptr) continue;
-    trained.push_back(&*found);
-    advice.ranking.push_back(verdict.scheme);
-  }
-  advice.not_tested = {"other widths, batch sizes and lengths", "more training than these runs had", "other data",
-                       "half precision"};
-  if (trained.empty()) {
-    advice.words = "No scheme trained at any tried setting; try lower rates, fewer layers or more steps.";
-    advice.confidence = "There is nothing to rank.";
-    return advice;
-  }
-  const TrainedCell* first = best_cell(*trained[0]);
-  std::vector<std::string> tied;
-  for (std::size_t i = 1; i < trained.size(); ++i) {
-    if (best_cell(*trained[i])->loss.low <= first->loss.high) tied.push_back(trained[i]->title);
-  }
-  advice.words = fmt::format("At {} layers use {} with a peak rate near {:g}{}.", trained[0]->layers, trained[0]->title,
-                             first->lr, first->warmup > 0 ? fmt::format(" and {} steps of warmup", first->warmup) : "");
-  if (const RateEdge edge = edge_of_best(*trained[0]); edge != RateEdge::none)
-    advice.words += fmt::format(" That is the {} rate tried: a wider grid may change the order.", name_of(edge));
-  if (!tied.empty())
-    advice.words += fmt::format(" Within the interval of its loss lie also: {}.", fmt::join(tied, ", "));
-  if (seeds < 2) {
-    advice.confidence = "Low: one seed, so there are no intervals.";
-  } else if (tied.empty()) {
-    advice.confidence =
-        fmt::format("Fair for this setting: the interval over {} seeds is apart from all others.", seeds);
-  } else {
-    advice.confidence = fmt::format(
-        "Low between the tied schemes: with {} seeds their intervals overlap; more seeds or longer runs would tell.",
-        seeds);
-  }
-  return advice;
 }
 
 }  // namespace norma

@@ -22,25 +22,33 @@ struct TrainedCell {
   bool trains() const { return runs > 0 && diverged == 0 && not_learned == 0; }
 };
 
+// How a quantity at init changes with depth.
+struct DepthLaw {
+  std::optional<Exponent> exponent = {};
+  std::optional<double> theory = {};  // the exponent that the theory gives
+  bool zero = false;                  // it is exactly 0 at every depth
+};
+
 // Everything that a verdict may rest on.
 struct SchemeEvidence {
   std::string scheme, title;
   std::int64_t layers = 0;
   std::string stack = {};  // "decoder " where there are two and `layers` is of one
   std::vector<TrainedCell> cells = {};
-  std::optional<Exponent> gradient = {}, amplification = {}, stream = {};  // exponents at init
+  DepthLaw gradient = {}, amplification = {}, stream = {};
   std::optional<Estimate> effective_depth = {};
 };
 
 struct EvidenceItem {
   std::string text;
   double value = 0;
+  double low = 0, high = 0;  // 95 % interval; equal where there is none
 };
 
 struct Verdict {
   std::string scheme;
   int rank = 0;
-  std::string verdict = {};  // "stable", "needs warmup", "does not train", "unstable", "untested"
+  std::string verdict = {};  // "stable", "narrow", "needs warmup", "does not train", "untested"
   std::string words = {};
   std::vector<EvidenceItem> evidence = {};
 };
@@ -67,6 +75,8 @@ struct Advice {
   std::string words, confidence;
   std::vector<std::string> ranking, not_tested;
 };
-Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>& verdicts, int seeds);
+// `optimiser` is the one that trained all runs.
+Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>& verdicts, int seeds,
+              std::string_view optimiser);
 
 }  // namespace norma

@@ -123,4 +123,13 @@ int remove_stale_temporaries(const fs::path& directory) {
   return removed;
 }
 
+void make_directory(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) fail_with_errno("create the directory", path, error.value());
+  // The loss of power must not take the directory from around its files.
+  const std::filesystem::path parent = std::filesystem::absolute(path / ".").parent_path().parent_path();
+  if (const int failed = sync_directory(parent)) fail_with_errno("bring to disk the directory", parent, failed);
+}
+
 }  // namespace norma

@@ -54,15 +54,6 @@ void require_resumable(const RunView& run) {
   if (run.is_done()) fail("the run in '{}' is already finished (DONE)", run.path().string());
 }
 
-void make_directory(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) fail_with_errno("create the directory", path, error.value());
-  // The loss of power must not take the directory from around its files.
-  const fs::path parent = fs::absolute(path / ".").parent_path().parent_path();
-  if (const int failed = sync_directory(parent)) fail_with_errno("bring to disk the directory", parent, failed);
-}
-
 Metadata checkpoint_metadata(std::int64_t step, Metadata metadata) {
   metadata.insert_or_assign(std::string(kStepKey), std::to_string(step));
   metadata.insert_or_assign(std::string(kVersionKey), NORMA_VERSION);

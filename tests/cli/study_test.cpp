@@ -169,7 +169,11 @@ TEST(StudyProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{"--extra-rates", "99"}, "extra-rates"},
       {{"--model.family=encoder_decoder", "--data.task=grammar"}, "expected for it one of sort"},
       {{"--model.family=encoder", "--data.task=grammar"}, "would see each next token; expected for it one of masked"},
-      {{"--lr", "-1"}, "train.lr: -1 was given"},
+      {{"--lr", "-1"}, "learning rate -1 was given; expected one above 0"},
+      {{"--lr", "0"}, "learning rate 0 was given"},
+      {{"--no-train", "--no-inspect"}, "has nothing to do"},
+      {{"--layers", "100000"}, "layers"},
+      {{"--out", "/proc/norma"}, "create the directory '/proc/norma'"},
   };
   for (const auto& [more, message] : mistakes) {
     const Outcome outcome = test::run(folder, small_study(folder / "never", more));

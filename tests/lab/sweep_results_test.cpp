@@ -135,10 +135,34 @@ TEST(SweepResults, StepsToTarget) {
   EXPECT_EQ(reached.steps.mean, 25);
   EXPECT_EQ(reached.seeds, 2);
   EXPECT_EQ(steps_to_target({slow, fast}, 1).steps.n, 0);
-  // Without held-out data a single lucky batch does not count.
-  slow.evaluations = {};
+  // Where held-out losses are too few to tell, a single lucky batch does not count.
+  slow.evaluations = {{5}, {2}};
   slow.curve = {{1, 2, 3, 4, 5}, {4, 1, 4, 2, 2}};
   EXPECT_EQ(steps_to_target({slow}, 2.5).steps.mean, 4);
+  slow.curve = {{1, 2, 3, 4, 5}, {4, 4, 4, 4, 4}};
+  EXPECT_EQ(steps_to_target({slow}, 2.5).steps.mean, 5) << "the evaluation at the end";
+}
+
+TEST(SweepResults, ASchemeThatLearnsNothingIsNotRobust) {
+  Outcomes runs;
+  for (const double lr : {1e-3, 1e-2}) {
+    for (const std::int64_t warmup : {0, 40}) {
+      runs.push_back(made_up("post", lr, warmup, 1, 2.775));
+      runs.push_back(made_up("pre", lr, warmup, 1, 2.0 + lr));
+    }
+  }
+  for (RunOutcome& run : runs) run.unigram_entropy = 2.772;
+  const std::vector<Tuned> all = tuned(runs);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_NEAR(all[0].loss.mean, 2.775, 1e-12) << "what it reached is still said";
+  EXPECT_FALSE(all[0].sensitivity.has_value());
+  EXPECT_FALSE(all[0].with_warmup.lr.has_value());
+  EXPECT_FALSE(all[0].without_warmup.lr.has_value());
+  EXPECT_FALSE(all[0].needs_warmup.has_value());
+  EXPECT_EQ(all[0].steps_to_target.steps.n, 0);
+  EXPECT_TRUE(all[1].sensitivity.has_value());
+  EXPECT_EQ(all[1].without_warmup.lr, 1e-2);
+  EXPECT_NEAR(all[1].target, 2.001, 1e-12) << "not that of a scheme that learns nothing";
 }
 
 TEST(SweepResults, MapsByWarmupAndByDepth) {

@@ -34,16 +34,35 @@ TEST(Verdict, FollowsWhatTrained) {
 
 TEST(Verdict, SaysInWordsWhatItRestsOn) {
   SchemeEvidence post = evidence("post", {fails(1e-3, 0, 0), fails(1e-2, 100, 1)});
-  post.gradient = Exponent{0.02, -0.1, 0.1};
-  post.amplification = Exponent{1.0, 0.9, 1.1};
+  post.gradient = {.exponent = Exponent{0.02, -0.1, 0.1}};
+  post.amplification = {.exponent = Exponent{1.0, 0.9, 1.1}, .theory = 0.98};
   const Verdict verdict = judge_schemes({post})[0];
   EXPECT_EQ(
       verdict.words,
       "post: does not train at 12 layers at any tried rate from 0.001 to 0.01, with or without warmup (of 6 runs 1 "
-      "diverged and 5 never got below guessing by frequency); gradient of the last layer at init does not change "
-      "with depth (L^0.02); amplification grows with depth as N^1.00.");
+      "diverged and 5 never got below guessing by frequency); the gradient of the last layer at init does not change "
+      "with depth, L^0.02 (-0.10 to 0.10); amplification grows with depth as N^1.00 (0.90 to 1.10, theory 0.98).");
   ASSERT_EQ(verdict.evidence.size(), 2u);
   EXPECT_EQ(verdict.evidence[1].value, 1.0);
+  EXPECT_EQ(verdict.evidence[1].high, 1.1);
+}
+
+TEST(Verdict, StatesOnlyLawsThatTheSeedsSettle) {
+  const auto words = [](const DepthLaw& law) {
+    SchemeEvidence one = evidence("a", {});
+    one.amplification = law;
+    return judge_schemes({one})[0].words;
+  };
+  EXPECT_EQ(words({.exponent = Exponent{1.79, -1.35, 4.93}, .theory = 0.76}),
+            "a: was not trained; how amplification changes with depth is not settled, N^1.79 (-1.35 to 4.93, theory "
+            "0.76).");
+  EXPECT_NE(words({.exponent = Exponent{0.05, -0.4, 0.5}}).find("not settled"), std::string::npos)
+      << "flat, but unsure";
+  EXPECT_NE(words({.exponent = Exponent{-0.5, -0.6, -0.4}}).find("shrinks with depth as N^-0.50"), std::string::npos);
+  EXPECT_NE(words({.exponent = Exponent{0.7, 0.7, 0.7}}).find("grows with depth as N^0.70."), std::string::npos)
+      << "one seed and two depths have no interval";
+  EXPECT_EQ(words({.zero = true}), "a: was not trained; amplification is exactly 0.");
+  EXPECT_EQ(words({}), "a: was not trained.");
 }
 
 TEST(Verdict, RanksByTheBestLossAndTheOthersLast) {
@@ -60,7 +79,7 @@ TEST(Verdict, WarnsOfARateAtTheEdgeOfTheGrid) {
   const auto words = [](std::vector<TrainedCell> cells) {
     const std::vector<SchemeEvidence> all = {evidence("a", std::move(cells))};
     const std::vector<Verdict> verdicts = judge_schemes(all);
-    return verdicts[0].words + " " + advise(all, verdicts, 3).words;
+    return verdicts[0].words + " " + advise(all, verdicts, 3, "adamw").words;
   };
   const std::string high = words({trains(1e-3, 0, 2.2), trains(1e-2, 0, 1.9)});
   EXPECT_NE(high.find(", the largest rate tried"), std::string::npos) << high;
@@ -111,15 +130,20 @@ TEST(Verdict, RatesThatOnlyOneSchemeTriedDoNotMakeItNarrow) {
 TEST(Advice, NamesTiesAndNeverAdvisesWithoutEvidence) {
   const std::vector<SchemeEvidence> apart = {evidence("a", {trains(1e-3, 40, 1.9)}),
                                              evidence("b", {trains(1e-3, 0, 2.5)})};
-  const Advice clear = advise(apart, judge_schemes(apart), 3);
+  const Advice clear = advise(apart, judge_schemes(apart), 3, "adamw");
   EXPECT_EQ(clear.words, "At 12 layers use a with a peak rate near 0.001 and 40 steps of warmup.");
   EXPECT_NE(clear.confidence.find("apart from all others"), std::string::npos);
   const std::vector<SchemeEvidence> close = {evidence("a", {trains(1e-3, 0, 1.9, 0.1)}),
                                              evidence("b", {trains(1e-3, 0, 1.95, 0.1)})};
-  EXPECT_NE(advise(close, judge_schemes(close), 3).words.find("lie also: b"), std::string::npos);
+  EXPECT_NE(advise(close, judge_schemes(close), 3, "adamw").words.find("lie also: b"), std::string::npos);
   const std::vector<SchemeEvidence> none = {evidence("a", {fails(1e-3, 0, 3)})};
-  EXPECT_TRUE(advise(none, judge_schemes(none), 3).ranking.empty());
-  EXPECT_NE(advise(none, judge_schemes(none), 3).words.find("No scheme trained"), std::string::npos);
+  EXPECT_TRUE(advise(none, judge_schemes(none), 3, "adamw").ranking.empty());
+  EXPECT_NE(advise(none, judge_schemes(none), 3, "adamw").words.find("No scheme trained"), std::string::npos);
+  const std::vector<SchemeEvidence> untrained = {evidence("a", {})};
+  const Advice silent = advise(untrained, judge_schemes(untrained), 3, "adamw");
+  EXPECT_EQ(silent.words, "Nothing was trained, so there is no advice; the analyses at init stand by themselves.");
+  EXPECT_EQ(silent.not_tested, std::vector<std::string>{"training"});
+  EXPECT_NE(advise(close, judge_schemes(close), 3, "adamw").words.find("and no warmup."), std::string::npos);
 }
 
 }  // namespace

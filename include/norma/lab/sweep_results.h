@@ -79,8 +79,8 @@ std::vector<RampLimit> ramp_limits(const Outcomes& outcomes, double calm = 1);
 // Nothing when no warmup trains.
 std::optional<std::int64_t> warmup_need(const Outcomes& runs, double tolerance = 0.05);
 
-// Steps until the held-out loss (without one: the running median of three of the training loss) first reached the
-// target.
+// Steps until the held-out loss first reached the target; with fewer than four evaluations, until the running median of
+// three of the training loss did, if it did.
 struct StepsToTarget {
   Estimate steps;  // over the seeds that reached it; n = 0: none
   int seeds = 0;
@@ -105,7 +105,9 @@ struct Tuned {
   double target = 0;
 };
 
-// `target` for steps_to_target; without one the largest best loss of a tuned run, which every tuned run reaches.
+// `target` for steps_to_target; without one the largest best loss of a tuned run of those schemes that learn something,
+// which every such run reaches. Schemes that learn nothing at any setting have a loss, but neither sensitivity nor
+// stable rates nor a need of warmup.
 // `sensitivity_rates` as in sensitivity().
 std::vector<Tuned> tuned(const Outcomes& outcomes, std::optional<double> target = {},
                          const std::vector<double>& sensitivity_rates = {});

@@ -41,6 +41,9 @@ class AtomicFile {
 
 void write_atomically(const std::filesystem::path& path, std::string_view text);
 
+// With the directories above it; an Error says why not. It is on disk when this returns.
+void make_directory(const std::filesystem::path& path);
+
 // True for the name of a temporary that an AtomicFile left behind when its process was killed.
 bool is_stale_temporary(std::string_view file_name);
 
