@@ -10,6 +10,9 @@ export interface SchemeView {
   look: Look;
 }
 
+// "Peri-LN (Sandwich-LN)" is short without its end, the formula "x + f(x)/sqrt(l)" wrong.
+const kAside = /(?<=[\p{L}\p{N}])\s+\([^()]*\)$/u;
+
 export class Context {
   readonly schemes: SchemeView[] = [];
   private readonly byName = new Map<string, SchemeView>();
@@ -29,10 +32,15 @@ export class Context {
     return [...items].sort((a, b) => this.schemes.indexOf(this.scheme(a.scheme)) - this.schemes.indexOf(this.scheme(b.scheme)));
   }
 
+  // A scheme that does not train has no rate, warmup or sensitivity that could be compared with others'.
+  trains(name: string): boolean {
+    return !this.results.verdicts.some((verdict) => verdict.scheme === name && /not train/i.test(verdict.verdict));
+  }
+
   private add(name: string, title: string): SchemeView {
     const known = this.byName.get(name);
     if (known) return known;
-    const view = { name, title, label: clip(title.replace(/\s*\([^()]*\)$/, "") || title, 40), look: lookOf(this.schemes.length) };
+    const view = { name, title, label: clip(title.replace(kAside, ""), 40), look: lookOf(this.schemes.length) };
     this.schemes.push(view);
     this.byName.set(name, view);
     return view;

@@ -2,6 +2,7 @@
 // pointer or the arrow keys. draw() may be called again and again, as a live page does.
 import { area, line } from "d3-shape";
 import { clip, formatShort } from "../data/format";
+import { isZero, zeroLevel } from "../data/rounding";
 import { ChartCursor } from "./chart_cursor";
 import { h, s, uniqueId } from "./dom";
 import { markerPath, type Look } from "./palette";
@@ -36,6 +37,7 @@ export interface ChartSpec {
   xTicks?: number[];
   xName?: (x: number) => string;
   yCap?: number;                        // values above leave the chart
+  yZero?: number;                       // what is not told from zero; on a logarithmic axis such lines are only named
 }
 
 export interface Frame {
@@ -81,17 +83,19 @@ export class LineChart {
     const width = onPaper ?? Math.max(280, this.width), height = spec.height ?? Math.round(Math.min(400, Math.max(260, width * 0.55)));
     const left = kMargin.left, right = width - kMargin.right, top = kMargin.top, bottom = height - kMargin.bottom;
     const cap = spec.yCap ?? Infinity;
+    const level = spec.yLog ? zeroLevel(series.map((one) => one.y), spec.yZero) : 0;
+    const zero = spec.yLog ? series.filter((one) => isZero(one.y, level)) : [], drawn = series.filter((one) => !zero.includes(one));
     const xs = series.flatMap((one) => one.x);
-    const ys = series.flatMap((one) => [...one.y, ...(one.low ?? []), ...(one.high ?? []), ...(one.theory ?? [])]).filter((v) => v <= cap);
+    const ys = drawn.flatMap((one) => [...one.y, ...(one.low ?? []).filter((v) => v > level), ...(one.high ?? []), ...(one.theory ?? [])]).filter((v) => v <= cap);
     for (const rule of spec.rules ?? []) ys.push(rule.y);
     const x = axisScale(xs, spec.xLog, [left, right], Math.max(3, Math.floor((right - left) / 75)), spec.marks === "points" ? 0.03 : 0, spec.xTicks);
     const y = axisScale(ys, spec.yLog, [bottom, top], 6, 0.04, undefined, 2);
 
-    const clip = uniqueId("clip");
+    const frame = uniqueId("clip");
     const svg = s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": spec.label },
-      s("defs", {}, s("clipPath", { id: clip }, s("rect", { x: left, y: top - 4, width: right - left, height: bottom - top + 8 }))));
+      s("defs", {}, s("clipPath", { id: frame }, s("rect", { x: left, y: top - 4, width: right - left, height: bottom - top + 8 }))));
     svg.append(this.axes(spec, x, y, left, right, bottom));
-    const plot = s("g", { "clip-path": `url(#${clip})` });
+    const plot = s("g", { "clip-path": `url(#${frame})` });
     const marks = s("g");
     svg.append(plot, marks);
     if (spec.diagonal) {
@@ -103,7 +107,11 @@ export class LineChart {
       plot.append(s("line", { class: "rule", x1: left, x2: right, y1: at, y2: at }));
       marks.append(s("text", { class: "rule-label", x: right - 4, y: at + (below && at > (top + bottom) / 2 ? 14 : -4), "text-anchor": "end" }, rule.label));
     }
-    for (const one of series) this.drawSeries(one, spec, x, y, plot, marks);
+    if (zero.length > 0) {
+      const words = `zero within rounding: ${zero.map((one) => one.label).join(", ")}`;
+      marks.append(s("text", { class: "zero-note", x: left, y: bottom + 37 }, clip(words, Math.floor((right - left - 90) / 6.3)), s("title", {}, words)));
+    }
+    for (const one of drawn) this.drawSeries(one, spec, x, y, plot, marks);
     const overlay = s("g", { class: "cursor" });
     svg.append(overlay);
     if (series.length === 0) svg.append(s("text", { class: "empty", x: (left + right) / 2, y: (top + bottom) / 2, "text-anchor": "middle" }, "No series to show"));

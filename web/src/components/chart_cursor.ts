@@ -116,7 +116,7 @@ export class ChartCursor {
       .sort((a, b) => b.series.y[b.index]! - a.series.y[a.index]!);
     const px = frame.x.scale(x);
     frame.overlay.replaceChildren(s("line", { x1: px, x2: px, y1: frame.top, y2: frame.bottom }),
-      ...rows.filter((row) => Number.isFinite(frame.y.scale(row.series.y[row.index]!)))
+      ...rows.filter((row) => frame.y.scale(row.series.y[row.index]!) <= frame.bottom)
         .map((row) => s("circle", { cx: px, cy: frame.y.scale(row.series.y[row.index]!), r: 4.5, fill: row.series.look.colour })));
     const title = `${this.spec!.xLabel} ${this.name(x)}`;
     const withTheory = rows.some((row) => row.series.theory);

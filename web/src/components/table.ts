@@ -8,6 +8,7 @@ export interface Column<Row> {
   sort?: (row: Row) => number | string;  // given: the head is a button
   head?: boolean;                        // the row's name
   numeric?: boolean;
+  below?: boolean;                       // in a row of its own under the others, without a head; at most one
 }
 
 // The rounded number for the eye, the exact one for machines and on hover.
@@ -16,15 +17,16 @@ export function exact(value: number, shown = formatNumber(value)): HTMLDataEleme
 }
 
 export function table<Row>(caption: Child, columns: Column<Row>[], rows: Row[], label?: string): HTMLElement {
-  const body = h("tbody");
+  const body = h("tbody"), beside = columns.filter((column) => !column.below), below = columns.find((column) => column.below);
   let order = rows, sorted = -1, descending = false;
   const fill = (): void => {
-    body.replaceChildren(...order.map((row) => h("tr", {}, ...columns.map((column) =>
+    body.replaceChildren(...order.flatMap((row) => [h("tr", {}, ...beside.map((column) =>
       column.head
         ? h("th", { scope: "row", "data-title": column.title }, column.cell(row))
-        : h("td", { class: column.numeric ? "number" : null, "data-title": column.title }, column.cell(row))))));
+        : h("td", { class: column.numeric ? "number" : null, "data-title": column.title }, column.cell(row)))),
+    ...(below ? [h("tr", { class: "below" }, h("td", { colspan: beside.length }, below.cell(row)))] : [])]));
   };
-  const heads = columns.map((column, i) => {
+  const heads = beside.map((column, i) => {
     if (!column.sort) return h("th", { scope: "col", class: column.numeric ? "number" : null }, column.title);
     const button = h("button", { type: "button", class: "sort" }, column.title, h("span", { "aria-hidden": "true", class: "arrow" }));
     const head = h("th", { scope: "col", class: column.numeric ? "number" : null }, button);

@@ -65,7 +65,7 @@ export function sheets(results: Results): Sheet[] {
     {
       name: "tuned", about: "best setting per scheme and depth", count: results.tuned.length,
       head: ["scheme", "layers", "lr", "warmup", ...kSpread.map((k) => `loss_${k}`), "sensitivity", "largest_stable_lr", "largest_stable_lr_without_warmup", "needs_warmup", ...kSpread.map((k) => `steps_to_target_${k}`), "target"],
-      rows: () => results.tuned.map((t) => [t.scheme, t.layers, t.lr, t.warmup, ...spread(t.loss), t.sensitivity, t.largestStableLr, t.largestStableLrWithoutWarmup, t.needsWarmup, ...spread(t.stepsToTarget), t.target]),
+      rows: () => results.tuned.map((t) => [t.scheme, t.layers, t.lr, t.warmup, ...spread(t.loss), t.sensitivity.mean, t.largestStableLr, t.largestStableLrWithoutWarmup, t.needsWarmup, ...spread(t.stepsToTarget), t.target]),
     },
     {
       name: "depth_use", about: "measures per layer of trained models", head: ["scheme", "layers", "measure", "layer", ...kSpread], count: results.depthUse.length,

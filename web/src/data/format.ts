@@ -31,9 +31,12 @@ export function formatExponent(value: number): string {
   return Number.isFinite(value) ? withMinus(value.toFixed(2)).replace("−0.00", "0.00") : formatNumber(value);
 }
 
-export function formatInterval(of: Estimate): string {
+// With the decimals of the mean as it is shown, so that a tie is seen as one.
+export function formatInterval(of: Estimate, shown = formatNumber(of.mean)): string {
   if (!(of.n > 1) || !Number.isFinite(of.low) || !Number.isFinite(of.high)) return "";
-  return `[${formatNumber(of.low, 3)}, ${formatNumber(of.high, 3)}]`;
+  const decimals = shown.split(".")[1]?.length ?? 0, power = shown.includes("e");
+  const end = (value: number): string => (power ? formatNumber(value) : withMinus(value.toFixed(Number.isInteger(of.mean) ? 3 : decimals)));
+  return `[${end(of.low)}, ${end(of.high)}]`;
 }
 
 export function formatCount(value: number): string {
@@ -62,3 +65,6 @@ export const clip = (words: string, most: number): string => (words.length > mos
 export function sentenceList(items: string[]): string {
   return items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} and ${items.at(-1)}`;
 }
+
+// The same, with "and 3 others" in place of a long tail.
+export const nameList = (names: string[], most = 5): string => sentenceList(names.length > most ? [...names.slice(0, most - 1), `${names.length - most + 1} others`] : names);

@@ -99,7 +99,7 @@ export interface Tuned {
   lr: number;
   warmup: number;
   loss: Estimate;
-  sensitivity: number;
+  sensitivity: Estimate;
   largestStableLr: number;
   largestStableLrWithoutWarmup: number;
   needsWarmup: number;
@@ -297,7 +297,7 @@ function tuned(value: Dictionary): Tuned {
     lr: number(value.lr),
     warmup: number(value.warmup),
     loss: estimate(value.loss),
-    sensitivity: number(value.sensitivity),
+    sensitivity: { ...estimate(isDictionary(value.sensitivity_estimate) ? value.sensitivity_estimate : value.sensitivity), mean: number(value.sensitivity) },
     largestStableLr: number(value.largest_stable_lr),
     largestStableLrWithoutWarmup: number(value.largest_stable_lr_without_warmup),
     needsWarmup: number(value.needs_warmup),

@@ -9,6 +9,7 @@ import { legend } from "../components/legend";
 import { rampColour, swatch } from "../components/palette";
 import { exact, table } from "../components/table";
 import { Context, depthsOf } from "../context";
+import { ends, groupWords, kUntold, rangedOf } from "../data/compare";
 import { formatInterval, formatNumber } from "../data/format";
 import { firstIndex, type DepthUse, type PerLayer } from "../data/results";
 import { isHidden, onVisibilityChange } from "../state";
@@ -50,21 +51,19 @@ function effectiveDepth(context: Context, items: DepthUse[]): HTMLElement {
       }));
   };
   const fill = (): void => side.replaceChildren(legend(["Effective depth", "Share"], here().map((item) => {
-    const view = context.scheme(item.scheme), of = item.effectiveDepth, share = of.mean / item.layers, interval = formatInterval(of);
+    const view = context.scheme(item.scheme), of = item.effectiveDepth, share = of.mean / item.layers, shown = formatNumber(of.mean, 3), interval = formatInterval(of, shown);
     return {
       scheme: item.scheme, label: view.label, look: view.look,
-      values: [h("span", { title: interval ? `95 % interval ${interval}` : null }, exact(of.mean, formatNumber(of.mean, 3)), ` of ${formatNumber(item.layers)}`),
+      values: [h("span", { title: interval ? `95 % interval ${interval}` : null }, exact(of.mean, shown), ` of ${formatNumber(item.layers)}`),
         h("span", { class: "bar", style: Number.isFinite(share) ? `--share: ${Math.min(1, Math.max(0, share)) * 100}%; --tone: ${view.look.colour}` : null }, Number.isFinite(share) ? `${Math.round(share * 100)} %` : "–")],
     };
   })));
   onVisibilityChange(chart.element, draw);
   fill();
   queueMicrotask(draw);
-  const ranked = here().filter((item) => Number.isFinite(item.effectiveDepth.mean)).sort((a, b) => b.effectiveDepth.mean - a.effectiveDepth.mean);
-  const say = (item: DepthUse): string => `${context.scheme(item.scheme).label} (${formatNumber(item.effectiveDepth.mean, 3)} of ${item.layers} layers)`;
   return figure({
     id: "effective-depth", title: "Effective depth", controls: depthChoice(depths, layers, (value) => { layers = value; fill(); draw(); }),
-    takeaway: ranked.length > 1 ? `Most of its depth is used by ${say(ranked[0]!)}, least by ${say(ranked.at(-1)!)}.` : ranked.length === 1 ? `${say(ranked[0]!)}.` : null,
+    takeaway: depthWords(context, here()),
     body: [h("div", { class: "with-legend" }, chart.element, side)],
     about: "The chart removes the layers of a trained model one after another, those whose removal costs least first, and measures the loss of what is left. Effective depth is the least number of layers that keeps nine tenths of what all layers gain.",
     data: () => table("Effective depth", [
@@ -76,6 +75,14 @@ function effectiveDepth(context: Context, items: DepthUse[]): HTMLElement {
       { title: "Seeds", numeric: true, cell: (item) => exact(item.effectiveDepth.n) },
     ], items),
   });
+}
+
+function depthWords(context: Context, items: DepthUse[]): string {
+  const known = items.filter((item) => Number.isFinite(item.effectiveDepth.mean)).map((item) => rangedOf(context.scheme(item.scheme).label, item.effectiveDepth));
+  if (known.length === 0) return "";
+  const say = (value: number): string => formatNumber(value, 3), of = ` of ${items[0]!.layers} layers`, found = ends(known);
+  if (known.length === 1) return `${known[0]!.label} uses ${say(known[0]!.value)}${of}.`;
+  return found ? `Of ${items[0]!.layers} layers most are used by ${groupWords(found.highest, say)}, fewest by ${groupWords(found.lowest, say)}.` : `The schemes' use${of} is ${kUntold}.`;
 }
 
 function perLayer(context: Context, items: DepthUse[]): HTMLElement {

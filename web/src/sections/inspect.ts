@@ -8,22 +8,26 @@ import { exact, table } from "../components/table";
 import type { Context } from "../context";
 import { formatExponent, formatNumber, formatShort } from "../data/format";
 import type { Analysis, AnalysisSeries, Exponent } from "../data/results";
+import { leastOf } from "../data/rounding";
 import { isHidden, onVisibilityChange } from "../state";
+import { alongSites, sitesWords, takeaway, zeroLines } from "./inspect_words";
+
+type View = "depth" | "place" | "values";
 
 export function inspectFigure(context: Context, analysis: Analysis): HTMLElement {
   const lines = context.sorted(analysis.series);
   const depths = [...new Set(lines.flatMap((line) => [...line.profiles, ...line.histograms].map((one) => one.depth)))].filter(Number.isFinite).sort((a, b) => a - b);
   const hasPlaces = lines.some((line) => line.profiles.length > 0), hasValues = lines.some((line) => line.histograms.length > 0);
   const hasDepth = lines.some((line) => line.x.length > 0);
-  const chart = new LineChart();
-  const yLabel = analysis.unit;
-  let view: "depth" | "place" | "values" = hasDepth ? "depth" : hasPlaces || !hasValues ? "place" : "values", depth = depths.at(-1) ?? NaN, xLog = analysis.log, yLog = analysis.log;
+  const chart = new LineChart(), side = h("div");
+  const yLabel = analysis.unit, yZero = leastOf(analysis.name);
+  let view: View = hasDepth ? "depth" : hasPlaces || !hasValues ? "place" : "values", depth = depths.at(-1) ?? NaN, xLog = analysis.log, yLog = analysis.log;
 
   const draw = (): void => {
     const shown = lines.filter((line) => !isHidden(line.scheme));
     if (view === "depth") {
       chart.draw({
-        label: `${analysis.title} against ${analysis.x}`, xLabel: analysis.x, yLabel, xLog, yLog, marks: "points", read: "column",
+        label: `${analysis.title} against ${analysis.x}`, xLabel: analysis.x, yLabel, xLog, yLog, yZero, marks: "points", read: "column",
         xTicks: [...new Set(lines.flatMap((line) => line.x))].sort((a, b) => a - b),
       }, shown.map((line) => overDepth(context, line)));
       return;
@@ -36,7 +40,7 @@ export function inspectFigure(context: Context, analysis: Analysis): HTMLElement
     }
     const sites = lines.flatMap((line) => line.profiles).find((profile) => profile.depth === depth)?.sites ?? [];
     chart.draw({
-      label: `${analysis.title} by place in a stack of ${depth} layers`, xLabel: "place", yLabel, xLog: false, yLog, marks: sites.length > 40 ? "lines" : "points", read: "column",
+      label: `${analysis.title} by place in a stack of ${depth} layers`, xLabel: "place", yLabel, xLog: false, yLog, yZero, marks: sites.length > 40 ? "lines" : "points", read: "column",
       xName: (x) => (sites.length > 0 ? (sites[x - 1] ?? String(x)) : String(x)), xTicks: placeTicks(sites.length),
     }, shown.flatMap((line) => overPlaces(context, line, depth)));
   };
@@ -44,6 +48,7 @@ export function inspectFigure(context: Context, analysis: Analysis): HTMLElement
   const depthSelect = select("Layers", depths.map((value) => ({ value, text: String(value) })), (value) => { depth = value; draw(); }, depths.length - 1);
   const xSwitch = toggle("log x", xLog, (on) => { xLog = on; draw(); });
   const ySwitch = toggle("log y", yLog, (on) => { yLog = on; draw(); });
+  const fill = (): void => side.replaceChildren(legendOf(context, analysis, lines, view));
   const arrange = (): void => {
     depthSelect.hidden = view === "depth";
     xSwitch.hidden = view !== "depth";
@@ -52,35 +57,44 @@ export function inspectFigure(context: Context, analysis: Analysis): HTMLElement
   arrange();
   const controls: Child[] = [];
   if (hasDepth && depths.length > 0) {
-    const views: { value: typeof view; text: string }[] = [{ value: "depth", text: `by ${analysis.x}` }];
+    const views: { value: View; text: string }[] = [{ value: "depth", text: `by ${analysis.x}` }];
     if (hasPlaces) views.push({ value: "place", text: "by place" });
     if (hasValues) views.push({ value: "values", text: "singular values" });
     controls.push(choice("View", views, view, (value) => {
       view = value;
       arrange();
+      fill();
       draw();
     }));
   }
   if (depths.length > 0) controls.push(depthSelect);
   controls.push(xSwitch, ySwitch);
-  const withExponent = lines.some((line) => line.exponent), withTheory = lines.some((line) => Number.isFinite(line.theory?.exponent ?? NaN));
-  const heads = [...(withExponent ? ["Exponent"] : []), ...(withTheory ? ["Theory"] : [])];
-  const side = legend(heads, lines.map((line) => {
-    const view = context.scheme(line.scheme);
-    return {
-      scheme: line.scheme, label: view.label, look: view.look,
-      values: [...(withExponent ? [exponentCell(line.exponent)] : []),
-        ...(withTheory ? [line.theory ? exact(line.theory.exponent, formatExponent(line.theory.exponent)) : "–"] : [])],
-    };
-  }), [lines.some((line) => line.theory) ? "Broken lines: theory." : "", lines.some((line) => line.y.some((y) => y.n > 1)) ? "Bands: 95 % interval over seeds." : "", unresolvedWords(context, lines)].filter(Boolean).join(" "));
+  fill();
   onVisibilityChange(chart.element, draw);
   queueMicrotask(draw);
+  const said = takeaway(context, analysis, lines);
   return figure({
-    id: slug(analysis.name || analysis.title), title: analysis.title, takeaway: takeaway(context, analysis, lines), controls,
+    id: slug(analysis.name || analysis.title), title: analysis.title, takeaway: said.length > 0 ? h("span", { class: "lines" }, ...said.map((line) => h("span", {}, line))) : null, controls,
     body: [h("div", { class: "with-legend" }, chart.element, side)],
     about: [analysis.about, analysis.source ? `Source: ${analysis.source}.` : ""].filter(Boolean).join(" "),
     data: () => numbers(context, analysis, lines),
   });
+}
+
+// Exponents stand beside the view whose slope they are.
+function legendOf(context: Context, analysis: Analysis, lines: AnalysisSeries[], view: View): HTMLElement {
+  const mine = view === (alongSites(analysis) ? "place" : "depth"), zero = zeroLines(analysis, lines);
+  const withExponent = mine && lines.some((line) => line.exponent), withTheory = mine && lines.some((line) => Number.isFinite(line.theory?.exponent ?? NaN));
+  const foot = [withExponent && alongSites(analysis) ? `Exponent: along ${sitesWords(lines)}, the deepest.` : "", lines.some((line) => line.theory) ? "Broken lines: theory." : "",
+    lines.some((line) => line.y.some((y) => y.n > 1)) ? "Bands: 95 % interval over seeds." : "", unresolvedWords(context, lines)];
+  return legend([...(withExponent ? ["Exponent"] : []), ...(withTheory ? ["Theory"] : [])], lines.map((line) => {
+    const { label, look } = context.scheme(line.scheme);
+    return {
+      scheme: line.scheme, label, look,
+      values: [...(withExponent ? [exponentCell(zero.has(line) ? null : line.exponent)] : []),
+        ...(withTheory ? [line.theory ? exact(line.theory.exponent, formatExponent(line.theory.exponent)) : "–"] : [])],
+    };
+  }), foot.filter(Boolean).join(" "));
 }
 
 function exponentCell(exponent: Exponent | null): Child {
@@ -135,31 +149,6 @@ const placeTicks = (count: number): number[] => {
   const step = Math.max(1, Math.ceil(count / 6));
   return Array.from({ length: Math.ceil(count / step) }, (_, i) => 1 + i * step);
 };
-
-// One sentence from the numbers: which grows fastest with depth, which least, and how well theory did.
-function takeaway(context: Context, analysis: Analysis, lines: AnalysisSeries[]): string {
-  const label = (line: AnalysisSeries): string => context.scheme(line.scheme).label;
-  const known = lines.filter((line) => Number.isFinite(line.exponent?.value ?? NaN)).sort((a, b) => b.exponent!.value - a.exponent!.value);
-  const said: string[] = [];
-  if (known.length >= 2) {
-    const first = known[0]!, last = known.at(-1)!;
-    said.push(`From most to least growth with ${analysis.exponentOf}: ${label(first)} has exponent ${formatExponent(first.exponent!.value)}, ${label(last)} ${formatExponent(last.exponent!.value)}.`);
-  } else if (known.length === 1) {
-    said.push(`${label(known[0]!)} has exponent ${formatExponent(known[0]!.exponent!.value)} in ${analysis.exponentOf}.`);
-  } else {
-    const spans = lines.map((line) => ({ line, ratio: (line.y.at(-1)?.mean ?? NaN) / (line.y[0]?.mean ?? NaN) })).filter((span) => Number.isFinite(span.ratio)).sort((a, b) => b.ratio - a.ratio);
-    const top = spans[0];
-    if (top && top.line.x.length > 1) said.push(`From ${formatShort(top.line.x[0]!)} to ${formatShort(top.line.x.at(-1)!)} ${analysis.x}, ${label(top.line)} changes most upwards, by a factor of ${formatNumber(top.ratio, 3)}.`);
-  }
-  const compared = known.filter((line) => Number.isFinite(line.theory?.exponent ?? NaN));
-  if (compared.length > 0) {
-    const off = compared.reduce((worst, line) => (gap(line) > gap(worst) ? line : worst));
-    said.push(`Measured and predicted exponents differ by at most ${formatNumber(gap(off), 2)} (${label(off)}).`);
-  }
-  return said.join(" ");
-}
-
-const gap = (line: AnalysisSeries): number => Math.abs(line.exponent!.value - line.theory!.exponent);
 
 function numbers(context: Context, analysis: Analysis, lines: AnalysisSeries[]): HTMLElement {
   const rows = lines.flatMap((line) => line.x.map((x, i) => ({ line, x, y: line.y[i], theory: line.theory?.y[i] ?? NaN })));

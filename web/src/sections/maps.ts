@@ -5,10 +5,15 @@ import { figure } from "../components/figure";
 import { rampColour, rampInk, swatch } from "../components/palette";
 import { exact, table } from "../components/table";
 import { Context, depthsOf } from "../context";
-import { formatNumber, formatShort, sentenceList } from "../data/format";
+import { formatNumber, formatShort, nameList } from "../data/format";
 import type { StabilityMap } from "../data/results";
 import { isHidden, onVisibilityChange } from "../state";
 
+interface Count {
+  label: string;
+  cells: number;
+  lost: number;
+}
 interface Range {
   low: number;
   high: number;
@@ -75,16 +80,25 @@ function mapKey(range: Range): Child[] & Node[] {
 }
 
 function takeaway(context: Context, maps: StabilityMap[]): string {
-  const counts = maps.map((map) => {
+  const counts = maps.map((map): Count => {
     const cells = map.y.values.length * map.x.values.length;
     return { label: context.scheme(map.scheme).label, cells, lost: map.diverged.flat().filter((share) => share > 0).length };
   }).filter((count) => count.cells > 0).sort((a, b) => a.lost / a.cells - b.lost / b.cells);
   if (counts.length === 0) return "";
-  const say = (count: { label: string; lost: number; cells: number }): string => `${count.label} (${count.lost} of ${count.cells})`;
-  if (counts.length === 1) return `Cells with a diverged seed: ${say(counts[0]!)}.`;
-  const fewest = counts.filter((count) => count.lost === counts[0]!.lost), most = counts.at(-1)!;
-  const layers = maps[0]?.layers ?? NaN;
-  return `${Number.isFinite(layers) ? `At ${layers} layers, the` : "The"} fewest cells with a diverged seed: ${sentenceList(fewest.slice(0, 3).map(say))}; the most: ${say(most)}.`;
+  const layers = maps[0]?.layers ?? NaN, where = Number.isFinite(layers) ? `At ${layers} layers` : "Here";
+  const share = (count: Count): number => count.lost / count.cells, first = counts[0]!, last = counts.at(-1)!;
+  const idle = [...new Set(maps.map((map) => map.scheme))].filter((name) => !context.trains(name)).map((name) => context.scheme(name).label);
+  const care = idle.length > 0 ? ` Not diverging is not yet training: ${nameList(idle)} ${idle.length === 1 ? "does" : "do"} not train.` : "";
+  if (last.lost === 0) return `${where} no seed diverged, in any cell of ${counts.length === 1 ? "the map" : "any map"}.${care}`;
+  const sizes = new Set(counts.map((count) => count.cells)).size;  // counts can be compared where all maps are of one size
+  const say = (count: Count): string => `${count.lost} of ${count.cells} cells${sizes > 1 && count.lost > 0 ? `, ${Math.round(100 * share(count))} %` : ""}`;
+  const group = (of: Count): string => {
+    const tied = counts.filter((count) => share(count) === share(of));
+    return `${nameList(tied.map((count) => count.label))} (${of.lost === 0 ? "none" : new Set(tied.map(say)).size === 1 ? say(of) : `${Math.round(100 * share(of))} % of the cells`})`;
+  };
+  if (counts.length === 1) return `${where} a seed diverged in ${say(first)}.`;
+  if (share(first) === share(last)) return `${where} a seed diverged in the same share of cells for every scheme: ${say(first)}.`;
+  return `${where} a seed diverged in the fewest cells with ${group(first)}, in the most with ${group(last)}.${first.lost === 0 ? care : ""}`;
 }
 
 function numbers(context: Context, maps: StabilityMap[]): HTMLElement {

@@ -6,8 +6,9 @@ import { figure } from "../components/figure";
 import { legend } from "../components/legend";
 import { exact, table } from "../components/table";
 import { Context, depthsOf } from "../context";
-import { formatNumber, formatShort } from "../data/format";
-import type { Run } from "../data/results";
+import { ends, groupWords, kUntold, rangedOf } from "../data/compare";
+import { formatNumber, formatShort, nameList } from "../data/format";
+import type { Run, Tuned } from "../data/results";
 import { isHidden, onVisibilityChange } from "../state";
 
 interface Filter {
@@ -153,30 +154,46 @@ export function sensitivityFigure(context: Context): HTMLElement | null {
     const tuned = context.results.tuned.filter((item) => item.layers === layers);
     side.replaceChildren(legend(["Best lr", "Sensitivity"], lines().map((one) => {
       const best = tuned.find((item) => item.scheme === one.scheme);
-      return { scheme: one.scheme, label: one.label, look: one.look, values: best ? [exact(best.lr, formatShort(best.lr)), exact(best.sensitivity, formatNumber(best.sensitivity, 2))] : ["–", "–"] };
-    }), "A cross: no warmup tried at this rate kept every seed."));
+      return { scheme: one.scheme, label: one.label, look: one.look, values: best ? [exact(best.lr, formatShort(best.lr)), sensitivityCell(context, best, 2)] : ["–", "–"] };
+    }), ["A cross: no warmup tried at this rate kept every seed.", idleWords(context, lines())].filter(Boolean).join(" ")));
   };
   fill();
   const controls: Child[] = depths.length > 1 ? [choice("Layers", depths.map((value) => ({ value, text: String(value) })), layers, (value) => { layers = value; fill(); draw(); })] : [];
   controls.push(toggle("log y", yLog, (on) => { yLog = on; draw(); }));
-  const steady = context.results.tuned.filter((item) => item.layers === layers && Number.isFinite(item.sensitivity)).sort((a, b) => a.sensitivity - b.sensitivity);
-  const say = (item: { scheme: string; sensitivity: number }): string => `${context.scheme(item.scheme).label} (${formatNumber(item.sensitivity, 2)})`;
   return figure({
     id: "sensitivity", title: "Sensitivity to the learning rate", controls,
-    takeaway: steady.length > 1 ? `At ${layers} layers the least sensitive is ${say(steady[0]!)}, the most ${say(steady.at(-1)!)}.` : null,
+    takeaway: sensitivityWords(context, layers),
     body: [h("div", { class: "with-legend" }, chart.element, side)],
-    about: "Final loss at each learning rate, with the warmup that was best there among those where no seed diverged. Sensitivity is the mean excess of the loss over its best, over the learning rates tried (Wortsman et al. 2023).",
+    about: "Final loss at each learning rate, with the warmup that was best there among those where no seed diverged. Sensitivity is the mean excess of the loss over its best, at the best warmup and " +
+      `over the learning rates ${context.results.kind === "study" ? "that all schemes share" : "tried"} (Wortsman et al. 2023).`,
     data: () => table("Best settings", [
       { title: "Scheme", head: true, cell: (item) => context.scheme(item.scheme).label },
       { title: "Layers", numeric: true, cell: (item) => exact(item.layers) },
       { title: "lr", numeric: true, cell: (item) => exact(item.lr, formatShort(item.lr)) },
       { title: "Warmup", numeric: true, cell: (item) => exact(item.warmup) },
       { title: "Loss", numeric: true, cell: (item) => exact(item.loss.mean) },
-      { title: "Sensitivity", numeric: true, cell: (item) => exact(item.sensitivity) },
-      { title: "Largest stable lr", numeric: true, cell: (item) => exact(item.largestStableLr, formatShort(item.largestStableLr)) },
-      { title: "Without warmup", numeric: true, cell: (item) => exact(item.largestStableLrWithoutWarmup, formatShort(item.largestStableLrWithoutWarmup)) },
+      { title: "Sensitivity", numeric: true, cell: (item) => sensitivityCell(context, item) },
+      { title: "Largest stable lr", numeric: true, cell: (item) => rateCell(context, item, item.largestStableLr) },
+      { title: "Without warmup", numeric: true, cell: (item) => rateCell(context, item, item.largestStableLrWithoutWarmup) },
       { title: "Steps to target", numeric: true, cell: (item) => exact(item.stepsToTarget.mean) },
       { title: "Target", numeric: true, cell: (item) => exact(item.target) },
     ], context.sorted(context.results.tuned)),
   });
+}
+
+// A scheme that does not train is level everywhere; that is not steadiness.
+const sensitivityCell = (context: Context, of: Tuned, digits = 4): Child => (context.trains(of.scheme) ? exact(of.sensitivity.mean, formatNumber(of.sensitivity.mean, digits)) : "–");
+const rateCell = (context: Context, of: Tuned, rate: number): Child => (context.trains(of.scheme) ? exact(rate, formatShort(rate)) : "–");
+
+function idleWords(context: Context, lines: Series[]): string {
+  const idle = lines.filter((one) => !context.trains(one.scheme)).map((one) => one.label);
+  return idle.length > 0 ? `No sensitivity where a scheme does not train: ${nameList(idle)}.` : "";
+}
+
+function sensitivityWords(context: Context, layers: number): string {
+  const known = context.results.tuned.filter((item) => item.layers === layers && context.trains(item.scheme) && Number.isFinite(item.sensitivity.mean))
+    .map((item) => rangedOf(context.scheme(item.scheme).label, item.sensitivity));
+  if (known.length < 2) return "";
+  const found = ends(known), say = (value: number): string => formatNumber(value, 2);
+  return found ? `At ${layers} layers least sensitive: ${groupWords(found.lowest, say)}; most: ${groupWords(found.highest, say)}.` : `At ${layers} layers the schemes' sensitivities are ${kUntold}.`;
 }

@@ -59,12 +59,12 @@ function verdictTable(context: Context, verdicts: Verdict[]): HTMLElement {
       cell: (v) => {
         const view = context.scheme(v.scheme);
         const has = results.schemes.some((scheme) => scheme.name === v.scheme);
-        return h("span", { class: "scheme" }, swatch(view.look), has ? h("a", { href: `#scheme-${context.schemes.indexOf(view)}` }, view.label) : view.label);
+        return h("span", { class: "scheme", title: view.title === view.label ? null : view.title }, swatch(view.look), has ? h("a", { href: `#scheme-${context.schemes.indexOf(view)}` }, view.label) : view.label);
       },
     },
     { title: "Verdict", cell: (v) => badge(v.verdict) },
     {
-      title: "In words",
+      title: "In words", below: true,
       cell: (v) => h("div", { class: "words" }, v.words, v.evidence.length > 0 ? h("details", {}, h("summary", {}, "Evidence"),
         h("ul", {}, ...v.evidence.map((item) => h("li", {}, item.text, item.value === "" ? null : ": ",
           Number.isNaN(item.number) ? item.value : exact(item.number))))) : null),
@@ -74,15 +74,18 @@ function verdictTable(context: Context, verdicts: Verdict[]): HTMLElement {
   const number = (title: string, read: (scheme: string) => number, cell: (scheme: string) => Child): void => {
     if (some(read)) columns.push({ title, numeric: true, cell: (v) => cell(v.scheme) });
   };
-  const tunedNumber = (title: string, read: (of: Tuned) => number, format = formatNumber as (value: number) => string): void =>
-    number(title, (name) => (tuned.has(name) ? read(tuned.get(name)!) : NaN), (name) => (tuned.has(name) ? exact(read(tuned.get(name)!), format(read(tuned.get(name)!))) : "–"));
+  const tunedNumber = (title: string, read: (of: Tuned) => number, format: (value: number) => string): void => {
+    const value = (name: string): number => (tuned.has(name) ? read(tuned.get(name)!) : NaN);
+    number(title, value, (name) => (Number.isNaN(value(name)) ? "–" : exact(value(name), format(value(name)))));
+  };
+  const ofTraining = (read: (of: Tuned) => number) => (of: Tuned): number => (context.trains(of.scheme) ? read(of) : NaN);
   number("Loss", (name) => tuned.get(name)?.loss.mean ?? NaN, (name) => (tuned.has(name) ? withInterval(tuned.get(name)!.loss) : "–"));
   tunedNumber("Best lr", (of) => of.lr, formatShort);
   const rate = (value: number): string => (value === 0 ? "none" : formatShort(value));
-  tunedNumber("Largest stable lr", (of) => of.largestStableLr, rate);
-  tunedNumber("Without warmup", (of) => of.largestStableLrWithoutWarmup, rate);
-  tunedNumber("Warmup needed", (of) => of.needsWarmup, formatShort);
-  tunedNumber("Sensitivity", (of) => of.sensitivity, (value) => formatNumber(value, 2));
+  tunedNumber("Largest stable lr", ofTraining((of) => of.largestStableLr), rate);
+  tunedNumber("Without warmup", ofTraining((of) => of.largestStableLrWithoutWarmup), rate);
+  tunedNumber("Warmup needed", ofTraining((of) => of.needsWarmup), formatShort);
+  tunedNumber("Sensitivity", ofTraining((of) => of.sensitivity.mean), (value) => formatNumber(value, 2));
   number("Effective depth", (name) => depth.get(name)?.effectiveDepth.mean ?? NaN, (name) => (depth.has(name) ? exact(depth.get(name)!.effectiveDepth.mean, formatNumber(depth.get(name)!.effectiveDepth.mean, 3)) : "–"));
   const caption = Number.isFinite(layers) ? `Numbers at ${layers} layers, each scheme at its own best learning rate and warmup. Brackets: 95 % interval over seeds.` : "";
   const made = table(caption, columns, verdicts, "Verdicts");
