@@ -173,13 +173,15 @@ TEST(StudyProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{"--lr", "0"}, "learning rate 0 was given"},
       {{"--no-train", "--no-inspect"}, "has nothing to do"},
       {{"--layers", "100000"}, "layers"},
-      {{"--out", "/proc/norma"}, "create the directory '/proc/norma'"},
   };
   for (const auto& [more, message] : mistakes) {
     const Outcome outcome = test::run(folder, small_study(folder / "never", more));
     EXPECT_EQ(outcome.code, 2) << fmt::format("{}: {}", fmt::join(more, " "), outcome.err);
     EXPECT_NE(outcome.err.find(message), std::string::npos) << fmt::format("{}: {}", fmt::join(more, " "), outcome.err);
   }
+  const Outcome nowhere = test::run(folder, small_study("/proc/norma"));
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_NE(nowhere.err.find("cannot create the directory '/proc/norma'"), std::string::npos) << nowhere.err;
 }
 
 }  // namespace
