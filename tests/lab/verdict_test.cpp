@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "lab/study_parts.h"
+
 namespace norma {
 namespace {
 
@@ -63,6 +65,25 @@ TEST(Verdict, StatesOnlyLawsThatTheSeedsSettle) {
       << "one seed and two depths have no interval";
   EXPECT_EQ(words({.zero = true}), "a: was not trained; amplification is exactly 0.");
   EXPECT_EQ(words({}), "a: was not trained.");
+}
+
+TEST(Verdict, LawsComeFromTheAnalysesAtInit) {
+  std::vector<SchemeEvidence> all = {evidence("pre", {}), evidence("rezero", {})};
+  Analysis gradient{.name = "gradient", .title = ""};
+  gradient.series.push_back({.scheme = "rezero", .x = {2, 4}, .y = {Estimate{0, 0, 0, 8}, Estimate{0, 0, 0, 8}}});
+  gradient.series.push_back({.scheme = "pre",
+                             .x = {2, 4},
+                             .y = {around(1, 0.1), around(0.7, 0.1)},
+                             .exponent = Exponent{-0.5, -0.6, -0.4},
+                             .theory = TheoryCurve{{1, 0.7}, -0.51}});
+  gather_laws(all, gradient);
+  EXPECT_TRUE(all[1].gradient.zero);
+  EXPECT_FALSE(all[0].gradient.zero);
+  EXPECT_EQ(all[0].gradient.exponent->value, -0.5);
+  EXPECT_EQ(all[0].gradient.theory, -0.51);
+  EXPECT_FALSE(all[0].amplification.exponent.has_value());
+  EXPECT_EQ(seeds_at_init({5, 2}), (std::vector<std::uint64_t>{5, 2, 1, 3, 4, 6, 7, 8}));
+  EXPECT_EQ(seeds_at_init({1, 2, 3, 4, 5, 6, 7, 8, 9}).size(), 9u);
 }
 
 TEST(Verdict, RanksByTheBestLossAndTheOthersLast) {
