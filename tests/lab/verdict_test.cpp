@@ -69,7 +69,8 @@ TEST(Verdict, StatesOnlyLawsThatTheSeedsSettle) {
 
 TEST(Verdict, LawsComeFromTheAnalysesAtInit) {
   std::vector<SchemeEvidence> all = {evidence("pre", {}), evidence("rezero", {})};
-  Analysis gradient{.name = "gradient", .title = ""};
+  Analysis gradient;
+  gradient.name = "gradient";
   gradient.series.push_back({.scheme = "rezero", .x = {2, 4}, .y = {Estimate{0, 0, 0, 8}, Estimate{0, 0, 0, 8}}});
   gradient.series.push_back({.scheme = "pre",
                              .x = {2, 4},
