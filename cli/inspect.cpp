@@ -208,13 +208,31 @@ void run_inspect(InspectVerb verb) {
   show(verb, findings, provenance);
 }
 
+// An empty value would read as the option left out, and its default run for minutes.
+void check_given(const CLI::App& command) {
+  const std::vector<std::pair<const char*, std::string>> expected = {
+      {"--scheme", "a name, a formula or a file"},
+      {"--depths", "numbers between commas, such as 6,12,24"},
+      {"--only", fmt::format("some of {}", fmt::join(instrument_names(), ","))},
+      {"--task", "random, or a task of norma train"},
+      {"--text", "a text file"},
+      {"--run", "a run's directory or a checkpoint"},
+      {"--out", "a file to write"},
+      {"--report", "a file to write"}};
+  for (const auto& [option, words] : expected) {
+    for (const std::string& given : command[option]->results()) {
+      if (given.empty()) fail("{}: '' is empty; expected {}", option, words);
+    }
+  }
+}
+
 }  // namespace
 
 void add_inspect(CLI::App& app) {
   const auto verb = std::make_shared<InspectVerb>();
   CLI::App* command =
       app.add_subcommand("inspect", "Measure how schemes behave at depth: gradients, amplification, ...");
-  command->add_option("--scheme", verb->schemes, "Name or formula; may be given several times (post and pre)");
+  command->add_option("--scheme", verb->schemes, "Name, formula or file; may be given several times (post and pre)");
   add_family(*command, verb->family);
   command->add_option("--layers,--depth", verb->layers, "One depth")->check(CLI::Range(1, 10000));
   command->add_option("--depths", verb->depths, "Several depths, for exponents (6,12,24)");
@@ -239,7 +257,10 @@ void add_inspect(CLI::App& app) {
   command->add_flag("--json", verb->json, "Print JSON");
   command->add_flag("--quiet", verb->quiet, "No progress, no times");
   add_schemes_dir(*command);
-  command->callback([verb] { run_inspect(*verb); });
+  command->callback([verb, command] {
+    check_given(*command);
+    run_inspect(*verb);
+  });
 }
 
 }  // namespace norma::cli

@@ -30,6 +30,9 @@ int main(int argc, char** argv) {
   CLI::App app("norma: training engine and stability laboratory for residual networks");
   app.set_version_flag("--version", std::string("norma ") + NORMA_VERSION);
   app.require_subcommand(1);
+  app.failure_message([](const CLI::App* verb, const CLI::Error& error) {
+    return "norma: " + CLI::FailureMessage::simple(verb, error);
+  });
   int exit_code = 0;
   try {
     norma::cli::add_bench(app);

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numbers>
 #include <set>
 
+#include "lab/contribution.h"
+#include "lab/turn.h"
 #include "norma/core/error.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/attention_probe.h"
@@ -18,13 +19,17 @@
 namespace norma {
 namespace {
 
-// Cosine of each token's vector before and after, [batch, time, 1].
-Wire cosine(Wire a, Wire b) { return sum_last(a * b) * rsqrt(sum_last(square(a)) * sum_last(square(b)) + 1e-30); }
+// Of each token's vectors before and after, [batch, time, 1]; see turn.h.
+Wire squared_turn(Wire a, Wire b) {
+  const auto unit = [](Wire x) { return x * rsqrt(sum_last(square(x)) + 1e-30); };
+  return sum_last(square(unit(a) - unit(b)));
+}
 
-double mean_angle(const std::vector<double>& cosines) {
+// A reading of turns, mean over tokens.
+double mean_of_turns(double (*reading)(double), const std::vector<double>& turns) {
   double sum = 0;
-  for (const double c : cosines) sum += std::acos(std::clamp(c, -1.0, 1.0)) / std::numbers::pi;
-  return sum / static_cast<double>(cosines.size());
+  for (const double turn : turns) sum += reading(turn);
+  return sum / static_cast<double>(turns.size());
 }
 
 double mean_of(const std::vector<double>& values) {
@@ -63,21 +68,22 @@ class Tracer {
   Tracer(Graph& graph, const Model& model, Activations& found, Watched& watched)
       : graph_(graph), found_(found), watched_(watched) {
     const std::size_t forward_nodes = graph.nodes().size();
-    for (const SublayerSite& site : model.sites) trace_site(site);
+    for (const SublayerSite& site : model.sites) trace_site(model, site);
     for (const std::string& layer : found.layers) {
       const auto& [before, after] = ends_.at(layer);
-      graph.output("influence/" + layer, cosine(before, after));
+      graph.output("influence/" + layer, squared_turn(before, after));
     }
     for (std::size_t index = 0; index < forward_nodes; ++index) trace_attention(static_cast<int>(index));
   }
 
  private:
-  void trace_site(const SublayerSite& site) {
+  void trace_site(const Model& model, const SublayerSite& site) {
     found_.sites.push_back(site.name);
-    watch("in/" + site.name, site.stream_in);
-    watch("branch/" + site.name, site.branch);
+    const Contribution parts = contribution_of(model, site).value_or(Contribution{site.stream_in, site.branch});
+    watch("kept/" + site.name, parts.kept);
+    watch("added/" + site.name, parts.added);
     watch("out/" + site.name, site.stream_out);
-    graph_.output("cosine/" + site.name, cosine(site.stream_in, site.stream_out));
+    graph_.output("turn/" + site.name, squared_turn(site.stream_in, site.stream_out));
     graph_.output("sample/" + site.name, slice_rows(site.stream_out, 0, 1) * 1.0);
     const std::string layer = layer_of(site.name);
     if (!ends_.contains(layer)) {
@@ -116,7 +122,8 @@ class Tracer {
 Activations measure_activations(const Subject& subject) {
   Activations found;
   Watched watched;
-  Rig rig(subject, [&](Graph& graph, const Model& model) { Tracer(graph, model, found, watched); });
+  // In double precision, since some schemes start with branches a millionth of the stream.
+  Rig rig(subject, [&](Graph& graph, const Model& model) { Tracer(graph, model, found, watched); }, {.wide = true});
   rig.load_batch(0);
   rig.run();
   const auto by_member = [&](auto&& value) {
@@ -131,13 +138,14 @@ Activations measure_activations(const Subject& subject) {
           .rms;
     };
     found.stream_rms.push_back(by_member([&](int m) { return rms("out/", m); }));
-    found.branch_share.push_back(by_member([&](int m) { return rms("branch/", m) / rms("in/", m); }));
-    found.angle.push_back(by_member([&](int m) { return mean_angle(rig.values("cosine/" + site, m)); }));
+    found.branch_share.push_back(by_member([&](int m) { return rms("added/", m) / rms("kept/", m); }));
+    found.angle.push_back(by_member([&](int m) { return mean_of_turns(angle_of, rig.values("turn/" + site, m)); }));
     found.massive.push_back(by_member([&](int m) { return largest_over_median(rig.values("sample/" + site, m)); }));
     found.kurtosis.push_back(by_member([&](int m) { return kurtosis_of(rig.values("sample/" + site, m)); }));
   }
   for (const std::string& layer : found.layers)
-    found.influence.push_back(by_member([&](int m) { return 1 - mean_of(rig.values("influence/" + layer, m)); }));
+    found.influence.push_back(
+        by_member([&](int m) { return mean_of_turns(influence_of, rig.values("influence/" + layer, m)); }));
   for (const std::string& site : found.attention) {
     const std::string output = "attention/" + site;
     const auto summary = [&](int member) {

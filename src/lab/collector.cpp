@@ -38,6 +38,15 @@ MeasuredHistogram measured_histogram(const SingularValueHistogram& found, std::i
 
 }  // namespace
 
+std::optional<Exponent> law_along(const std::vector<std::string>& sites, std::span<const std::vector<double>> profile) {
+  const auto along = profile.subspan(first_of_last_stack(sites));
+  constexpr std::size_t kFirst = 3;
+  if (along.size() < kFirst + 4) return std::nullopt;
+  std::vector<double> k;
+  for (std::size_t i = kFirst; i < along.size(); ++i) k.push_back(static_cast<double>(i + 1));
+  return power_law(k, along.subspan(kFirst));
+}
+
 Collector::Collector(const std::vector<Instrument>& used) {
   for (const Instrument& instrument : used) {
     for (const AnalysisInfo& info : instrument.analyses) infos_.push_back(info);
@@ -84,13 +93,7 @@ std::optional<Exponent> Collector::exponent_of(ExponentOver over, const Collecte
     return power_law(collected.x, values);
   }
   const Reading& deepest = collected.readings.back();
-  const auto along = std::span(deepest.profile).subspan(first_of_last_stack(deepest.sites));
-  // The first sites still remember the embedding; a law along the depth is fitted from the fourth on.
-  constexpr std::size_t kFirst = 3;
-  if (along.size() < kFirst + 4) return std::nullopt;
-  std::vector<double> k;
-  for (std::size_t i = kFirst; i < along.size(); ++i) k.push_back(static_cast<double>(i + 1));
-  return power_law(k, along.subspan(kFirst));
+  return law_along(deepest.sites, deepest.profile);
 }
 
 Series Collector::series_of(const std::string& scheme, const AnalysisInfo& info, const Collected& collected) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +11,10 @@
 #include "norma/lab/inspect.h"
 
 namespace norma {
+
+// The law of a profile [site][member] along the sites of the stack that ends in the head, from the fourth on: the first
+// sites still remember the embedding. Empty for short profiles and where a value is not positive.
+std::optional<Exponent> law_along(const std::vector<std::string>& sites, std::span<const std::vector<double>> profile);
 
 class Collector {
  public:

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 
+#include "lab/turn.h"
 #include "norma/core/error.h"
 #include "norma/ops/elementwise.h"
 #include "norma/train/step.h"
@@ -141,28 +141,31 @@ class DepthMeter {
       std::vector<std::vector<double>> state;
       for (const std::string& border : borders) state.push_back(rig.values(border, member));
       for (std::size_t layer = 0; layer + 1 < borders.size(); ++layer)
-        use.influence[layer].push_back(1 - mean_cosine(state[layer], state[layer + 1], width, false));
+        use.influence[layer].push_back(mean_turn(influence_of, state[layer], state[layer + 1], width));
       if (member > 0) continue;
       use.angular_distance.assign(borders.size(), std::vector<double>(borders.size(), 0));
       for (std::size_t a = 0; a < borders.size(); ++a) {
         for (std::size_t b = 0; b < a; ++b)
-          use.angular_distance[a][b] = use.angular_distance[b][a] = mean_cosine(state[b], state[a], width, true);
+          use.angular_distance[a][b] = use.angular_distance[b][a] = mean_turn(angle_of, state[b], state[a], width);
       }
     }
   }
 
-  // Mean over tokens of the cosine, or of the angle over pi.
-  static double mean_cosine(const std::vector<double>& a, const std::vector<double>& b, std::size_t width, bool angle) {
+  // Mean over tokens of a reading of turn.h.
+  static double mean_turn(double (*reading)(double), const std::vector<double>& a, const std::vector<double>& b,
+                          std::size_t width) {
     double sum = 0;
     for (std::size_t token = 0; token < a.size(); token += width) {
-      double aa = 0, bb = 0, ab = 0;
+      double aa = 0, bb = 0, distance = 0;
       for (std::size_t i = token; i < token + width; ++i) {
         aa += a[i] * a[i];
         bb += b[i] * b[i];
-        ab += a[i] * b[i];
       }
-      const double cosine = std::clamp(ab / std::sqrt(aa * bb), -1.0, 1.0);
-      sum += angle ? std::acos(cosine) / std::numbers::pi : cosine;
+      for (std::size_t i = token; i < token + width; ++i) {
+        const double difference = a[i] / std::sqrt(aa) - b[i] / std::sqrt(bb);
+        distance += difference * difference;
+      }
+      sum += reading(distance);
     }
     return sum / static_cast<double>(a.size() / width);
   }

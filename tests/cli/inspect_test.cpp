@@ -108,7 +108,25 @@ TEST(InspectProcess, SetsExponentsBesideTheTheory) {
     EXPECT_NEAR(stream.at("theory").at("y")[i].get<double>() / measured, 1, 0.3) << "depth " << stream.at("x")[i];
   }
   EXPECT_EQ(stream.at("profiles")[1].at("theory").size(), 8u) << "along the sublayers";
-  EXPECT_TRUE(analysis(results, "gradient_batch").at("series")[0].at("theory").at("exponent").is_number());
+  for (const char* name : {"gradient_batch", "stream", "branch_share", "angle"})
+    EXPECT_TRUE(analysis(results, name).at("series")[0].at("theory").at("exponent").is_number()) << name;
+  EXPECT_NE(results.at("notes").dump().find("no theory for gradients averaged over batches"), std::string::npos);
+}
+
+TEST(InspectProcess, PrintsZerosOfAStreamThatDoesNotChange) {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      test::run(folder, small_inspection({"--scheme", "rezero", "--depths", "2,4", "--only", "gradient,stream"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find("nan"), std::string::npos) << outcome.out;
+}
+
+TEST(InspectProcess, ReadsASchemeFromAFileAsItsHelpSays) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "mine.toml") << "title = \"Mine\"\nsource = \"\"\nsublayer = \"x + f(norm(x))/2\"\n";
+  inspected(folder,
+            small_inspection({"--scheme", folder / "mine.toml", "--layers", "2", "--only", "stream", "--json"}));
+  EXPECT_NE(test::run(folder, {"inspect", "--help"}).out.find("Name, formula or file"), std::string::npos);
 }
 
 TEST(InspectProcess, SetsTheTheoryBesideBothStacks) {
@@ -244,6 +262,13 @@ TEST(InspectProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{"--depths", "0"}, "'0' in '0' is not a depth"},
       {{"--depths", "2,,4"}, "'' in '2,,4' is not a depth"},
       {{"--layers", "0"}, "not in range 1 to 10000"},
+      {{"--depths", ""}, "--depths: '' is empty; expected numbers between commas, such as 6,12,24"},
+      {{"--only", ""}, "--only: '' is empty; expected some of gradient,"},
+      {{"--only", "gradient,"}, "there is no analysis ''"},
+      {{"--scheme", ""}, "--scheme: '' is empty; expected a name, a formula or a file"},
+      {{"--run", ""}, "--run: '' is empty"},
+      {{"--widht", "16"}, "--widht"},
+      {{"--seeds", "three"}, "three"},
       {{"--only", "gradeint"}, "did you mean 'gradient'?"},
       {{"--norm", "lyer"}, "did you mean 'layer'?"},
       {{"--task", "gramar"}, "did you mean 'grammar'?"},
@@ -257,6 +282,7 @@ TEST(InspectProcess, MistakesExitWithTwoAndOneClearMessage) {
     EXPECT_EQ(outcome.code, 2) << what;
     EXPECT_EQ(outcome.out, "") << what;
     EXPECT_NE(outcome.err.find(message), std::string::npos) << what;
+    EXPECT_TRUE(outcome.err.starts_with("norma: ")) << what;
   }
 }
 

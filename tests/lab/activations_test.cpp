@@ -36,6 +36,54 @@ TEST(Activations, OfPostLNStayAndSoDoAngles) {
   EXPECT_NEAR(exponent_along(found.angle), 0, 0.1);
 }
 
+double mean_at(const SiteValues& values, std::size_t sublayer) { return estimate_of(values[sublayer - 1]).mean; }
+
+// What a formula adds over what it adds it to, with its own scalars: the reference simulation at 48 layers.
+TEST(Activations, SharesOfBranchesAreThoseThatTheFormulaAdds) {
+  const Activations pre = of("pre", 48);
+  EXPECT_NEAR(mean_at(pre.branch_share, 4), 0.54, 0.06);
+  EXPECT_NEAR(mean_at(pre.branch_share, 16), 0.24, 0.03);
+  EXPECT_NEAR(mean_at(pre.branch_share, 96), 0.094, 0.01);
+  EXPECT_NEAR(mean_at(of("deepnorm", 48).branch_share, 96), 0.012, 0.001);
+  const Activations keel = of("keel", 48);
+  EXPECT_NEAR(mean_at(keel.branch_share, 16), 0.0073, 0.0008);
+  EXPECT_NEAR(mean_at(keel.branch_share, 96), 0.0075, 0.0008);
+}
+
+TEST(Activations, AStreamThatDoesNotChangeHasNoShareAngleOrInfluence) {
+  for (const char* scheme : {"rezero", "norm(x + 0*f(x))"}) {
+    const Activations found = measure_activations(test::theory_subject(test::theory_model(scheme, 4, 32, 8), 2));
+    for (std::size_t site = 2; site < found.sites.size(); ++site) {  // the first norms still change the embedding
+      EXPECT_EQ(found.branch_share[site], (std::vector<double>{0, 0})) << scheme << found.sites[site];
+      EXPECT_EQ(found.angle[site], (std::vector<double>{0, 0})) << scheme << found.sites[site];
+    }
+    for (std::size_t layer = 1; layer < found.layers.size(); ++layer)
+      EXPECT_EQ(found.influence[layer], (std::vector<double>{0, 0})) << scheme;
+  }
+}
+
+double first_share(const char* scheme, std::size_t sublayer = 1) {
+  return mean_at(measure_activations(test::theory_subject(test::theory_model(scheme, 2, 32, 8), 2)).branch_share,
+                 sublayer);
+}
+
+TEST(Activations, SharesKnowCopiesStreamsAndWholeLayers) {
+  const double pre = first_share("pre"), post = first_share("post");
+  const auto expect = [](double found, double expected, const char* what) {
+    EXPECT_NEAR(found / expected, 1, 1e-5) << what;
+  };
+  expect(first_share("gpas"), pre, "both parts are scaled");
+  expect(first_share("hc_static"), pre, "to all copies the same is added");
+  expect(first_share("parallel"), pre, "attention");
+  EXPECT_LT(first_share("parallel", 2), first_share("pre", 2) * 1.2) << "of x alone, without attention";
+  expect(first_share("b2t"), post, "the first sum of the layer");
+  expect(first_share("residual"), post, "the main stream, not the one beside it");
+  expect(first_share("x + f(norm(x))/4"), pre / 4, "a scale on the branch");
+  expect(first_share("norm(3*x - f(x))"), post / 3, "a scale on the stream, and a difference");
+  EXPECT_NEAR(first_share("x + 0.2*(rms(f(x)) - x)"), 0.25, 0.02) << "as nGPT steps, of a stream of rms 1";
+  EXPECT_GT(first_share("attnres"), 0) << "no sum: the branch over the stream";
+}
+
 TEST(Activations, KnowANormalDistributionAndUniformAttention) {
   ModelConfig model = test::theory_model("deepnorm", 12, 128, 16);
   const Activations found = measure_activations(test::theory_subject(model, 2));

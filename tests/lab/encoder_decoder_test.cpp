@@ -100,13 +100,14 @@ TEST_F(TheoryOfBothStacks, StandsBesideStreamAndGradientOfEveryLayer) {
     SCOPED_TRACE(scheme);
     const Findings findings = measure(scheme);
     expect_near(series(findings, "stream"), 1.2, 2 * kDeep, 5 * kDeep);
+    expect_near(series(findings, "branch_share"), 1.35, 2 * kDeep, 5 * kDeep);
     expect_near(series(findings, "gradient_batch"), 1.6, kDeep, 2 * kDeep);
     const Series& amplification = series(findings, "amplification");
     ASSERT_TRUE(amplification.theory.has_value());
     for (std::size_t i = 0; i < amplification.x.size(); ++i)
       expect_near(amplification.theory->y[i], amplification.y[i].mean, 1.6, "amplification");
-    ASSERT_EQ(findings.notes.size(), 1u);
-    EXPECT_NE(findings.notes[0].find("docs/theory.md says how far off"), std::string::npos) << findings.notes[0];
+    ASSERT_EQ(findings.notes.size(), 2u);
+    EXPECT_NE(findings.notes[1].find("docs/theory.md says how far off"), std::string::npos) << findings.notes[1];
   }
 }
 

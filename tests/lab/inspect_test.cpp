@@ -49,6 +49,63 @@ TEST(Inspect, MeasuresAllSchemesAtAllDepths) {
   EXPECT_EQ(named(findings, "amplification").series[0].x, (std::vector<double>{4, 8, 16})) << "sublayers";
 }
 
+TEST(Inspect, FitsTheTheoryAsTheMeasurement) {
+  InspectOptions options = small_options();
+  options.schemes = {"pre", "deepnorm", "admin", "norm(x + tanh(f(x)))"};
+  const Findings findings = inspect(options);
+  for (const char* name : {"stream", "branch_share", "angle", "amplification", "gradient_batch"}) {
+    const Analysis& analysis = named(findings, name);
+    for (std::size_t scheme = 0; scheme < 3; ++scheme) {
+      const Series& series = analysis.series[scheme];
+      const std::string what = fmt::format("{} of {}", name, series.scheme);
+      ASSERT_TRUE(series.theory.has_value()) << what;
+      ASSERT_TRUE(series.theory->exponent.has_value()) << what;
+      EXPECT_NEAR(*series.theory->exponent, series.exponent->value, 0.25) << what;
+      for (std::size_t i = 0; i < 3; ++i)
+        EXPECT_NEAR(series.theory->y[i] / series.y[i].mean, 1, 0.35) << what << " at " << series.x[i];
+      EXPECT_EQ(series.profiles[2].theory.size(), analysis.name == "amplification" ? 0u : series.profiles[2].y.size())
+          << what;
+    }
+  }
+  EXPECT_FALSE(named(findings, "branch_share").series[3].theory.has_value()) << "not a x + b f(..)";
+  EXPECT_FALSE(named(findings, "gradient").series[0].theory.has_value());
+  const auto said = [&](const char* words) {
+    return std::ranges::count_if(findings.notes,
+                                 [&](const std::string& note) { return note.find(words) != note.npos; });
+  };
+  EXPECT_EQ(said("no theory for gradients averaged over batches"), 1);
+}
+
+TEST(Inspect, TheoryStartsFromTheSchemesOwnEmbedding) {
+  InspectOptions options = small_options();
+  options.schemes = {"pre_gpt2", "tfixup"};
+  options.only = {"stream"};
+  const Findings findings = inspect(options);
+  for (const char* name : {"stream", "branch_share"}) {
+    for (const Series& series : named(findings, name).series) {
+      for (std::size_t i = 0; i < 3; ++i)
+        EXPECT_NEAR(series.theory->y[i] / series.y[i].mean, 1, 0.25) << name << " of " << series.scheme;
+    }
+  }
+}
+
+TEST(Inspect, LeavesOutExponentsOfZeros) {
+  InspectOptions options = small_options();
+  options.schemes = {"rezero"};
+  const Findings findings = inspect(options);
+  for (const char* name : {"branch_share", "angle", "influence", "amplification", "gradient", "gradient_batch"}) {
+    const Series& series = named(findings, name).series[0];
+    for (const Estimate& y : series.y) EXPECT_EQ(y.mean, 0) << name;
+    EXPECT_FALSE(series.exponent.has_value()) << name;
+    const bool predicted = std::string_view(name) != "gradient" && std::string_view(name) != "influence";
+    ASSERT_EQ(series.theory.has_value(), predicted) << name;
+    if (!predicted) continue;
+    EXPECT_EQ(series.theory->y, (std::vector<double>{0, 0, 0})) << name;
+    EXPECT_FALSE(series.theory->exponent.has_value()) << name;
+  }
+  EXPECT_EQ(results_json(findings, {}).find("\"nan\""), std::string::npos);
+}
+
 TEST(Inspect, WritesTheContract) {
   InspectOptions options = small_options();
   options.schemes = {"rezero"};

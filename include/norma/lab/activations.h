@@ -15,7 +15,8 @@ using SiteValues = std::vector<std::vector<double>>;
 struct Activations {
   std::vector<std::string> sites;
   SiteValues stream_rms;    // of the stream after the sublayer
-  SiteValues branch_share;  // rms of what the branch returned over rms of the stream before
+  SiteValues branch_share;  // rms of b f(..) over rms of a x, where the formula has a x + b f(..); where it has no such
+                            // sum, of what the branch returned over the stream before
   SiteValues angle;         // arccos(cos(before, after)) / pi, mean over tokens
   SiteValues massive;       // largest over median magnitude of the stream after, in the first sequence
   SiteValues kurtosis;      // of the same
