@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/process.h"
@@ -49,6 +50,12 @@ std::string metrics_without_speed(const std::string& run) {
 
 std::string last_checkpoint(const std::string& run) {
   return test::read_file(RunView(run).checkpoint_path(RunView(run).checkpoint_steps().back()));
+}
+
+// As after a kill behind the last checkpoint.
+void reopen(const std::string& run) {
+  fs::remove(fs::path(run) / "DONE");
+  fs::remove(RunView(run).result_path());
 }
 
 TEST(TrainProcess, KilledAtRandomMomentsItEndsWithTheSameBits) {
@@ -124,22 +131,58 @@ TEST(TrainProcess, ADamagedCheckpointIsPassedOverForTheOneBefore) {
   const std::vector<std::int64_t> steps = RunView(out).checkpoint_steps();
   ASSERT_GE(steps.size(), 2u);
   fs::resize_file(RunView(out).checkpoint_path(steps.back()), 1000);
-  std::vector<std::string> arguments = small_run(out);
-  std::erase(arguments, "--quiet");
-  const Outcome outcome = test::run(folder, arguments);
+  const Outcome outcome = test::run(folder, small_run(out));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find("warning"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("resumed at step " + std::to_string(steps[steps.size() - 2])), std::string::npos)
-      << outcome.err;
+  EXPECT_TRUE(outcome.err.starts_with("warning: ")) << "quiet or not: " << outcome.err;
+}
+
+// Every file of a run but the lock, which says who looked at it last.
+std::map<std::string, std::string> files_of(const std::string& run) {
+  std::map<std::string, std::string> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(run)) {
+    if (entry.is_regular_file() && entry.path().filename() != ".lock")
+      files[entry.path().string()] = test::read_file(entry.path());
+  }
+  return files;
+}
+
+TEST(TrainProcess, ARunWhoseCheckpointsAreAllLostKeepsItsHistory) {
+  const TemporaryFolder folder;
+  const std::string out = folder / "run";
+  const std::vector<std::string> arguments = small_run(out, {"--train.steps=30", "--train.log_every=1"});
+  ASSERT_EQ(test::run(folder, arguments).code, 0);
+  reopen(out);
+  const std::vector<std::int64_t> steps = RunView(out).checkpoint_steps();
+  for (const std::int64_t step : steps) fs::resize_file(RunView(out).checkpoint_path(step), 1000);
+  const auto refused = [&](const std::string& why) {
+    const auto before = files_of(out);
+    const Outcome outcome = test::run(folder, arguments);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_NE(outcome.err.find("'" + out + "' holds a run that cannot go on"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find(why), std::string::npos) << outcome.err;
+    EXPECT_EQ(files_of(out), before);
+  };
+  refused(RunView(out).checkpoint_path(steps.back()).string());
+  for (const std::int64_t step : steps) fs::remove(RunView(out).checkpoint_path(step));
+  refused("there is none, though metrics.jsonl goes to step 30");
+}
+
+TEST(TrainProcess, ARunThatWasKilledBeforeItsFirstCheckpointStartsAfresh) {
+  const TemporaryFolder folder;
+  const std::string out = folder / "run", whole = folder / "whole";
+  const std::vector<std::string> rare = {"--train.steps=30", "--train.log_every=1", "--train.checkpoint_every=25"};
+  ASSERT_EQ(test::run(folder, small_run(whole, rare)).code, 0);
+  ASSERT_EQ(test::run(folder, small_run(out, rare)).code, 0);
+  reopen(out);
+  for (const std::int64_t step : RunView(out).checkpoint_steps()) fs::remove(RunView(out).checkpoint_path(step));
+  // As a kill after 25 steps leaves it.
+  { MetricsLog::resume(RunView(out).metrics_path(), 25); }
+  const Outcome outcome = test::run(folder, small_run(out, rare));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(metrics_without_speed(out), metrics_without_speed(whole));
 }
 
 constexpr const char* kHalved = "title = \"Halved\"\nsublayer = \"x + f(norm(x))/2\"\n";
-
-// As after a kill behind the last checkpoint.
-void reopen(const std::string& run) {
-  fs::remove(fs::path(run) / "DONE");
-  fs::remove(RunView(run).result_path());
-}
 
 TEST(TrainProcess, ARunKeepsItsSchemeAndNoticesAnotherOfTheSameName) {
   const TemporaryFolder folder;
