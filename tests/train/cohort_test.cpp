@@ -137,6 +137,76 @@ TEST(Cohort, NamesTheFirstBadWireAndKeepsTheWeights) {
   EXPECT_TRUE(cohort.probes(0).empty());  // the search for the wire has overwritten them
 }
 
+// Leaves the loss as it is, and makes the square of a gradient too large to be held.
+void stretch(Cohort& cohort, float factor) {
+  for (float& weight : cohort.session().tensor<float>("head.weight")) weight *= factor;
+  for (float& gain : cohort.session().tensor<float>("final.norm1.gain")) gain /= factor;
+}
+constexpr float kStretch = 0x1p83f;
+
+TEST(Cohort, KeepsTheWeightsWhenOnlyTheGradientIsNotFinite) {
+  for (const char* clip : {"train.clip = 0", "train.clip = 1", "train.clip = 0\ntrain.accumulate = 2"}) {
+    Cohort cohort = make_cohort(small_run(clip));
+    cohort.train_step();
+    stretch(cohort, kStretch);
+    const std::vector<float> before = weights(cohort);
+    cohort.train_step();
+    const MemberState& state = cohort.member(0);
+    EXPECT_TRUE(std::isfinite(state.loss));
+    EXPECT_EQ(state.diverged_because, "gradient not finite") << clip;
+    EXPECT_EQ(state.diverged_at_step, 2);
+    EXPECT_TRUE(state.first_bad_wire.starts_with("gradient of final.norm1.")) << state.first_bad_wire;
+    EXPECT_EQ(weights(cohort), before) << clip;
+  }
+}
+
+TEST(Cohort, NamesTheFirstBadWireOfTheBackwardPass) {
+  Cohort cohort = make_cohort(
+      small_run("model.time = 16\ntrain.optimiser = \"sgd\"\ntrain.lr = 1e5\ntrain.clip = 0\ntrain.steps = 100"));
+  while (cohort.active_members() > 0 && cohort.step() < 100) cohort.train_step();
+  const MemberState& state = cohort.member(0);
+  EXPECT_EQ(state.diverged_because, "gradient not finite");
+  EXPECT_TRUE(state.first_bad_wire.starts_with("layers.")) << state.first_bad_wire;
+  for (const float weight : weights(cohort)) ASSERT_TRUE(std::isfinite(weight));
+}
+
+TEST(Cohort, NamesNoProbeAsTheFirstBadWire) {
+  Cohort cohort = make_cohort(
+      small_run("model.scheme = \"post\"\nmodel.time = 16\ntrain.optimiser = \"sgd\"\ntrain.lr = 1e4\ntrain.clip = 0"));
+  while (cohort.active_members() > 0 && cohort.step() < 60) cohort.train_step();
+  ASSERT_TRUE(cohort.member(0).diverged);
+  EXPECT_TRUE(cohort.member(0).first_bad_wire.starts_with("layers.")) << cohort.member(0).first_bad_wire;
+}
+
+TEST(Recovery, PassesOverAStepWhoseGradientIsNotFinite) {
+  for (const char* policy : {"skip", "lower_lr"}) {
+    Cohort cohort = make_cohort(small_run(fmt::format("train.clip = 0\ndetect.recovery = \"{}\"", policy)));
+    cohort.train_step();
+    stretch(cohort, kStretch);
+    const std::vector<float> before = weights(cohort);
+    EXPECT_EQ(cohort.train_step().size(), 1u);
+    EXPECT_EQ(cohort.member(0).skipped_steps, 1);
+    EXPECT_EQ(weights(cohort), before) << policy;
+    stretch(cohort, 1 / kStretch);
+    EXPECT_TRUE(cohort.train_step().empty()) << policy;
+    EXPECT_NE(weights(cohort), before) << policy;
+    EXPECT_FALSE(cohort.member(0).diverged);
+  }
+}
+
+TEST(Recovery, RollsBackToWeightsThatAreFinite) {
+  Cohort cohort =
+      make_cohort(small_run("model.vocabulary = 20\ndetect.recovery = \"roll_back\"\ndetect.snapshot_every = 1"));
+  cohort.train_step();
+  // A weight that an update made infinite and that no batch has read yet.
+  float& unread = cohort.session().tensor<float>("embedding.token").back();
+  unread = std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(cohort.train_step().empty());
+  cohort.session().tensor<float>("layers.1.attn.out.bias")[3] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(cohort.train_step().size(), 1u);
+  EXPECT_TRUE(std::isfinite(unread));
+}
+
 TEST(Recovery, LowersTheRateOrRollsBackInsteadOfFreezing) {
   for (const char* policy : {"lower_lr", "roll_back"}) {
     Cohort cohort = make_cohort(small_run(
