@@ -27,7 +27,7 @@ void Cohort::judge(int member, std::vector<MemberEvent>& events) {
   if (state.spikes > spikes)
     events.push_back(
         {step_, member, "spike", fmt::format("loss {:.4g}, rolling median {:.4g}", state.loss, detector.median())});
-  if (const double median = detector.median(); median < state.best_loss) state.best_loss = median;
+  if (state.loss < state.best_loss) state.best_loss = state.loss;
   if (!why) return;
   if (const auto action = recover(member, *why)) {
     events.push_back(*action);

@@ -89,6 +89,7 @@ TEST(TrainProcess, DivergenceIsAResult) {
   const auto result = nlohmann::json::parse(outcome.out);
   ASSERT_EQ(result["members"].size(), 3u);
   EXPECT_FALSE(result["members"][0]["diverged"]);
+  EXPECT_EQ(result["members"][0]["best_loss"], result["members"][0]["best_evaluation_loss"]);
   EXPECT_TRUE(result["members"][2]["diverged"]);
   EXPECT_TRUE(result["members"][2]["diverged_at_step"].is_number_integer());
   EXPECT_NE(result["members"][2]["verdict"].get<std::string>().find("diverged at step"), std::string::npos);

@@ -56,6 +56,16 @@ TEST(Cohort, LearnsSentences) {
   EXPECT_GT(cohort.member(0).gradient_norm, 0);
 }
 
+TEST(Cohort, TheBestLossIsTheLowest) {
+  Cohort cohort = make_cohort(small_run());
+  double lowest = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 20; ++i) {
+    cohort.train_step();
+    lowest = std::min(lowest, cohort.member(0).loss);
+  }
+  EXPECT_EQ(cohort.member(0).best_loss, lowest);
+}
+
 TEST(Cohort, AMemberHasTheBitsOfTheSameRunAlone) {
   Cohort both =
       make_cohort(small_run("members.lr = [1e-3, 1e-2]\nmembers.seed = [5, 6]\nmembers.dropout = [0.1, 0.2]"));

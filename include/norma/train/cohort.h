@@ -29,7 +29,7 @@ struct MemberState {
   double loss = 0;  // of the last step
   double gradient_norm = 0;
   double lr = 0;
-  double best_loss = 0;  // smallest rolling median of the training loss
+  double best_loss = 0;  // the lowest of any step
   std::optional<double> evaluation_loss, best_evaluation_loss;
   std::optional<double> evaluation_accuracy;  // where logits are small enough to be looked at every time
   bool diverged = false;
