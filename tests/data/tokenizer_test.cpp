@@ -273,13 +273,22 @@ TEST(SentencePiece, RefusesWhatItCannotUse) {
   EXPECT_NE(error_of([] { train_sentencepiece(nursery_text(), 80, "unigrm"); }).find("did you mean 'unigram'?"),
             std::string::npos);
   EXPECT_NE(error_of([] { train_sentencepiece(nursery_text(), 1, "bpe"); }), "");
-  EXPECT_NE(error_of([] { train_sentencepiece(nursery_text(), 5, "bpe"); }).find("could not train"), std::string::npos);
-  EXPECT_NE(error_of([] { train_sentencepiece("", 80, "bpe"); }).find("could not train"), std::string::npos);
+  for (const std::string& error : {error_of([] { train_sentencepiece(nursery_text(), 5, "bpe"); }),
+                                   error_of([] { train_sentencepiece(nursery_text(), 5000, "bpe"); }),
+                                   error_of([] { train_sentencepiece("", 80, "bpe"); })}) {
+    EXPECT_NE(error.find("could not train"), std::string::npos) << error;
+    EXPECT_EQ(error.find(".cc("), std::string::npos) << "a line of the library's source: " << error;
+  }
   for (unsigned seed = 0; seed < 50; ++seed) {
-    EXPECT_NE(error_of([&] { sentencepiece_tokenizer(random_bytes(300, seed)); }).find("not a SentencePiece model"),
-              std::string::npos);
+    const std::string error = error_of([&] { sentencepiece_tokenizer(random_bytes(300, seed)); });
+    EXPECT_TRUE(error.ends_with("not a SentencePiece model")) << error;
   }
   EXPECT_NE(error_of([] { sentencepiece_tokenizer(""); }), "");
+  const TemporaryFolder folder;
+  const std::string path = folder.write("bad.model", "no model");
+  const std::string error =
+      error_of([&] { open_tokenizer({.tokenizer = "sentencepiece", .tokenizer_path = path}, "x"); });
+  EXPECT_EQ(error, "data.tokenizer_path '" + path + "': this is not a SentencePiece model");
 }
 
 TEST(Tokenizer, IsChosenByName) {
