@@ -40,7 +40,10 @@ class SweepDisplay final : public SweepObserver {
     say(fmt::format("{} runs{} in {} cohort{}", runs, done > 0 ? fmt::format(", {} of them done,", done) : "", cohorts,
                     cohorts == 1 ? "" : "s"));
   }
-  void warned(const std::string& what) override { say("warning: " + what); }
+  void warned(const std::string& what) override {
+    close();
+    fmt::print(stderr, "warning: {}\n", what);
+  }
 
   void started(const SweepProgress& progress, const Cohort& cohort) override {
     const ModelConfig& model = cohort.config().model;

@@ -40,7 +40,11 @@ class TrainDisplay final : public RunObserver {
     if (first_step_ > 0) fmt::print(stderr, "resumed at step {}\n", first_step_);
   }
 
-  void warned(const std::string& what) override { say(fmt::format("warning: {}", what)); }
+  // Whoever wants no progress still wants to know.
+  void warned(const std::string& what) override {
+    close();
+    fmt::print(stderr, "warning: {}\n", what);
+  }
 
   void stepped(const Cohort& cohort, double seconds) override {
     const bool last = cohort.step() == cohort.config().train.steps;

@@ -16,11 +16,20 @@ namespace {
 constexpr std::int64_t kMostTrainingLines = 1'000'000;
 constexpr int kMostLineBytes = 1 << 14;  // longer lines are not trained on
 
+// The library puts a line of its own source before what it has to say: "trainer_interface.cc(661) [(a) == (b)] Too
+// high".
+std::string reason(const sentencepiece::util::Status& status) {
+  const std::string_view message = status.message();
+  const std::size_t source = message.rfind("] ");
+  if (source != std::string_view::npos) return std::string(message.substr(source + 2));
+  return message.find(".cc(") == std::string_view::npos ? std::string(message) : "it gives no reason";
+}
+
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   explicit SentencePieceTokenizer(std::string_view model) : model_(model) {
     const auto status = processor_.LoadFromSerializedProto({model.data(), model.size()});
-    if (!status.ok() || processor_.GetPieceSize() < 1) fail("this is not a SentencePiece model: {}", status.message());
+    if (!status.ok() || processor_.GetPieceSize() < 1) fail("this is not a SentencePiece model");
     end_of_line_ = processor_.GetPieceSize();
   }
 
@@ -31,7 +40,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t end = std::min(text.find('\n', at), text.size());
       const auto status = processor_.Encode({text.data() + at, end - at}, &line_tokens);
-      if (!status.ok()) fail("SentencePiece could not encode a line: {}", status.message());
+      if (!status.ok()) fail("SentencePiece could not encode a line: {}", reason(status));
       tokens.insert(tokens.end(), line_tokens.begin(), line_tokens.end());
       if (end < text.size()) tokens.push_back(end_of_line_);
       at = end + 1;
@@ -128,7 +137,7 @@ std::string train_sentencepiece(std::string_view text, std::int64_t vocabulary, 
   std::string trained;
   const auto status = sentencepiece::SentencePieceTrainer::Train(options, &lines, &trained);
   if (!status.ok()) {
-    fail("SentencePiece could not train a {} model of {} tokens: {}", model, vocabulary, status.message());
+    fail("SentencePiece could not train a {} model of {} tokens: {}", model, vocabulary, reason(status));
   }
   return trained;
 }

@@ -63,17 +63,20 @@ std::unique_ptr<Source> open_tokens(const DataConfig& config, const BatchShape& 
   return std::make_unique<WindowSource>(open_token_corpus(config), config, shape);
 }
 
+enum class From { rules, file };
+
 struct Task {
   const char* name;
   Open open;
   unsigned readings;  // bits
+  From from = From::rules;
 };
 
 constexpr unsigned bit_of(ReadingManner reading) { return 1U << static_cast<unsigned>(reading); }
 constexpr unsigned kOnward = bit_of(ReadingManner::onward), kWhole = bit_of(ReadingManner::whole),
                    kPaired = bit_of(ReadingManner::paired);
 
-// Of each reading the first is its usual task.
+// Of each reading the first is its usual task, and the first from a file that of files.
 constexpr Task kTasks[] = {
     {"grammar", make<Grammar>, kOnward},
     {"sentences", make<Sentences>, kOnward},
@@ -84,11 +87,11 @@ constexpr Task kTasks[] = {
     {"recall", make<Recall>, kOnward},
     {"masked_grammar", open_masked_grammar, kWhole},
     {"masked_sentences", open_masked_sentences, kWhole},
-    {"text", open_text, kOnward},
-    {"tokens", open_tokens, kOnward},
-    {"masked", open_masked, kWhole},
-    {"translation", make<Translation>, kPaired},
-    {"classification", make<Classification>, kWhole},
+    {"text", open_text, kOnward, From::file},
+    {"tokens", open_tokens, kOnward, From::file},
+    {"masked", open_masked, kWhole, From::file},
+    {"translation", make<Translation>, kPaired, From::file},
+    {"classification", make<Classification>, kWhole, From::file},
 };
 
 constexpr std::int64_t kMostCells = std::int64_t{1} << 31;  // tokens of one batch; keeps a slip from filling memory
@@ -138,6 +141,11 @@ std::vector<std::string> tasks_for(ReadingManner reading) {
     if ((task.readings & bit_of(reading)) != 0) names.emplace_back(task.name);
   }
   return names;
+}
+
+bool reads_files(std::string_view name) {
+  return std::any_of(std::begin(kTasks), std::end(kTasks),
+                     [&](const Task& task) { return task.name == name && task.from == From::file; });
 }
 
 std::span<const std::string> task_names() {

@@ -10,7 +10,11 @@ namespace {
 TokenizerPointer open_sentencepiece(const DataConfig& config, std::string_view text) {
   if (!config.tokenizer_path.empty()) {
     const MappedFile file(config.tokenizer_path, "a SentencePiece model");
-    return sentencepiece_tokenizer(file.text());
+    try {
+      return sentencepiece_tokenizer(file.text());
+    } catch (const Error& error) {
+      fail("data.tokenizer_path '{}': {}", config.tokenizer_path, error.what());
+    }
   }
   if (config.vocabulary == 0) {
     fail("data.tokenizer is sentencepiece: set data.tokenizer_path to a model, or data.vocabulary to train one");

@@ -15,8 +15,8 @@ namespace {
 // Sessions for training and evaluation live side by side, and others use the machine too.
 constexpr std::int64_t kShareOfMemory = 2;
 
-// A plan with clipping differs from one without, and so does one with dropout; zeros stay among themselves, so that a
-// member computes exactly what it would alone.
+// A plan with dropout differs from one without; zeros, also those of clipping, stay among themselves, so that a member
+// computes exactly what it would alone.
 std::string program_key(RunConfig config) {
   TrainConfig& train = config.train;
   const char* clip = train.clip > 0 ? "clip" : "free";

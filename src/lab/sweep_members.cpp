@@ -8,6 +8,7 @@
 #include "norma/store/atomic_file.h"
 #include "norma/store/run_directory.h"
 #include "norma/train/member_checkpoint.h"
+#include "norma/train/trainer.h"
 
 namespace norma {
 namespace {
@@ -130,7 +131,8 @@ std::int64_t paused_step(const SweepPaths& paths, const std::string& id,
                          const std::function<void(const std::string&)>& warn) {
   const RunView view(paths.run(id));
   if (!view.exists()) return 0;
-  const CheckpointSearch search = view.newest_checkpoint();
+  // Checkpoints come with the cohort that pauses, not every so often.
+  const CheckpointSearch search = checkpoint_to_resume(view, 0);
   for (const std::string& warning : search.warnings) warn(warning);
   return search.newest ? search.newest->step : 0;
 }

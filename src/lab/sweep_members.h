@@ -36,7 +36,8 @@ void write_marker(const SweepPaths& paths, const CohortPlan& plan);
 std::vector<CohortPlan> read_markers(const SweepPaths& paths, const std::function<void(const std::string&)>& warn);
 void remove_cohort(const SweepPaths& paths, const std::string& id);
 
-// Where a cell that has not ended stands: the step of its newest whole checkpoint, or 0.
+// Where a cell that has not ended stands: the step of its newest whole checkpoint, or 0. Throws Error when it
+// has checkpoints but none that is whole.
 std::int64_t paused_step(const SweepPaths& paths, const std::string& id,
                          const std::function<void(const std::string&)>& warn);
 

@@ -151,7 +151,7 @@ class Sweep {
   void dissolve(const CohortPlan& plan) {
     const RunView view(paths_.cohort(plan.id));
     if (view.exists()) {
-      const CheckpointSearch search = view.newest_checkpoint();
+      const CheckpointSearch search = checkpoint_to_resume(view, 0);
       std::vector<const SweepCell*> cells;
       for (const std::string& id : plan.members) {
         cells.push_back(ledger_.knows(id) ? &ledger_.cell(id) : nullptr);

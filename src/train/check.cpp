@@ -19,10 +19,9 @@ std::vector<std::int32_t> read_ids(const SafetensorsFile& file, const std::strin
   const TensorInfo& info = file.info(name);
   std::vector<std::int32_t> ids;
   if (info.type == ElementType::i32) {
-    const auto view = file.view<std::int32_t>(name);
-    ids.assign(view.begin(), view.end());
+    ids = file.copy<std::int32_t>(name);
   } else if (info.type == ElementType::i64) {
-    for (const std::int64_t id : file.view<std::int64_t>(name)) {
+    for (const std::int64_t id : file.copy<std::int64_t>(name)) {
       if (id < -(1LL << 31) || id >= (1LL << 31)) fail("'{}': '{}' holds {}", file.path().string(), name, id);
       ids.push_back(static_cast<std::int32_t>(id));
     }
@@ -120,8 +119,22 @@ class Check {
       session.write<std::int32_t>(name, found->second);
     }
     check_tokens(ids_.at("tokens"), config_.vocabulary);
+    check_targets();
     if (ids_.contains("source"))
       check_tokens(ids_.at("source"), config_.source_vocabulary > 0 ? config_.source_vocabulary : config_.vocabulary);
+  }
+
+  void check_targets() const {
+    const std::vector<std::int32_t>& targets = ids_.at("targets");
+    const bool classifies = config_.classes > 0;
+    const std::int64_t known = classifies ? config_.classes : config_.vocabulary;
+    const std::size_t width = targets.size() / static_cast<std::size_t>(config_.batch);
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      if (targets[i] == kIgnored || (targets[i] >= 0 && targets[i] < known)) continue;
+      fail("target {} at row {}, position {} is outside the {} {} (0 to {}); only {} may be, which is not counted",
+           targets[i], i / width, i % width, known, classifies ? "classes" : "tokens of the vocabulary", known - 1,
+           kIgnored);
+    }
   }
 
   void load_weights(Session& session, const std::vector<ParameterSpec>& specs) {
@@ -134,8 +147,7 @@ class Check {
       if (info.shape != dimensions_of(type.shape))
         fail("'{}': '{}' is {} but the model has {}", file.path().string(), spec.name, info.str(), type.str());
       if (type.dtype == DType::f64 && info.type == ElementType::f64) {
-        const auto values = file.view<double>(spec.name);
-        session.write<double>(spec.name, std::vector<double>(values.begin(), values.end()));
+        session.write<double>(spec.name, file.copy<double>(spec.name));
       } else if (type.dtype == DType::f64) {
         const std::vector<float> values = file.to_f32(spec.name);
         session.write<double>(spec.name, std::vector<double>(values.begin(), values.end()));

@@ -45,9 +45,7 @@ RunConfig resolve_config(RunConfig config, const Source& source) {
 }
 
 StepOptions step_options(const RunConfig& config) {
-  const std::vector<TrainConfig> members = member_configs(config);
   return {.optimiser = config.train.optimiser,
-          .clip = std::any_of(members.begin(), members.end(), [](const TrainConfig& one) { return one.clip > 0; }),
           .decay_vectors = config.train.decay_vectors,
           .groups = config.groups,
           .accumulate = config.train.accumulate,
@@ -157,9 +155,10 @@ std::vector<MemberEvent> Cohort::train_step(Watching watching) {
     if (state.diverged) continue;
     state.gradient_norm = number(session_, "gradient_norm", member);
     readable_[static_cast<std::size_t>(member)] = watching == Watching::yes ? Readable::everything : Readable::layers;
-    judge(member, state.loss, events);
+    judge(member, events);
     const bool snapshot = config_.detect.recovery == Recovery::roll_back && step_ % config_.detect.snapshot_every == 0;
-    if (snapshot && !state.diverged && std::isfinite(state.loss)) take_snapshot(member);
+    if (snapshot && !state.diverged && std::isfinite(state.loss) && std::isfinite(state.gradient_norm))
+      take_snapshot(member);
   }
   return events;
 }

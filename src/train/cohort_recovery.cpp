@@ -1,20 +1,33 @@
 // What becomes of a member whose loss went astray: a second chance, or its end.
 #include <algorithm>
+#include <cmath>
 
 #include "norma/train/cohort.h"
 
 namespace norma {
+namespace {
 
-void Cohort::judge(int member, double loss, std::vector<MemberEvent>& events) {
+// The first element of a tensor that is NaN or infinite.
+template <typename T>
+std::optional<NonFinite> first_bad_in(Session& session, const std::string& name, int member) {
+  const std::span<const T> values = session.tensor<T>(name, member);
+  const auto bad = std::find_if(values.begin(), values.end(), [](T value) { return !std::isfinite(value); });
+  if (bad == values.end()) return std::nullopt;
+  return NonFinite{.member = member, .wire = name, .index = bad - values.begin(), .value = static_cast<double>(*bad)};
+}
+
+}  // namespace
+
+void Cohort::judge(int member, std::vector<MemberEvent>& events) {
   MemberState& state = states_[static_cast<std::size_t>(member)];
   Detector& detector = detectors_[static_cast<std::size_t>(member)];
   const std::int64_t spikes = detector.spikes();
-  const std::optional<Astray> why = detector.watch(loss);
+  const std::optional<Astray> why = detector.watch(state.loss, state.gradient_norm);
   state.spikes = detector.spikes();
   if (state.spikes > spikes)
     events.push_back(
-        {step_, member, "spike", fmt::format("loss {:.4g}, rolling median {:.4g}", loss, detector.median())});
-  if (const double median = detector.median(); median < state.best_loss) state.best_loss = median;
+        {step_, member, "spike", fmt::format("loss {:.4g}, rolling median {:.4g}", state.loss, detector.median())});
+  if (state.loss < state.best_loss) state.best_loss = state.loss;
   if (!why) return;
   if (const auto action = recover(member, *why)) {
     events.push_back(*action);
@@ -27,10 +40,10 @@ std::optional<MemberEvent> Cohort::recover(int member, Astray why) {
   MemberState& state = states_[static_cast<std::size_t>(member)];
   const DetectConfig& detect = config_.detect;
   if (detect.recovery == Recovery::none || state.actions >= detect.most_actions) return std::nullopt;
-  if (detect.recovery == Recovery::skip && why != Astray::not_finite) return std::nullopt;
+  if (detect.recovery == Recovery::skip && !keeps_weights(why)) return std::nullopt;
   ++state.actions;
   MemberEvent event{step_, member, "", std::string(name_of(why))};
-  if (why == Astray::not_finite) ++state.skipped_steps;  // the plan itself kept the weights
+  if (keeps_weights(why)) ++state.skipped_steps;
   if (detect.recovery == Recovery::skip) {
     event.what = "skipped step";
     return event;
@@ -54,6 +67,7 @@ std::optional<MemberEvent> Cohort::recover(int member, Astray why) {
 }
 
 void Cohort::take_snapshot(int member) {
+  if (first_bad_parameter(member)) return;  // the last update went too far: what there is to go back to stays
   Snapshot& snapshot = snapshots_[static_cast<std::size_t>(member)];
   snapshot.step = step_;
   snapshot.bytes.clear();
@@ -63,20 +77,53 @@ void Cohort::take_snapshot(int member) {
   }
 }
 
+std::optional<NonFinite> Cohort::first_bad_parameter(int member) {
+  for (const ParameterSpec& spec : plan_.parameters) {
+    const auto bad = config_.model.dtype == DType::f32 ? first_bad_in<float>(session_, spec.name, member)
+                                                       : first_bad_in<double>(session_, spec.name, member);
+    if (bad) return bad;
+  }
+  return std::nullopt;
+}
+
+// The weights are those before the step, so that it can be taken again, one node at a time.
+std::optional<NonFinite> Cohort::first_bad_wire(int member) {
+  if (auto bad = first_bad_parameter(member)) return bad;              // an update that went too far
+  std::ranges::fill(session_.bytes("control", member), std::byte{0});  // and nothing is updated on the way
+  const std::int64_t batches = config_.train.accumulate;
+  for (std::int64_t part = 0; part < batches; ++part) {
+    if (batches > 1) {
+      const std::int64_t index = (step_ - 1) * batches + part;
+      load_batch(session_, static_cast<std::uint64_t>(index));
+      write_noise(session_, index);
+      write_number(session_, "first", part == 0 ? 1 : 0, member);
+    }
+    auto bad = session_.run_checked(member);
+    if (!bad) continue;
+    // Finite gradients whose squares are not belong to a parameter, not to whoever adds them up.
+    for (std::size_t i = 0; i < plan_.places.size(); ++i) {
+      const ParameterPlace& place = plan_.places[i];
+      if (place.squares_wire == bad->wire && static_cast<std::int64_t>(place.squares_index) == bad->index)
+        bad->wire = "gradient of " + plan_.parameters[i].name;
+    }
+    return bad;
+  }
+  return std::nullopt;
+}
+
 MemberEvent Cohort::freeze(int member, Astray why) {
   MemberState& state = states_[static_cast<std::size_t>(member)];
-  state.diverged = true;
   state.diverged_at_step = step_;
   state.diverged_because = name_of(why);
   std::string detail(name_of(why));
-  if (why == Astray::not_finite) {
-    // The weights are those before this step, so the step can be taken again, one node at a time.
+  if (keeps_weights(why)) {
     readable_[static_cast<std::size_t>(member)] = Readable::nothing;
-    if (const auto bad = session_.run_checked(member)) {
+    if (const auto bad = first_bad_wire(member)) {
       state.first_bad_wire = bad->wire;
       detail += fmt::format(": first in '{}', element {} is {}", bad->wire, bad->index, bad->value);
     }
   }
+  state.diverged = true;  // after the search, which needs the member's batches
   session_.set_active(member, false);
   return {step_, member, "diverged", detail};
 }

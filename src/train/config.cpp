@@ -55,6 +55,16 @@ void read_table(std::vector<ConfigField>& fields, const toml::table& table, cons
   }
 }
 
+// One key, or as many as a table of free names has entries.
+void append_keys(const ConfigField& field, std::vector<ConfigKey>& keys) {
+  if (!field.read_entry) {
+    keys.push_back({field.key, field.key.substr(0, field.key.rfind('.')), field.write(), field.help});
+    return;
+  }
+  for (const auto& [name, value] : field.entries())
+    keys.push_back({field.key + "." + name, field.key, value, field.help});
+}
+
 }  // namespace
 
 RunConfig::RunConfig() {
@@ -103,26 +113,26 @@ bool is_config_key(std::string_view key) {
 std::vector<ConfigKey> config_keys(const RunConfig& config) {
   RunConfig copy = config;
   std::vector<ConfigKey> keys;
-  for (const ConfigField& field : config_fields(copy)) {
-    if (!field.read_entry) {
-      keys.push_back({field.key, field.key.substr(0, field.key.rfind('.')), field.write(), field.help});
-      continue;
-    }
-    for (const auto& [name, value] : field.entries())
-      keys.push_back({field.key + "." + name, field.key, value, field.help});
-  }
+  for (const ConfigField& field : config_fields(copy)) append_keys(field, keys);
   return keys;
 }
 
 std::string print_config(const RunConfig& config, bool with_help) {
+  RunConfig copy = config;
   std::string text, open;
-  for (const ConfigKey& key : config_keys(config)) {
-    if (key.table != open) {
-      text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", key.table);
-      open = key.table;
+  for (const ConfigField& field : config_fields(copy)) {
+    std::vector<ConfigKey> keys;
+    append_keys(field, keys);
+    // A table without entries changes nothing; who asks for help sees that there could be one.
+    if (keys.empty() && with_help) text += fmt::format("\n{:<34} # {}\n", "# [" + field.key + "]", field.help);
+    for (const ConfigKey& key : keys) {
+      if (key.table != open) {
+        text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", key.table);
+        open = key.table;
+      }
+      const std::string line = fmt::format("{} = {}", toml_key(key.name.substr(key.table.size() + 1)), key.value);
+      text += with_help ? fmt::format("{:<34} # {}\n", line, key.help) : line + "\n";
     }
-    const std::string line = fmt::format("{} = {}", toml_key(key.name.substr(key.table.size() + 1)), key.value);
-    text += with_help ? fmt::format("{:<34} # {}\n", line, key.help) : line + "\n";
   }
   return text;
 }

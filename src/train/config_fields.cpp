@@ -60,16 +60,17 @@ void model_fields(FieldList& f, ModelConfig& m) {
   f.number("model.head_std", m.head_std, 0, 1e6, "of the head, unless it is tied");
   f.flag("model.scale_embedding", m.scale_embedding, "tokens times sqrt(width)");
   f.word("model.dtype", m.dtype, kDTypes, "dtype", "f32 or f64");
-  f.table("model.constants", m.constants, "instead of the scheme's own constant of this name");
+  f.table("model.constants", m.constants, "instead of the scheme's own constant of this name: alpha = 2.0");
 }
 
 void data_fields(FieldList& f, DataConfig& d) {
-  f.text("data.task", d.task, "what is learned, see docs/data.md; auto: by family", [](const std::string& name) {
-    std::vector<std::string> known(task_names().begin(), task_names().end());
-    known.emplace_back(kFamilyTask);
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      fail("there is no task '{}'{}; expected {}", name, did_you_mean(name, known), fmt::join(known, ", "));
-  });
+  f.text("data.task", d.task, "what is learned, see docs/data.md; auto: by family and path",
+         [](const std::string& name) {
+           std::vector<std::string> known(task_names().begin(), task_names().end());
+           known.emplace_back(kFamilyTask);
+           if (std::find(known.begin(), known.end(), name) == known.end())
+             fail("there is no task '{}'{}; expected {}", name, did_you_mean(name, known), fmt::join(known, ", "));
+         });
   f.text("data.path", d.path, "of the training data");
   f.text("data.validation_path", d.validation_path, "empty: the last part of the training data");
   f.text("data.target_path", d.target_path, "translation: the second file");
@@ -102,16 +103,17 @@ void train_fields(FieldList& f, TrainConfig& t) {
       "constant, inverse_sqrt, cosine, linear, step, wsd or ramp");
   f.whole("train.warmup", t.schedule.warmup, 0, kLongest, "steps of linear rise");
   f.number("train.floor", t.schedule.floor, 0, 1, "where cosine, linear and wsd end, as a share of the peak");
-  f.whole("train.step_every", t.schedule.step_every, 0, kLongest, "step: so often; 0: a third of the run");
+  f.whole("train.step_every", t.schedule.step_every, 0, kLongest, "step: so often; 0: a third of the run, so twice");
   f.number("train.step_factor", t.schedule.step_factor, 0, 1, "step: times this");
   f.number("train.cooldown", t.schedule.cooldown, 0, 1, "wsd: share of the run that falls");
   f.choice<OptimiserName>(
       "train.optimiser", t.optimiser.name, optimiser_name, [](OptimiserName name) { return name_of(name); },
       "adamw, adam, radam, sgd or adagrad");
-  f.number("train.beta1", t.optimiser.beta1, 0, 0.9999999, "sgd: momentum");
-  f.number("train.beta2", t.optimiser.beta2, 0, 0.9999999, "");
-  f.number("train.eps", t.optimiser.eps, 0, 1, "");
-  f.number("train.weight_decay", t.optimiser.weight_decay, 0, 1e3, "");
+  f.number("train.beta1", t.optimiser.beta1, 0, 0.9999999, "adam: decay of the first moment; sgd: momentum");
+  f.number("train.beta2", t.optimiser.beta2, 0, 0.9999999, "adam: decay of the second moment");
+  f.number("train.eps", t.optimiser.eps, 0, 1, "adam, adagrad: added to the root of the second moment");
+  f.number("train.weight_decay", t.optimiser.weight_decay, 0, 1e3,
+           "share of a weight that goes, as decay says; 0: none");
   f.choice<Decay>(
       "train.decay", t.optimiser.decay, decay_kind, [](Decay decay) { return name_of(decay); },
       "decoupled, independent or l2");
@@ -146,21 +148,21 @@ void detect_fields(FieldList& f, DetectConfig& d) {
 void member_fields(FieldList& f, MembersConfig& m) {
   constexpr std::int64_t kLongest = 1'000'000'000'000;
   f.wholes("members.seed", m.seed, 0, kLongest, "one value per member, as for all lists here");
-  f.wholes("members.data_seed", m.data_seed, 0, kLongest, "");
-  f.numbers("members.lr", m.lr, 0, 1e6, "");
-  f.wholes("members.warmup", m.warmup, 0, kLongest, "");
-  f.numbers("members.weight_decay", m.weight_decay, 0, 1e3, "");
-  f.numbers("members.beta1", m.beta1, 0, 0.9999999, "");
-  f.numbers("members.beta2", m.beta2, 0, 0.9999999, "");
-  f.numbers("members.eps", m.eps, 0, 1, "");
-  f.numbers("members.clip", m.clip, 0, 1e9, "");
-  f.numbers("members.dropout", m.dropout, 0, 0.99, "");
+  f.wholes("members.data_seed", m.data_seed, 0, kLongest, "instead of train.data_seed");
+  f.numbers("members.lr", m.lr, 0, 1e6, "instead of train.lr");
+  f.wholes("members.warmup", m.warmup, 0, kLongest, "instead of train.warmup");
+  f.numbers("members.weight_decay", m.weight_decay, 0, 1e3, "instead of train.weight_decay");
+  f.numbers("members.beta1", m.beta1, 0, 0.9999999, "instead of train.beta1");
+  f.numbers("members.beta2", m.beta2, 0, 0.9999999, "instead of train.beta2");
+  f.numbers("members.eps", m.eps, 0, 1, "instead of train.eps");
+  f.numbers("members.clip", m.clip, 0, 1e9, "instead of train.clip");
+  f.numbers("members.dropout", m.dropout, 0, 0.99, "instead of train.dropout");
 }
 
 void group_fields(FieldList& f, GroupRules& g) {
-  f.table("groups.lr", g.lr, "times the learning rate of these parameters", 0, 1e6);
-  f.table("groups.decay", g.decay, "share of the weight decay for these parameters", 0, 1e6);
-  f.table("groups.eps", g.eps, "times eps for these parameters", 0, 1e6);
+  f.table("groups.lr", g.lr, "times the learning rate of these parameters: embedding = 0.1", 0, 1e6);
+  f.table("groups.decay", g.decay, "share of the weight decay for these parameters: norm = 1.0", 0, 1e6);
+  f.table("groups.eps", g.eps, "times eps for these parameters: \"layers.0.*\" = 0.1", 0, 1e6);
 }
 
 }  // namespace

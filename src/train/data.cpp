@@ -43,7 +43,11 @@ std::string families_for(const std::string& task) {
 }  // namespace
 
 RunConfig settle_task(RunConfig config) {
-  if (config.data.task == kFamilyTask) config.data.task = tasks_for(reading_of(config.model.family).reading).front();
+  if (config.data.task != kFamilyTask) return config;
+  // Whoever names a file wants to learn it.
+  const bool file = !config.data.path.empty();
+  const std::vector<std::string> tasks = tasks_for(reading_of(config.model.family).reading);
+  config.data.task = *std::ranges::find_if(tasks, [&](const std::string& task) { return reads_files(task) == file; });
   return config;
 }
 

@@ -9,14 +9,16 @@ namespace norma {
 std::string_view name_of(Astray why) {
   switch (why) {
     case Astray::not_finite: return "not finite";
+    case Astray::gradient_not_finite: return "gradient not finite";
     case Astray::risen: return "above its start";
     case Astray::spiked: return "spike without recovery";
   }
   return "?";
 }
 
-std::optional<Astray> Detector::watch(double loss) {
+std::optional<Astray> Detector::watch(double loss, double gradient_norm) {
   if (!std::isfinite(loss)) return Astray::not_finite;
+  if (!std::isfinite(gradient_norm)) return Astray::gradient_not_finite;
   if (watched_++ == 0) first_loss_ = loss;
   const bool full = static_cast<std::int64_t>(window_.size()) >= config_.window;
   if (config_.spike > 0 && full && loss > median() + config_.spike) {

@@ -71,7 +71,7 @@ std::string describe_result(const Cohort& cohort, const Source& source, double s
                                  {"lr", settings.lr},
                                  {"warmup", settings.schedule.warmup},
                                  {"final_loss", finite(state.loss)},
-                                 {"best_loss", finite(state.best_loss)},
+                                 {"best_loss", finite(state.best_evaluation_loss.value_or(state.best_loss))},
                                  {"evaluation_loss", finite(state.evaluation_loss)},
                                  {"best_evaluation_loss", finite(state.best_evaluation_loss)},
                                  {"scores", named},

@@ -34,8 +34,7 @@ double shape_factor(const ScheduleConfig& config, double step) {
       return floor + (1 - floor) * 0.5 * (1 + std::cos(std::numbers::pi * progress(config, step)));
     case ScheduleShape::linear: return 1 - (1 - floor) * progress(config, step);
     case ScheduleShape::step: {
-      const double every =
-          static_cast<double>(config.step_every > 0 ? config.step_every : std::max<std::int64_t>(1, config.steps / 3));
+      const double every = static_cast<double>(config.step_every > 0 ? config.step_every : (config.steps + 2) / 3);
       return std::pow(config.step_factor, std::floor((step - 1) / every));
     }
     case ScheduleShape::ramp: return std::min(1.0, step / std::max(1.0, static_cast<double>(config.steps)));

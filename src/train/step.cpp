@@ -13,9 +13,6 @@
 namespace norma {
 namespace {
 
-// NaN where the loss is not finite, 1 elsewhere: what multiplies gradients when nothing clips them.
-Wire guard(Wire loss) { return loss * 0.0 + 1.0; }
-
 class StepBuilder {
  public:
   StepBuilder(const ModelConfig& config, const StepOptions& options) : config_(config), options_(options) {}
@@ -53,7 +50,8 @@ class StepBuilder {
     const Wire control = graph_.input("control", {{OptimiserControl::size}, config_.dtype});
     const GradientNorm norm = gradient_norm(gradients, graph_.input("clip", {{1}, config_.dtype}));
     graph_.output("gradient_norm", norm.norm);
-    const Wire scale = options_.clip ? norm.scale : guard(model.loss);
+    // NaN where the loss is not finite: its gradients may be. Zero changes no bit of the others.
+    const Wire scale = model.loss * 0.0 + norm.scale;
     step_.places.resize(parameters.size());
     for (std::size_t handful = 0; handful < norm.squares.size(); ++handful) {
       const std::string output = "gradient_squares." + std::to_string(handful);
@@ -63,6 +61,7 @@ class StepBuilder {
         ParameterPlace& place = step_.places[norm.first[handful] + i];
         if (options_.probes) place.squares_output = output;
         place.squares_index = i;
+        place.squares_wire = norm.squares[handful].name();
       }
     }
     for (std::size_t i = 0; i < parameters.size(); ++i) {

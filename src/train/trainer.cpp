@@ -103,7 +103,7 @@ class Run {
                                   scheme_to_keep(cohort_.config().model.scheme));
     check_same_run(view, cohort_.config());
     RunDirectory directory = RunDirectory::resume(request.directory);
-    const CheckpointSearch search = directory.newest_checkpoint();
+    const CheckpointSearch search = checkpoint_to_resume(directory, cohort_.config().train.checkpoint_every);
     for (const std::string& warning : search.warnings) observer_.warned(warning);
     if (search.newest) {
       cohort_.restore(search.newest->file);
@@ -191,6 +191,24 @@ class Run {
 };
 
 }  // namespace
+
+CheckpointSearch checkpoint_to_resume(const RunView& run, std::int64_t checkpoint_every) {
+  CheckpointSearch search = run.newest_checkpoint();
+  if (search.newest) return search;
+  std::string missing = fmt::format("{}", fmt::join(search.warnings, "; "));
+  if (missing.empty() && std::filesystem::exists(run.metrics_path())) {
+    // The first step is always recorded, and nothing is recorded behind a checkpoint before that is on disk.
+    const std::vector<MetricRecord> records = read_metrics(run.metrics_path());
+    if (records.empty()) return search;
+    const std::int64_t first = records.front().step, last = records.back().step;
+    const bool had_one = first > 1 || (checkpoint_every > 0 && last > checkpoint_every);
+    if (had_one) missing = fmt::format("there is none, though metrics.jsonl goes to step {}", last);
+  }
+  if (!missing.empty())
+    fail("'{}' holds a run that cannot go on: no checkpoint can be read: {}; move it away or give another --out",
+         run.path().string(), missing);
+  return search;
+}
 
 DataConfig stored_data(DataConfig data, const std::filesystem::path& run) {
   const std::filesystem::path model = tokenizer_model_path(run);

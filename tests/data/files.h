@@ -1,8 +1,9 @@
-// What the tests of data share: files of their own, and where real data lies when there is any.
+// What the tests of data share: texts, files of their own, and where real data lies when there is any.
 #pragma once
 
 #include <cstdlib>
 #include <filesystem>
+#include <random>
 #include <string>
 
 #include "error_of.h"
@@ -21,6 +22,21 @@ inline std::string shared_data(const std::string& name) {
       folder != nullptr ? std::filesystem::path(folder) : std::filesystem::path(NORMA_SOURCE_DIR) / "../shared/data";
   const std::filesystem::path path = root / name;
   return std::filesystem::exists(path) ? path.string() : "";
+}
+
+inline std::string random_bytes(std::size_t size, unsigned seed) {
+  std::mt19937 random(seed);
+  std::string bytes(size, '\0');
+  for (char& c : bytes) c = static_cast<char>(random() & 0xFF);
+  return bytes;
+}
+
+inline std::string nursery_text() {
+  std::string text;
+  for (int i = 0; i < 200; ++i) {
+    text += "the cat sat on the mat and saw " + std::to_string(i * 37 % 100) + " mice\nwhere did  the mice go, cat?\n";
+  }
+  return text;
 }
 
 }  // namespace norma

@@ -19,13 +19,6 @@ namespace {
 using Tokens = std::vector<std::int32_t>;
 using Strings = std::vector<std::string>;
 
-std::string random_bytes(std::size_t size, unsigned seed) {
-  std::mt19937 random(seed);
-  std::string bytes(size, '\0');
-  for (char& c : bytes) c = static_cast<char>(random() & 0xFF);
-  return bytes;
-}
-
 TEST(Utf8, AcceptsOnlyShortestForms) {
   const auto bytes = [](std::string_view text) { return read_code_point(text, 0).bytes; };
   EXPECT_EQ(bytes("a"), 1);
@@ -242,44 +235,6 @@ TEST(Words, AreRankedByFrequency) {
   EXPECT_EQ(word_tokenizer("b a b c", 3)->vocabulary(), 3);
   EXPECT_EQ(word_tokenizer("b a b c", 3)->encode("a b c"), (Tokens{0, 2, 0}));
   EXPECT_EQ(word_tokenizer("", 0)->vocabulary(), 2);
-}
-
-std::string nursery_text() {
-  std::string text;
-  for (int i = 0; i < 200; ++i) {
-    text += "the cat sat on the mat and saw " + std::to_string(i * 37 % 100) + " mice\nwhere did  the mice go, cat?\n";
-  }
-  return text;
-}
-
-TEST(SentencePiece, TrainsAndKeepsTheText) {
-  for (const char* model : {"unigram", "bpe"}) {
-    const std::string text = nursery_text();
-    const std::string trained = train_sentencepiece(text, 80, model);
-    EXPECT_EQ(trained, train_sentencepiece(text, 80, model)) << "the same text gives the same model";
-    const TokenizerPointer tokenizer = sentencepiece_tokenizer(trained);
-    EXPECT_LE(tokenizer->vocabulary(), 81);
-    EXPECT_GT(tokenizer->vocabulary(), 40);
-    const Tokens tokens = tokenizer->encode(text);
-    EXPECT_LT(tokens.size(), text.size() * 3 / 4);
-    EXPECT_EQ(tokenizer->decode(tokens), text) << model;
-    for (const std::int32_t token : tokens) EXPECT_TRUE(token >= 0 && token < tokenizer->vocabulary());
-    EXPECT_NO_THROW(tokenizer->decode(Tokens{-1, 5000, 3}));
-    EXPECT_NO_THROW(tokenizer->encode(random_bytes(500, 3)));
-  }
-}
-
-TEST(SentencePiece, RefusesWhatItCannotUse) {
-  EXPECT_NE(error_of([] { train_sentencepiece(nursery_text(), 80, "unigrm"); }).find("did you mean 'unigram'?"),
-            std::string::npos);
-  EXPECT_NE(error_of([] { train_sentencepiece(nursery_text(), 1, "bpe"); }), "");
-  EXPECT_NE(error_of([] { train_sentencepiece(nursery_text(), 5, "bpe"); }).find("could not train"), std::string::npos);
-  EXPECT_NE(error_of([] { train_sentencepiece("", 80, "bpe"); }).find("could not train"), std::string::npos);
-  for (unsigned seed = 0; seed < 50; ++seed) {
-    EXPECT_NE(error_of([&] { sentencepiece_tokenizer(random_bytes(300, seed)); }).find("not a SentencePiece model"),
-              std::string::npos);
-  }
-  EXPECT_NE(error_of([] { sentencepiece_tokenizer(""); }), "");
 }
 
 TEST(Tokenizer, IsChosenByName) {

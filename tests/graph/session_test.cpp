@@ -136,6 +136,19 @@ TEST(Session, CheckedRunNamesTheFirstWireThatIsNotFinite) {
   EXPECT_EQ(found->value, -std::numeric_limits<double>::infinity());
 }
 
+TEST(Session, CheckedRunPassesOverWhatIsOnlyWatched) {
+  Graph g;
+  const Wire x = g.input("x", {{4}, DType::f32});
+  g.watch("watched", log(x));
+  const Wire bad = log(x * 2.0);
+  g.output("z", bad);
+  Session session(compile(g));
+  session.write<float>("x", std::vector<float>{1, 0, 3, 4});
+  const auto found = session.run_checked();
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->wire, bad.name());
+}
+
 TEST(Session, CheckedRunHasTheBitsOfTheRun) {
   const auto plan = step_plan();
   Session session(plan, {.members = 2, .threads = 2});

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "error_of.h"
 #include "lab/sweep_check.h"
 #include "norma/lab/sweep_results.h"
 #include "norma/store/run_directory.h"
@@ -111,6 +112,20 @@ TEST(Sweep, StoppedAtAnyStepItEndsWithTheSameBits) {
     EXPECT_EQ(straight.outcomes[i].curve.loss, result.outcomes[i].curve.loss);
     EXPECT_EQ(straight.outcomes[i].curve.step, result.outcomes[i].curve.step);
   }
+}
+
+TEST(Sweep, AMemberWhoseCheckpointsAreDamagedKeepsItsHistory) {
+  const TemporaryFolder folder;
+  SweepConfig config = small_sweep(12);
+  override_sweep(config, "train.lr=[1e-3, 2e-3]");
+  sweep(config, folder / "sweep");
+  const RunView member(folder.path() / "sweep/runs" / sweep_cells(config)[1].id);
+  fs::remove(member.path() / "DONE");
+  fs::resize_file(member.checkpoint_path(12), 1000);
+  const std::string metrics = test::read_file(member.metrics_path());
+  EXPECT_NE(test::error_of([&] { sweep(config, folder / "sweep"); }).find(member.path().string()), std::string::npos);
+  EXPECT_EQ(test::read_file(member.metrics_path()), metrics);
+  EXPECT_TRUE(fs::exists(member.checkpoint_path(12)));
 }
 
 TEST(Sweep, HalvingStopsTheHopelessAndLeavesTheOthersAsTheyWere) {

@@ -1,4 +1,4 @@
-// Members that train side by side: learning, independence, divergence, recovery, and exact resumption in memory.
+// Members that train side by side: learning, independence, and exact resumption in memory.
 #include "norma/train/cohort.h"
 
 #include <gtest/gtest.h>
@@ -6,43 +6,18 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <sstream>
 
 #include "check.h"
-#include "norma/train/data.h"
 #include "temporary_folder.h"
+#include "train/cohort_check.h"
 
 namespace norma {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A small run, changed by lines such as "train.lr = 1".
-RunConfig small_run(const std::string& changes = "") {
-  RunConfig config = parse_config(R"(
-model.layers = 2
-model.width = 16
-model.heads = 2
-model.batch = 4
-model.time = 12
-train.steps = 60
-train.lr = 3e-3
-)",
-                                  "test");
-  std::istringstream lines(changes);
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t equals = line.find('=');
-    override_config(config, line.substr(0, line.find(' ')) + "=" + line.substr(equals + 1));
-  }
-  return config;
-}
-
-Cohort make_cohort(const RunConfig& config) { return {config, open_data(config)}; }
-
-std::vector<float> weights(Cohort& cohort, int member = 0) {
-  const auto tensor = cohort.session().tensor<float>("layers.1.ffn.out.weight", member);
-  return {tensor.begin(), tensor.end()};
-}
+using test::make_cohort;
+using test::small_run;
+using test::weights;
 
 TEST(Cohort, LearnsSentences) {
   Cohort cohort = make_cohort(small_run("data.task = \"sentences\""));
@@ -54,6 +29,16 @@ TEST(Cohort, LearnsSentences) {
   EXPECT_EQ(cohort.step(), 60);
   EXPECT_EQ(cohort.tokens_per_step(), 48);
   EXPECT_GT(cohort.member(0).gradient_norm, 0);
+}
+
+TEST(Cohort, TheBestLossIsTheLowest) {
+  Cohort cohort = make_cohort(small_run());
+  double lowest = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 20; ++i) {
+    cohort.train_step();
+    lowest = std::min(lowest, cohort.member(0).loss);
+  }
+  EXPECT_EQ(cohort.member(0).best_loss, lowest);
 }
 
 TEST(Cohort, AMemberHasTheBitsOfTheSameRunAlone) {
@@ -102,64 +87,6 @@ TEST(Cohort, WatchesALossInDoubt) {
   EXPECT_FALSE(probes_of(cohort).contains("stream_rms/layers.0.attn"));
   cohort.train_step(Watching::no);
   EXPECT_TRUE(probes_of(cohort).contains("stream_rms/layers.0.attn"));
-}
-
-TEST(Cohort, ADivergedMemberIsFrozenAndTheOthersGoOn) {
-  Cohort cohort = make_cohort(small_run("train.clip = 0\nmembers.lr = [1e-3, 1e6]"));
-  std::vector<MemberEvent> events;
-  for (int i = 0; i < 40; ++i) {
-    for (const MemberEvent& event : cohort.train_step()) {
-      if (event.what == "diverged") events.push_back(event);
-    }
-  }
-  ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].member, 1);
-  const MemberState& state = cohort.member(1);
-  EXPECT_TRUE(state.diverged);
-  EXPECT_EQ(state.diverged_at_step, events[0].step);
-  EXPECT_FALSE(state.diverged_because.empty());
-  EXPECT_EQ(cohort.active_members(), 1);
-  EXPECT_FALSE(cohort.member(0).diverged);
-  EXPECT_TRUE(std::isfinite(cohort.member(0).loss));
-}
-
-TEST(Cohort, NamesTheFirstBadWireAndKeepsTheWeights) {
-  Cohort cohort = make_cohort(small_run());
-  cohort.train_step();
-  cohort.session().tensor<float>("layers.1.attn.out.bias")[3] = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<float> before = weights(cohort);
-  const std::vector<MemberEvent> events = cohort.train_step();
-  ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].what, "diverged");
-  EXPECT_NE(cohort.member(0).first_bad_wire.find("layers.1.attn.out"), std::string::npos)
-      << cohort.member(0).first_bad_wire;
-  EXPECT_EQ(weights(cohort), before);
-  EXPECT_TRUE(cohort.probes(0).empty());  // the search for the wire has overwritten them
-}
-
-TEST(Recovery, LowersTheRateOrRollsBackInsteadOfFreezing) {
-  for (const char* policy : {"lower_lr", "roll_back"}) {
-    Cohort cohort = make_cohort(small_run(
-        fmt::format("train.steps = 200\ntrain.clip = 0\ntrain.lr = 3.0\ndetect.recovery = \"{}\"\ndetect.window = 5\n"
-                    "detect.patience = 2\ndetect.lr_factor = 0.1\ndetect.snapshot_every = 1000",
-                    policy)));
-    std::vector<std::string> actions;
-    for (int i = 0; i < 200; ++i) {
-      for (const MemberEvent& event : cohort.train_step()) {
-        if (event.what != "spike") actions.push_back(event.what);
-      }
-    }
-    ASSERT_FALSE(actions.empty()) << policy;
-    // Weights that a huge rate has wrecked are not mended by a smaller one; those of a snapshot are fine.
-    if (policy == std::string("roll_back")) {
-      EXPECT_FALSE(cohort.member(0).diverged);
-    }
-    EXPECT_LE(cohort.member(0).actions, 10) << policy;
-    EXPECT_LT(cohort.member(0).lr_factor, 1) << policy;
-    EXPECT_NE(actions[0].find(policy == std::string("lower_lr") ? "lowered" : "rolled back to step 0"),
-              std::string::npos)
-        << actions[0];
-  }
 }
 
 class Resume : public testing::TestWithParam<const char*> {};

@@ -53,7 +53,11 @@ clip = 0.5
 
 TEST(Config, WithHelpItIsStillTheSameConfiguration) {
   const RunConfig config = parse_config("train.lr = 0.25", "test");
-  EXPECT_EQ(print_config(parse_config(print_config(config, true), "help")), print_config(config));
+  const std::string help = print_config(config, true);
+  EXPECT_EQ(print_config(parse_config(help, "help")), print_config(config));
+  for (const ConfigKey& key : config_keys(config)) EXPECT_NE(key.help, "") << key.name;
+  for (const char* table : {"# [model.constants] ", "# [groups.lr] ", "# [groups.decay] ", "# [groups.eps] "})
+    EXPECT_NE(help.find(table), std::string::npos) << "an empty table is shown: " << table;
 }
 
 TEST(Config, OverridesTakeTomlOrBareText) {

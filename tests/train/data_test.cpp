@@ -30,6 +30,16 @@ TEST(Data, EveryFamilyHasAUsualTaskWithoutAFile) {
   EXPECT_EQ(settle_task(with(Family::encoder, "classification")).data.task, "classification") << "a name stays";
 }
 
+TEST(Data, AFileThatIsNamedIsRead) {
+  for (const auto& [family, task] :
+       {std::pair{Family::decoder, "text"}, {Family::encoder, "masked"}, {Family::encoder_decoder, "translation"}}) {
+    RunConfig config = with(family, kFamilyTask);
+    config.data.path = "nowhere.txt";
+    EXPECT_EQ(settle_task(config).data.task, task);
+    EXPECT_NE(test::error_of([&] { open_data(config); }).find("nowhere.txt"), std::string::npos);
+  }
+}
+
 TEST(Data, EveryPairOfFamilyAndTaskIsOpenedOrRefusedByName) {
   const std::vector<std::string> all(task_names().begin(), task_names().end());
   int refused = 0;

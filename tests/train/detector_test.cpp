@@ -36,6 +36,8 @@ TEST(Detector, NonFiniteLossesAreSeenAtOnce) {
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     Detector detector(kConfig);
     EXPECT_EQ(alarm(detector, {5, 4, bad}), std::pair(3, Astray::not_finite));
+    EXPECT_EQ(detector.watch(4, bad), Astray::gradient_not_finite);
+    EXPECT_EQ(detector.watch(bad, bad), Astray::not_finite) << "the loss is what came first";
   }
 }
 

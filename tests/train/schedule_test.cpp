@@ -46,6 +46,11 @@ TEST(Schedule, ShapesInBetween) {
   const ScheduleConfig wsd{.shape = ScheduleShape::wsd, .steps = 1000, .floor = 0, .cooldown = 0.2};
   EXPECT_EQ(at(wsd, 800), 1);
   EXPECT_NEAR(at(wsd, 900), 0.5, 1e-12);
+  // Two drops, whatever the length.
+  const ScheduleConfig thirds{.shape = ScheduleShape::step, .steps = 20, .step_factor = 0.5};
+  EXPECT_EQ(at(thirds, 7), 1);
+  EXPECT_EQ(at(thirds, 8), 0.5);
+  EXPECT_EQ(at(thirds, 20), 0.25);
   const ScheduleConfig step{.shape = ScheduleShape::step, .steps = 1000, .step_every = 100, .step_factor = 0.5};
   EXPECT_EQ(at(step, 100), 1);
   EXPECT_EQ(at(step, 101), 0.5);

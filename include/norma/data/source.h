@@ -79,7 +79,8 @@ void check_vocabulary(const Source& source, std::int64_t model_vocabulary);
 
 // Every value of DataConfig::task.
 std::span<const std::string> task_names();
-// Those that suit this reading; the first needs no file and is the usual one.
+// Those that suit this reading; the first needs no file and is the usual one, and so is the first that does.
 std::vector<std::string> tasks_for(ReadingManner reading);
+bool reads_files(std::string_view task);  // or it is generated
 
 }  // namespace norma

@@ -47,7 +47,8 @@ class Session {
   // readable in the watched outputs.
   void run(Watching watching = Watching::yes);
 
-  // The same step one node at a time, stopping at the first output that is not finite. Slow; for diagnosis.
+  // The same step one node at a time, stopping at the first output that is not finite. What is only watched
+  // is left out. Slow; for diagnosis.
   std::optional<NonFinite> run_checked();
   std::optional<NonFinite> run_checked(int member);  // of this one alone, active or not
 

@@ -32,7 +32,7 @@ struct RunOutcome {
   RunStatus status = RunStatus::waiting;
   std::int64_t last_step = 0;
   double final_loss = 0;  // of the last training step; NaN when there is none
-  double best_loss = 0;   // smallest rolling median of the training loss; NaN when there is none
+  double best_loss = 0;   // held out, or of training where nothing is; NaN when there is none
   std::optional<double> evaluation_loss = {}, best_evaluation_loss = {};
   std::int64_t diverged_at_step = 0;  // when diverged
   std::string diverged_because = {}, first_bad_wire = {};

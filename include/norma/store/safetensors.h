@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -55,6 +56,15 @@ class SafetensorsFile {
   std::span<const T> view(std::string_view name) const {
     const std::span<const std::byte> raw = bytes_for_view(name, element_type_of<T>(), alignof(T));
     return {reinterpret_cast<const T*>(raw.data()), raw.size() / sizeof(T)};
+  }
+
+  // The tensor wherever it lies: files of others need not be aligned. Throws Error when it is of another type.
+  template <typename T>
+  std::vector<T> copy(std::string_view name) const {
+    const std::span<const std::byte> raw = bytes_for_view(name, element_type_of<T>(), 1);
+    std::vector<T> values(raw.size() / sizeof(T));
+    if (!values.empty()) std::memcpy(values.data(), raw.data(), raw.size());
+    return values;
   }
 
   // Any floating type, converted: exact from F16, BF16 and F32, rounded from F64.

@@ -29,7 +29,7 @@ struct MemberState {
   double loss = 0;  // of the last step
   double gradient_norm = 0;
   double lr = 0;
-  double best_loss = 0;  // smallest rolling median of the training loss
+  double best_loss = 0;  // the lowest of any step
   std::optional<double> evaluation_loss, best_evaluation_loss;
   std::optional<double> evaluation_accuracy;  // where logits are small enough to be looked at every time
   bool diverged = false;
@@ -104,9 +104,11 @@ class Cohort {
   void write_batch(Session& session, int member);
   void write_number(Session& session, const std::string& input, double value, int member);
   double number(Session& session, const std::string& output, int member, std::size_t index = 0);
-  void judge(int member, double loss, std::vector<MemberEvent>& events);
+  void judge(int member, std::vector<MemberEvent>& events);
   std::optional<MemberEvent> recover(int member, Astray why);
   MemberEvent freeze(int member, Astray why);
+  std::optional<NonFinite> first_bad_parameter(int member);
+  std::optional<NonFinite> first_bad_wire(int member);
   void take_snapshot(int member);
 
   RunConfig config_;

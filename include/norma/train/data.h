@@ -8,7 +8,8 @@
 
 namespace norma {
 
-// As data.task: the generated task that is usual for the model's family, grammar, masked_grammar or sort.
+// As data.task: what is usual for the model's family. Generated, grammar, masked_grammar or sort; of data.path, where
+// that is set, text, masked or translation.
 inline constexpr const char* kFamilyTask = "auto";
 
 // Puts a name in the place of "auto".

@@ -11,20 +11,24 @@
 namespace norma {
 
 enum class Astray {
-  not_finite,  // the loss is NaN or infinite
-  risen,       // the rolling median is above the first loss
-  spiked,      // the loss stayed above the rolling median for too long
+  not_finite,           // the loss is NaN or infinite
+  gradient_not_finite,  // the norm of all gradients is
+  risen,                // the rolling median is above the first loss
+  spiked,               // the loss stayed above the rolling median for too long
 };
 
 std::string_view name_of(Astray why);
+
+// Whether the training step refuses to change the weights then.
+constexpr bool keeps_weights(Astray why) { return why == Astray::not_finite || why == Astray::gradient_not_finite; }
 
 // Remembers what it needs and nothing else; its state goes into checkpoints.
 class Detector {
  public:
   explicit Detector(const DetectConfig& config) : config_(config) {}
 
-  // The loss of the next step. A value: the member is astray from this step on.
-  std::optional<Astray> watch(double loss);
+  // The loss of the next step and the norm of its gradients. A value: the member is astray from this step on.
+  std::optional<Astray> watch(double loss, double gradient_norm = 0);
 
   // A spike lasts, or the median has risen above the first loss: not astray yet.
   bool in_doubt() const;

@@ -16,7 +16,7 @@ struct ScheduleConfig {
   std::int64_t warmup = 0;      // steps of linear rise; the rate of step `warmup` is the peak
   std::int64_t steps = 1000;    // of the whole run; where cosine, linear, wsd and ramp end
   double floor = 0.1;           // where cosine, linear and wsd end, as a share of the peak
-  std::int64_t step_every = 0;  // step: multiply by `step_factor` so often; 0: a third of the run
+  std::int64_t step_every = 0;  // step: multiply by `step_factor` so often; 0: a third of the run, rounded up
   double step_factor = 0.1;
   double cooldown = 0.2;  // wsd: the share of the run that falls linearly at the end
 };

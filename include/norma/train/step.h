@@ -18,8 +18,6 @@ namespace norma {
 
 struct StepOptions {
   OptimiserConfig optimiser = {};
-  // Clipping makes every update wait for the norm of all gradients; without it each follows its own gradient at once.
-  bool clip = false;
   bool decay_vectors = false;  // whether biases and norm gains decay
   GroupRules groups = {};
   // Batches per step: their mean gradient gathers over so many runs of the plan; `first` starts, `control.active` ends.
@@ -48,12 +46,13 @@ struct ParameterPlace {
   double elements = 0;
   std::string squares_output;  // sums of squares of gradients
   std::size_t squares_index = 0;
+  std::string squares_wire;   // the same in the plan, with probes or without
   std::string update_output;  // squared change by tile; empty without probes
 };
 
 // Inputs beside those of the model: "control" (OptimiserControl), "clip" [1], and with accumulation "first" [1].
-// Outputs: "loss" [1], "gradient_norm" [1], and what the probes name. Where the loss is not finite (or, with clipping,
-// the norm), parameters and optimiser states stay as they were.
+// Outputs: "loss" [1], "gradient_norm" [1], and what the probes name. Where the loss or the norm is not finite,
+// parameters and optimiser states stay as they were; so every update waits for the norm, whether it clips or not.
 struct TrainingStep {
   std::shared_ptr<const Plan> plan;
   std::vector<ParameterSpec> parameters;  // with the rules of the run

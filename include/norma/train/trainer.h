@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "norma/store/run_directory.h"
 #include "norma/train/cohort.h"
 #include "norma/train/judge.h"
 
@@ -38,6 +39,10 @@ enum class RunEnd { finished, interrupted };
 // written first). A directory that holds the same run is resumed from its newest whole checkpoint; one that holds
 // another run, or a finished one, is refused. Throws Error; whatever was on disk before stays readable.
 RunEnd run_training(const RunRequest& request, RunObserver& observer, const std::atomic<bool>& stop);
+
+// The newest whole checkpoint of a run; none before its first one. Throws Error where there was one and none can be
+// read: to begin again would cost the run its history.
+CheckpointSearch checkpoint_to_resume(const RunView& run, std::int64_t checkpoint_every);
 
 // The data of a run as its directory completes them: a SentencePiece model that the run trained is kept there, so that
 // it is trained once.

@@ -165,6 +165,7 @@ std::optional<NonFinite> Session::run_checked(int member) {
   const std::int64_t scratch_stride = plan_->worker_bytes() + 2 * kArenaAlignment;
   for (std::size_t index = 0; index < plan_->steps().size(); ++index) {
     const Step& step = plan_->steps()[index];
+    if (step.only_watched) continue;  // a probe shows what others have done
     const Call base_call = make_call(step, base(member), nullptr);
     for (const Phase& phase : step.kernel.phases) {
       team_->run([&](int worker) {
