@@ -22,13 +22,14 @@ ModelConfig model_of(const SchemesOptions& options, const Scheme& scheme) {
   return config;
 }
 
-TokenCost cost_of(const ModelConfig& config) {
+void add_costs(const ModelConfig& config, Explanation& said) {
   Graph graph;
   const Model model = build_model(graph, config);
+  said.budget = model_budget(graph, model);
   graph.output("loss", model.loss);
   const double tokens = static_cast<double>(config.batch * config.time);
-  return {model_flops(config) / tokens, compile(graph, {.rewrites = all_fusions()})->cost().bytes / tokens,
-          config.time};
+  said.cost = {said.budget->flops / tokens, compile(graph, {.rewrites = all_fusions()})->cost().bytes / tokens,
+               config.time};
 }
 
 }  // namespace
@@ -44,8 +45,7 @@ Explanation explanation_of(const SchemesOptions& options, const Scheme& scheme) 
   Explanation said;
   const ModelConfig model = model_of(options, scheme);
   try {
-    said.budget = model_budget(model);
-    said.cost = cost_of(model);
+    add_costs(model, said);
   } catch (const NotBuiltError& error) {
     said.not_built = error.what();
   }

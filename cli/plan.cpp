@@ -93,8 +93,8 @@ json describe_plan(const RunConfig& given, bool measure) {
                 {"program", program},
                 {"total", plan.member_bytes() * count + plan.worker_bytes() * threads + program},
                 {"largest", tensors}}},
-              {"flops_per_step", model_flops(config.model) * static_cast<double>(config.train.accumulate)},
-              {"flops_per_token", model_flops(config.model) / tokens},
+              {"flops_per_step", budget.flops * static_cast<double>(config.train.accumulate)},
+              {"flops_per_token", budget.flops / tokens},
               {"bytes_per_token", plan.cost().bytes / tokens},
               {"kernels", plan.steps().size()}};
   bench::Report limits;

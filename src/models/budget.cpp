@@ -33,7 +33,13 @@ Budget stack_budget(const Scheme& scheme, const StackConfig& config, std::int64_
 
 Budget model_budget(const ModelConfig& config) {
   Graph graph;
-  return count(graph, build_model(graph, config).parameters);
+  return model_budget(graph, build_model(graph, config));
+}
+
+Budget model_budget(Graph& graph, const Model& model) {
+  Budget budget = count(graph, model.parameters);
+  budget.flops = traced_flops(graph, model.loss);
+  return budget;
 }
 
 }  // namespace norma

@@ -65,6 +65,16 @@ TEST(SchemesProcess, ExplainsOneSchemeWithItsTheory) {
     EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
 }
 
+TEST(SchemesProcess, OperationsFollowTheFormula) {
+  const TemporaryFolder folder;
+  const auto flops = [&](const char* scheme) -> double { return explained(folder, {scheme}).at("flops_per_token"); };
+  const double pre = flops("pre");
+  EXPECT_EQ(pre, 229675008);
+  EXPECT_GT(flops("x + f(f(norm(x)))"), 1.9 * pre);
+  EXPECT_LT(flops("x*2"), 0.1 * pre);
+  EXPECT_GT(flops("mhc"), 1.001 * pre);
+}
+
 TEST(SchemesProcess, WritesTheDiagram) {
   const TemporaryFolder folder;
   const Outcome outcome = test::run(folder, {"schemes", "x + f(norm(x))/sqrt(l)", "--svg", folder / "block.svg"});

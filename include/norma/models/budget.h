@@ -1,4 +1,4 @@
-// What a scheme costs in parameters, read off a traced model.
+// What a scheme costs in parameters and operations, read off a traced model.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,14 @@ struct Budget {
   std::int64_t stack_parameters = 0;  // of all layers and final formulas, norms included; no embeddings, no head
   std::int64_t parameters = 0;        // of everything
   std::map<std::string, std::int64_t> by_role = {};  // see ParameterSpec::role
+  double flops = 0;                                  // of a whole model's training step, see traced_flops
 };
 
 // Of one stack of the given width. Throws Error for a scheme that a stack cannot build.
 Budget stack_budget(const Scheme& scheme, const StackConfig& config, std::int64_t width);
 
-// Of a whole model.
+// Of a whole model, and of one that is traced already.
 Budget model_budget(const ModelConfig& config);
+Budget model_budget(Graph& graph, const Model& model);
 
 }  // namespace norma
