@@ -82,7 +82,24 @@ TEST(SchemesProcess, WritesTheDiagram) {
   EXPECT_NE(test::read_file(folder / "block.svg").find("÷ sqrt(l)"), std::string::npos);
   const Outcome refused = test::run(folder, {"schemes", "post", "--svg", folder / "no/such/folder.svg"});
   EXPECT_EQ(refused.code, 2);
-  EXPECT_NE(refused.err.find("cannot write the diagram"), std::string::npos);
+  EXPECT_NE(refused.err.find("folder.svg"), std::string::npos) << refused.err;
+  const Outcome nameless = test::run(folder, {"schemes", "--svg", folder / "none.svg"});
+  EXPECT_EQ(nameless.code, 2);
+  EXPECT_NE(nameless.err.find("--svg draws one scheme"), std::string::npos) << nameless.err;
+}
+
+// A diagram is written beside the old one and takes its place whole: a link to the old one still shows the old one.
+TEST(SchemesProcess, ReplacesADiagramWhole) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "block.svg") << "old";
+  std::filesystem::create_hard_link(folder / "block.svg", folder / "link.svg");
+  const Outcome outcome = test::run(folder, {"schemes", "pre", "--svg", folder / "block.svg"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(test::read_file(folder / "block.svg").find("<svg"), std::string::npos);
+  EXPECT_EQ(test::read_file(folder / "link.svg"), "old");
+  const Outcome device = test::run(folder, {"schemes", "pre", "--svg", "/dev/null"});
+  EXPECT_EQ(device.code, 0) << device.err;
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
 TEST(SchemesProcess, ReadsFoldersOfTheUser) {
