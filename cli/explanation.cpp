@@ -10,14 +10,14 @@ namespace {
 constexpr std::int64_t kTheoryHeads = 4;  // exponents hardly depend on the width; tables do in time
 
 // The model that numbers are given for: as deep and wide as asked, both stacks alike.
-ModelConfig model_of(const SchemesOptions& options, const Scheme& scheme) {
+ModelConfig model_of(const SchemesOptions& options) {
   ModelConfig config;
   config.family = options.family;
   config.layers = options.layers;
   config.width = options.width;
   config.heads = options.heads;
   config.batch = 1;
-  config.scheme = scheme.name == "formula" ? headline(scheme) : options.name;
+  config.scheme = options.name;
   config.norm = norm(options.norm).kind;
   return config;
 }
@@ -43,7 +43,7 @@ std::string headline(const Scheme& scheme) {
 
 Explanation explanation_of(const SchemesOptions& options, const Scheme& scheme) {
   Explanation said;
-  const ModelConfig model = model_of(options, scheme);
+  const ModelConfig model = model_of(options);
   try {
     add_costs(model, said);
   } catch (const NotBuiltError& error) {

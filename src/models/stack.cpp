@@ -96,7 +96,8 @@ class StackBuilder {
     const char* needed = whole ? "cross_layer" : "cross";
     if (scheme_.formula(needed) == nullptr && (whole || scheme_.formula("sublayer") == nullptr))
       throw NotBuiltError(
-          fmt::format("scheme '{}' has no formula for decoders with cross-attention; give {}", scheme_.name, needed));
+          fmt::format("scheme '{}' has no formula for decoders with cross-attention; a file can give {} beside {}",
+                      scheme_.name, needed, whole ? "layer" : "attention and ffn"));
   }
 
   void start_streams(Wire x) {

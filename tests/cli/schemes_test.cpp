@@ -160,6 +160,25 @@ TEST(SchemesProcess, FoldersOfTheUserCountForEveryVerb) {
   }
 }
 
+TEST(SchemesProcess, ExplainsFormulasOfWholeLayers) {
+  const TemporaryFolder folder;
+  const std::string formula = "y = norm(x); x + attn(y) + ffn(y)";
+  const Json parallel = explained(folder, {"parallel"}), given = explained(folder, {formula});
+  EXPECT_EQ(given.at("title"), formula);
+  EXPECT_EQ(given.at("formulas").at("layer"), formula);
+  EXPECT_EQ(given.at("norm_instances"), 12) << "one in each layer";
+  EXPECT_EQ(given.at("flops_per_token"), parallel.at("flops_per_token"));
+  EXPECT_NEAR(given.at("exponents").at("amplification"), parallel.at("exponents").at("amplification"), 0.2);
+  EXPECT_NE(explained(folder, {formula, "--family", "encoder_decoder"}).value("not_built", "").find("cross_layer"),
+            std::string::npos);
+}
+
+TEST(SchemesProcess, SpacesAroundANameDoNotCount) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(explained(folder, {"post "}), explained(folder, {"post"}));
+  EXPECT_EQ(test::run(folder, {"schemes", "(post)"}).code, 2) << "a formula of one unknown name";
+}
+
 TEST(SchemesProcess, MistakesEndWithCodeTwo) {
   const TemporaryFolder folder;
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"schemes", "pots"},
