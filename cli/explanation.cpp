@@ -32,7 +32,22 @@ void add_costs(const ModelConfig& config, Explanation& said) {
                config.time};
 }
 
+StackNumbers numbers_of(const SchemesOptions& options, const Scheme& scheme, StackKind kind) {
+  const StackConfig stack{.layers = options.layers,
+                          .heads = options.heads,
+                          .kind = kind,
+                          .other_layers = kind == StackKind::single ? 0 : options.layers};
+  const std::int64_t sublayers = (kind == StackKind::decoder ? 3 : 2) * options.layers;
+  return {kind, stack_numbers(scheme, stack, options.width, 1, 1),
+          stack_numbers(scheme, stack, options.width, options.layers, sublayers)};
+}
+
 }  // namespace
+
+std::string_view name_of(LearnedSpec::Per per) {
+  constexpr std::string_view kNames[] = {"sublayer", "layer", "stack"};
+  return kNames[static_cast<int>(per)];
+}
 
 std::string headline(const Scheme& scheme) {
   for (const char* key : {"sublayer", "layer", "attention"}) {
@@ -50,11 +65,9 @@ Explanation explanation_of(const SchemesOptions& options, const Scheme& scheme) 
     said.not_built = error.what();
   }
   const bool both = model.family == Family::encoder_decoder;
-  StackConfig stack{.layers = options.layers, .heads = options.heads, .norm = model.norm};
-  stack.kind = both ? StackKind::decoder : StackKind::single;
-  stack.other_layers = both ? options.layers : 0;
-  said.first = stack_numbers(scheme, stack, options.width, 1, 1);
-  said.last = stack_numbers(scheme, stack, options.width, options.layers, (both ? 3 : 2) * options.layers);
+  const std::vector<StackKind> kinds =
+      both ? std::vector{StackKind::encoder, StackKind::decoder} : std::vector{StackKind::single};
+  for (const StackKind kind : kinds) said.stacks.push_back(numbers_of(options, scheme, kind));
   try {
     const BranchShape shape{.width = kTheoryWidth,
                             .heads = kTheoryHeads,

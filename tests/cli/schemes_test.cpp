@@ -65,6 +65,36 @@ TEST(SchemesProcess, ExplainsOneSchemeWithItsTheory) {
     EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
 }
 
+TEST(SchemesProcess, ShowsTheConstantsOfBothStacks) {
+  const TemporaryFolder folder;
+  const Json both = explained(folder, {"deepnorm", "--family", "encoder_decoder", "--layers", "6"});
+  EXPECT_NEAR(both.at("constants").at("alpha").at("first"), std::pow(18, 0.25), 1e-12);
+  EXPECT_NEAR(both.at("encoder_constants").at("alpha").at("first"), 0.81 * std::pow(std::pow(6, 5), 1.0 / 16), 1e-12);
+  EXPECT_FALSE(explained(folder, {"deepnorm"}).contains("encoder_constants"));
+  const Outcome text = test::run(folder, {"schemes", "deepnorm", "--family", "encoder_decoder", "--layers", "6"});
+  for (const char* part : {"alpha, encoder 0.81*", "= 1.418", "alpha, decoder (3*M)^(1/4) = 2.06",
+                           "0.497 in the encoder, 0.3433 in the decoder"})
+    EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
+}
+
+TEST(SchemesProcess, SaysWhatIsLearnedAndHowItStarts) {
+  const TemporaryFolder folder;
+  const Json omega = explained(folder, {"admin"}).at("learned").at(0);
+  EXPECT_EQ(omega, Json::parse(R"({"name": "omega", "shape": ["d"], "init": "1", "per": "sublayer", "decay": true,
+                                   "lr": "1", "profile": "sqrt(var(omega*x) + var(f(x)))"
+})"));
+  EXPECT_EQ(explained(folder, {"pre"}).at("learned"), Json::array());
+const Json mixer = explained(folder, {"hc_static"}).at("learned").at(1);
+EXPECT_EQ(mixer.at("shape"), Json({"c", "c"}));
+EXPECT_EQ(mixer.at("decay"), false);
+const Outcome admin = test::run(folder, {"schemes", "admin"});
+EXPECT_NE(admin.out.find("before step 0"), std::string::npos) << admin.out;
+EXPECT_NE(admin.out.find("sqrt(var(omega*x) + var(f(x)))"), std::string::npos) << admin.out;
+const Outcome tfixup = test::run(folder, {"schemes", "tfixup"});
+EXPECT_NE(tfixup.out.find("embedding      deviation times embed"), std::string::npos) << tfixup.out;
+EXPECT_NE(tfixup.out.find("value          Xavier gain times gain"), std::string::npos) << tfixup.out;
+}
+
 TEST(SchemesProcess, OperationsFollowTheFormula) {
   const TemporaryFolder folder;
   const auto flops = [&](const char* scheme) -> double { return explained(folder, {scheme}).at("flops_per_token"); };
