@@ -23,9 +23,6 @@ const Keys kLearnedKeys = {"init", "stored", "shape", "per", "decay", "lr", "pro
 const Keys kRoles = {"all",         "embedding", "position", "head", "final",  "block",       "weight",
                      "query",       "key",       "value",    "out",  "ffn",    "cross_query", "cross_key",
                      "cross_value", "cross_out", "norm",     "bias", "learned"};
-const Keys kAttentionOptions = {"q",         "k",      "v",     "width",   "inner",
-                                "head_gain", "scores", "scale", "qk_gain", "qk_gain_stored"};
-const Keys kFfnOptions = {"inner", "gain", "gain_stored"};
 
 class Reader {
  public:
@@ -221,9 +218,10 @@ class Reader {
       const std::string branch(key.str()), where = "branch." + branch + ".";
       if (!node.is_table()) fail("scheme '{}': 'branch.{}' must be a table of options", name_, branch);
       check_keys(where, *node.as_table(), branch_option_names(branch));
-      for (const auto& [option, unused] : *node.as_table()) {
-        scheme.branch_options[branch][std::string(option.str())] =
-            *text(*node.as_table(), where, std::string(option.str()));
+      for (const auto& [key_of_option, unused] : *node.as_table()) {
+        const std::string option(key_of_option.str()), value = *text(*node.as_table(), where, option);
+        parse(where + option, [&] { check_branch_option(option, value); });
+        scheme.branch_options[branch][option] = value;
       }
     }
   }
@@ -267,10 +265,6 @@ class Reader {
 const Formula* Scheme::formula(std::string_view key) const {
   const auto found = formulas.find(std::string(key));
   return found == formulas.end() ? nullptr : &found->second;
-}
-
-const std::vector<std::string>& branch_option_names(std::string_view branch) {
-  return branch == "ffn" ? kFfnOptions : kAttentionOptions;
 }
 
 Scheme parse_scheme(std::string_view name, std::string_view toml_text) { return Reader(name, toml_text).read(); }

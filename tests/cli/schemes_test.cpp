@@ -209,6 +209,15 @@ TEST(SchemesProcess, SpacesAroundANameDoNotCount) {
   EXPECT_EQ(test::run(folder, {"schemes", "(post)"}).code, 2) << "a formula of one unknown name";
 }
 
+TEST(SchemesProcess, NamesTheFileOfAWrongOption) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "mine.toml") << "sublayer = \"x + f(norm(x))\"\n[branch.attention]\nq = \"rmsnrom\"\n";
+  const Outcome outcome = test::run(folder, {"schemes", folder / "mine.toml"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("mine.toml: scheme 'mine', branch.attention.q: 'rmsnrom'"), std::string::npos)
+      << outcome.err;
+}
+
 TEST(SchemesProcess, MistakesEndWithCodeTwo) {
   const TemporaryFolder folder;
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"schemes", "pots"},
