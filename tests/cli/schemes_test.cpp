@@ -209,6 +209,14 @@ TEST(SchemesProcess, SpacesAroundANameDoNotCount) {
   EXPECT_EQ(test::run(folder, {"schemes", "(post)"}).code, 2) << "a formula of one unknown name";
 }
 
+TEST(SchemesProcess, PredictsFormulasWithOptions) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "mine.toml") << "sublayer = \"x + f(norm(x))\"\n[branch.attention]\nv = \"rmsnorm\"\n";
+  const Json table = explained(folder, {folder / "mine.toml"});
+  EXPECT_EQ(explained(folder, {"x + f(norm(x), v = \"rmsnorm\")"}).at("exponents"), table.at("exponents"));
+  EXPECT_NE(explained(folder, {"x + f(norm(x))"}).at("exponents"), table.at("exponents")) << "v matters";
+}
+
 TEST(SchemesProcess, NamesTheFileOfAWrongOption) {
   const TemporaryFolder folder;
   std::ofstream(folder / "mine.toml") << "sublayer = \"x + f(norm(x))\"\n[branch.attention]\nq = \"rmsnrom\"\n";
