@@ -80,19 +80,24 @@ TEST(SchemesProcess, ShowsTheConstantsOfBothStacks) {
 TEST(SchemesProcess, SaysWhatIsLearnedAndHowItStarts) {
   const TemporaryFolder folder;
   const Json omega = explained(folder, {"admin"}).at("learned").at(0);
-  EXPECT_EQ(omega, Json::parse(R"({"name": "omega", "shape": ["d"], "init": "1", "per": "sublayer", "decay": true,
-                                   "lr": "1", "profile": "sqrt(var(omega*x) + var(f(x)))"
-})"));
+  const Json expected = {{"name", "omega"},
+                         {"shape", {"d"}},
+                         {"init", "1"},
+                         {"per", "sublayer"},
+                         {"decay", true},
+                         {"lr", "1"},
+                         {"profile", "sqrt(var(omega*x) + var(f(x)))"}};
+  EXPECT_EQ(omega, expected);
   EXPECT_EQ(explained(folder, {"pre"}).at("learned"), Json::array());
-const Json mixer = explained(folder, {"hc_static"}).at("learned").at(1);
-EXPECT_EQ(mixer.at("shape"), Json({"c", "c"}));
-EXPECT_EQ(mixer.at("decay"), false);
-const Outcome admin = test::run(folder, {"schemes", "admin"});
-EXPECT_NE(admin.out.find("before step 0"), std::string::npos) << admin.out;
-EXPECT_NE(admin.out.find("sqrt(var(omega*x) + var(f(x)))"), std::string::npos) << admin.out;
-const Outcome tfixup = test::run(folder, {"schemes", "tfixup"});
-EXPECT_NE(tfixup.out.find("embedding      deviation times embed"), std::string::npos) << tfixup.out;
-EXPECT_NE(tfixup.out.find("value          Xavier gain times gain"), std::string::npos) << tfixup.out;
+  const Json mixer = explained(folder, {"hc_static"}).at("learned").at(1);
+  EXPECT_EQ(mixer.at("shape"), Json({"c", "c"}));
+  EXPECT_EQ(mixer.at("decay"), false);
+  const Outcome admin = test::run(folder, {"schemes", "admin"});
+  EXPECT_NE(admin.out.find("before step 0"), std::string::npos) << admin.out;
+  EXPECT_NE(admin.out.find("sqrt(var(omega*x) + var(f(x)))"), std::string::npos) << admin.out;
+  const Outcome tfixup = test::run(folder, {"schemes", "tfixup"});
+  EXPECT_NE(tfixup.out.find("embedding      deviation times embed"), std::string::npos) << tfixup.out;
+  EXPECT_NE(tfixup.out.find("value          Xavier gain times gain"), std::string::npos) << tfixup.out;
 }
 
 TEST(SchemesProcess, OperationsFollowTheFormula) {
