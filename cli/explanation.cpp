@@ -22,14 +22,37 @@ ModelConfig model_of(const SchemesOptions& options) {
   return config;
 }
 
-void add_costs(const ModelConfig& config, Explanation& said) {
+struct Counted {
+  Budget budget;
+  double bytes = 0;  // of a forward pass
+};
+
+Counted count(const ModelConfig& config) {
   Graph graph;
   const Model model = build_model(graph, config);
-  said.budget = model_budget(graph, model);
+  Counted counted{.budget = model_budget(graph, model)};
   graph.output("loss", model.loss);
+  counted.bytes = compile(graph, {.rewrites = all_fusions()})->cost().bytes;
+  return counted;
+}
+
+Counted count_at_any_depth(ModelConfig config) {
+  const std::int64_t depth = config.layers;
+  if (depth <= kTracedDepths.back()) return count(config);
+  std::array<Counted, 3> at;
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    config.layers = kTracedDepths[i];
+    at[i] = count(config);
+  }
+  return {continued({at[0].budget, at[1].budget, at[2].budget}, depth),
+          continued({at[0].bytes, at[1].bytes, at[2].bytes}, depth)};
+}
+
+void add_costs(const ModelConfig& config, Explanation& said) {
+  const Counted counted = count_at_any_depth(config);
   const double tokens = static_cast<double>(config.batch * config.time);
-  said.cost = {said.budget->flops / tokens, compile(graph, {.rewrites = all_fusions()})->cost().bytes / tokens,
-               config.time};
+  said.budget = counted.budget;
+  said.cost = {counted.budget.flops / tokens, counted.bytes / tokens, config.time};
 }
 
 StackNumbers numbers_of(const SchemesOptions& options, const Scheme& scheme, StackKind kind) {

@@ -188,13 +188,9 @@ class StackBuilder {
     const BranchChoice choice(scheme_, kind.key, given, numbers_);
     Wire out = kind.key == kFeedForward.key ? feed_forward(choice, in) : attention(choice, kind, in);
     if (config_.dropout) out = dropout(out, config_.dropout, config_.dropout_key, name);
-    if (sites_.empty() || sites_.back().name != name) {
-      const bool first =
-          std::none_of(sites_.begin(), sites_.end(), [&](const auto& site) { return site.name == name; });
-      if (first) sites_.push_back({.name = name, .stream_in = wires_.at("x"), .branch = out, .stream_out = {}});
-    }
     calls_.emplace(key, out);
-    calls_by_name_.emplace(name, out);
+    const bool first = calls_by_name_.emplace(name, out).second;
+    if (first) sites_.push_back({.name = name, .stream_in = wires_.at("x"), .branch = out, .stream_out = {}});
     return out;
   }
 

@@ -39,5 +39,13 @@ TEST(PlanProcess, CountsTheOperationsOfTheFormula) {
   EXPECT_GT(flops("x + f(f(norm(x)))"), 1.5 * flops("pre"));
 }
 
+TEST(PlanProcess, RefusesParametersThatNeverFit) {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      test::run(folder, {"plan", "--model.layers=1000000", "--model.width=8192", "--model.heads=64"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("the parameters alone take"), std::string::npos) << outcome.err;
+}
+
 }  // namespace
 }  // namespace norma

@@ -65,6 +65,25 @@ TEST(SchemesProcess, ExplainsOneSchemeWithItsTheory) {
     EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
 }
 
+// Where layers are alike, or each reads all below it, numbers at any depth follow from a few.
+TEST(SchemesProcess, CountsAnyDepth) {
+  const TemporaryFolder folder;
+  const auto at = [&](const char* scheme, const char* layers) {
+    return explained(folder, {scheme, "--layers", layers, "--width", "32", "--heads", "2"});
+  };
+  const Json deep = at("pre", "100000"), shallow = at("pre", "10");
+  EXPECT_EQ(deep.at("norm_instances"), 200001);
+  EXPECT_EQ(deep.at("stack_parameters").get<double>() - 64, 10000 * (shallow.at("stack_parameters").get<double>() - 64))
+      << "all but the last norm";
+  const double head = 6 * 32 * 256;
+  EXPECT_NEAR(deep.at("flops_per_token").get<double>() - head,
+              10000 * (shallow.at("flops_per_token").get<double>() - head), 1);
+  const Json exact = at("attnres", "1000"), further = at("attnres", "4000");
+  const double per_pair =
+      1.0 / 16 * further.at("flops_per_token").get<double>() / exact.at("flops_per_token").get<double>();
+  EXPECT_GT(per_pair, 0.7) << "grows with the square of the depth";
+}
+
 TEST(SchemesProcess, ShowsTheConstantsOfBothStacks) {
   const TemporaryFolder folder;
   const Json both = explained(folder, {"deepnorm", "--family", "encoder_decoder", "--layers", "6"});
@@ -203,7 +222,7 @@ TEST(SchemesProcess, ExplainsFormulasOfWholeLayers) {
   EXPECT_EQ(given.at("formulas").at("layer"), formula);
   EXPECT_EQ(given.at("norm_instances"), 12) << "one in each layer";
   EXPECT_EQ(given.at("flops_per_token"), parallel.at("flops_per_token"));
-  EXPECT_NEAR(given.at("exponents").at("amplification"), parallel.at("exponents").at("amplification"), 0.2);
+  EXPECT_NEAR(given.at("exponents").at("stream_rms"), parallel.at("exponents").at("stream_rms"), 1e-6);
   EXPECT_NE(explained(folder, {formula, "--family", "encoder_decoder"}).value("not_built", "").find("cross_layer"),
             std::string::npos);
 }
