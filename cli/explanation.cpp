@@ -1,5 +1,7 @@
 #include "cli/explanation.h"
 
+#include <array>
+
 #include "norma/core/error.h"
 #include "norma/models/branch_gains.h"
 #include "norma/models/fusions.h"
@@ -44,8 +46,8 @@ Counted count_at_any_depth(ModelConfig config) {
     config.layers = kTracedDepths[i];
     at[i] = count(config);
   }
-  return {continued({at[0].budget, at[1].budget, at[2].budget}, depth),
-          continued({at[0].bytes, at[1].bytes, at[2].bytes}, depth)};
+  return {continued(std::array{at[0].budget, at[1].budget, at[2].budget}, depth),
+          continued(std::array{at[0].bytes, at[1].bytes, at[2].bytes}, depth)};
 }
 
 void add_costs(const ModelConfig& config, Explanation& said) {

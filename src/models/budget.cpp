@@ -61,13 +61,13 @@ Budget continued(const std::array<Budget, 3>& at, std::int64_t depth) {
                 .norm_parameters = whole([](const Budget& b) { return b.norm_parameters; }),
                 .stack_parameters = whole([](const Budget& b) { return b.stack_parameters; }),
                 .parameters = whole([](const Budget& b) { return b.parameters; })};
-  for (const auto& [role, unused] : at[2].by_role) {
-    budget.by_role[role] = whole([&role = role](const Budget& b) {
-      const auto found = b.by_role.find(role);
+  for (const auto& entry : at[2].by_role) {
+    budget.by_role[entry.first] = whole([&](const Budget& b) {
+      const auto found = b.by_role.find(entry.first);
       return found == b.by_role.end() ? 0 : found->second;
     });
   }
-  budget.flops = continued({at[0].flops, at[1].flops, at[2].flops}, depth);
+  budget.flops = continued(std::array{at[0].flops, at[1].flops, at[2].flops}, depth);
   return budget;
 }
 

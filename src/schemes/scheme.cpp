@@ -3,12 +3,14 @@
 #include <toml++/toml.h>
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <type_traits>
 #include <utility>
 
 #include "norma/core/error.h"
 #include "norma/core/names.h"
 #include "norma/core/toml_text.h"
+#include "norma/schemes/evaluate.h"
 
 namespace norma {
 namespace {
@@ -54,6 +56,7 @@ class Reader {
     read_branches(scheme);
     read_weights(scheme);
     check_streams(scheme);
+    check_learned(scheme);
     if (const toml::table* norm = table("norm")) {
       check_keys("norm.", *norm, {"gain"});
       scheme.norm_gain = text(*norm, "norm.", "gain").value_or("w");
@@ -253,6 +256,22 @@ class Reader {
                            [&](const Statement& statement) { return statement.target == stream.name; });
       });
       if (!updated) fail("scheme '{}': no formula updates the stream '{}'", name_, stream.name);
+    }
+  }
+
+  // A parameter that nothing reads is a slip of the pen.
+  void check_learned(const Scheme& scheme) const {
+    std::set<std::string> used;
+    const auto mention = [&](const ExpressionPtr& expression) {
+      if (expression == nullptr) return;
+      for (std::string& name : names_in(*expression)) used.insert(std::move(name));
+    };
+    for (const auto& [key, formula] : scheme.formulas) {
+      for (const Statement& statement : formula.statements) mention(statement.value);
+    }
+    for (const NamedExpression& stream : scheme.streams) mention(stream.value);
+    for (const LearnedSpec& learned : scheme.learned) {
+      if (!used.contains(learned.name)) fail("scheme '{}': no formula uses learned.{}", name_, learned.name);
     }
   }
 

@@ -36,6 +36,10 @@ class Tracer {
   void run() {
     for (const Statement& statement : formula_.statements) {
       const std::string target = statement.target.empty() ? "x" : statement.target;
+      if (is_norm_name(target)) {
+        throw FormulaError(formula_.text, statement.target_span,
+                           fmt::format("assigns to '{}', which is a norm; choose another name", target));
+      }
       if (s_.numbers.contains(target) || s_.branches.contains(target)) {
         throw FormulaError(formula_.text, statement.target_span,
                            fmt::format("'{}' already has a meaning and cannot be assigned to", target));

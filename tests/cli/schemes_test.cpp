@@ -129,6 +129,11 @@ TEST(SchemesProcess, OperationsFollowTheFormula) {
   EXPECT_GT(flops("mhc"), 1.001 * pre);
 }
 
+TEST(SchemesProcess, KnowsNormsByEitherName) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(explained(folder, {"post", "--norm", "rmsnorm"}), explained(folder, {"post", "--norm", "rms"}));
+}
+
 TEST(SchemesProcess, WritesTheDiagram) {
   const TemporaryFolder folder;
   const Outcome outcome = test::run(folder, {"schemes", "x + f(norm(x))/sqrt(l)", "--svg", folder / "block.svg"});
