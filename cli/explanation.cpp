@@ -1,5 +1,7 @@
 #include "cli/explanation.h"
 
+#include <array>
+
 #include "norma/core/error.h"
 #include "norma/models/branch_gains.h"
 #include "norma/models/fusions.h"
@@ -10,28 +12,67 @@ namespace {
 constexpr std::int64_t kTheoryHeads = 4;  // exponents hardly depend on the width; tables do in time
 
 // The model that numbers are given for: as deep and wide as asked, both stacks alike.
-ModelConfig model_of(const SchemesOptions& options, const Scheme& scheme) {
+ModelConfig model_of(const SchemesOptions& options) {
   ModelConfig config;
   config.family = options.family;
   config.layers = options.layers;
   config.width = options.width;
   config.heads = options.heads;
   config.batch = 1;
-  config.scheme = scheme.name == "formula" ? headline(scheme) : options.name;
+  config.scheme = options.name;
   config.norm = norm(options.norm).kind;
   return config;
 }
 
-TokenCost cost_of(const ModelConfig& config) {
+struct Counted {
+  Budget budget;
+  double bytes = 0;  // of a forward pass
+};
+
+Counted count(const ModelConfig& config) {
   Graph graph;
   const Model model = build_model(graph, config);
+  Counted counted{.budget = model_budget(graph, model)};
   graph.output("loss", model.loss);
+  counted.bytes = compile(graph, {.rewrites = all_fusions()})->cost().bytes;
+  return counted;
+}
+
+Counted count_at_any_depth(ModelConfig config) {
+  const std::int64_t depth = config.layers;
+  if (depth <= kTracedDepths.back()) return count(config);
+  std::array<Counted, 3> at;
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    config.layers = kTracedDepths[i];
+    at[i] = count(config);
+  }
+  return {continued(std::array{at[0].budget, at[1].budget, at[2].budget}, depth),
+          continued(std::array{at[0].bytes, at[1].bytes, at[2].bytes}, depth)};
+}
+
+void add_costs(const ModelConfig& config, Explanation& said) {
+  const Counted counted = count_at_any_depth(config);
   const double tokens = static_cast<double>(config.batch * config.time);
-  return {model_flops(config) / tokens, compile(graph, {.rewrites = all_fusions()})->cost().bytes / tokens,
-          config.time};
+  said.budget = counted.budget;
+  said.cost = {counted.budget.flops / tokens, counted.bytes / tokens, config.time};
+}
+
+StackNumbers numbers_of(const SchemesOptions& options, const Scheme& scheme, StackKind kind) {
+  const StackConfig stack{.layers = options.layers,
+                          .heads = options.heads,
+                          .kind = kind,
+                          .other_layers = kind == StackKind::single ? 0 : options.layers};
+  const std::int64_t sublayers = (kind == StackKind::decoder ? 3 : 2) * options.layers;
+  return {kind, stack_numbers(scheme, stack, options.width, 1, 1),
+          stack_numbers(scheme, stack, options.width, options.layers, sublayers)};
 }
 
 }  // namespace
+
+std::string_view name_of(LearnedSpec::Per per) {
+  constexpr std::string_view kNames[] = {"sublayer", "layer", "stack"};
+  return kNames[static_cast<int>(per)];
+}
 
 std::string headline(const Scheme& scheme) {
   for (const char* key : {"sublayer", "layer", "attention"}) {
@@ -42,19 +83,16 @@ std::string headline(const Scheme& scheme) {
 
 Explanation explanation_of(const SchemesOptions& options, const Scheme& scheme) {
   Explanation said;
-  const ModelConfig model = model_of(options, scheme);
+  const ModelConfig model = model_of(options);
   try {
-    said.budget = model_budget(model);
-    said.cost = cost_of(model);
+    add_costs(model, said);
   } catch (const NotBuiltError& error) {
     said.not_built = error.what();
   }
   const bool both = model.family == Family::encoder_decoder;
-  StackConfig stack{.layers = options.layers, .heads = options.heads, .norm = model.norm};
-  stack.kind = both ? StackKind::decoder : StackKind::single;
-  stack.other_layers = both ? options.layers : 0;
-  said.first = stack_numbers(scheme, stack, options.width, 1, 1);
-  said.last = stack_numbers(scheme, stack, options.width, options.layers, (both ? 3 : 2) * options.layers);
+  const std::vector<StackKind> kinds =
+      both ? std::vector{StackKind::encoder, StackKind::decoder} : std::vector{StackKind::single};
+  for (const StackKind kind : kinds) said.stacks.push_back(numbers_of(options, scheme, kind));
   try {
     const BranchShape shape{.width = kTheoryWidth,
                             .heads = kTheoryHeads,

@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "norma/models/budget.h"
@@ -26,6 +27,8 @@ struct SchemesOptions {
   bool json = false;
 };
 
+std::string_view name_of(LearnedSpec::Per per);  // sublayer, layer, stack
+
 // The formula that says most: the whole layer, every sublayer, or the attention sublayer.
 std::string headline(const Scheme& scheme);
 // Name, title, source and headline.
@@ -40,6 +43,12 @@ struct TokenCost {
   std::int64_t time = 0;
 };
 
+// Constants of one stack at its first and its last layer.
+struct StackNumbers {
+  StackKind kind = StackKind::single;
+  Variables first, last;
+};
+
 // Everything that is said about one scheme; what cannot be said has its reason beside it.
 struct Explanation {
   std::optional<Budget> budget;
@@ -47,7 +56,7 @@ struct Explanation {
   std::string not_built;
   std::optional<Exponents> exponents;
   std::string not_predicted;
-  Variables first, last;  // constants at the first and the last layer
+  std::vector<StackNumbers> stacks;  // the only one, or encoder and decoder
 };
 
 Explanation explanation_of(const SchemesOptions& options, const Scheme& scheme);

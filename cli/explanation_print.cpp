@@ -1,17 +1,16 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "cli/explanation.h"
 #include "cli/text.h"
 #include "norma/core/error.h"
+#include "norma/models/rules.h"
 
 namespace norma::cli {
 namespace {
-
-using Json = nlohmann::json;
 
 std::string indented(const std::string& text) {
   std::string result;
@@ -24,50 +23,103 @@ std::string indented(const std::string& text) {
   return result;
 }
 
-std::vector<NamedExpression> constants_for(const SchemesOptions& options, const Scheme& scheme) {
-  return constants_of(scheme, options.family == Family::encoder_decoder ? StackKind::decoder : StackKind::single);
+// What a constant is, in one stack.
+std::string meaning(const NamedExpression& constant, const StackNumbers& stack) {
+  const std::string text = print_expression(*constant.value);
+  const auto first = stack.first.find(constant.name);
+  if (first == stack.first.end()) return text + "  (a schedule over the step t)";
+  const double last = stack.last.at(constant.name);
+  if (first->second != last)
+    return fmt::format("{} = {:.4g} at the first layer, {:.4g} at the last", text, first->second, last);
+  const std::string value = fmt::format("{:.4g}", first->second);
+  return text == value ? text : text + " = " + value;
 }
 
-void print_constants(const SchemesOptions& options, const Scheme& scheme, const Explanation& said) {
-  for (const NamedExpression& constant : constants_for(options, scheme)) {
-    const std::string text = print_expression(*constant.value);
-    const auto first = said.first.find(constant.name);
-    if (first == said.first.end()) {
-      fmt::print("  {:<14} {}  (a schedule over the step t)\n", constant.name, text);
-    } else if (first->second == said.last.at(constant.name)) {
-      const std::string value = fmt::format("{:.4g}", first->second);
-      fmt::print("  {:<14} {}\n", constant.name, text == value ? text : text + " = " + value);
-    } else {
-      fmt::print("  {:<14} {} = {:.4g} at the first layer, {:.4g} at the last\n", constant.name, text, first->second,
-                 said.last.at(constant.name));
+// Where the two stacks of an encoder-decoder agree, a constant is said once.
+void print_constants(const Scheme& scheme, const Explanation& said) {
+  std::vector<std::string> names;
+  std::map<std::string, std::vector<std::string>> meanings;
+  for (const StackNumbers& stack : said.stacks) {
+    for (const NamedExpression& constant : constants_of(scheme, stack.kind)) {
+      if (!meanings.contains(constant.name)) {
+        names.push_back(constant.name);
+        meanings[constant.name].resize(said.stacks.size());
+      }
+      meanings[constant.name][static_cast<std::size_t>(&stack - said.stacks.data())] = meaning(constant, stack);
     }
   }
-  for (const LearnedSpec& learned : scheme.learned) {
-    constexpr const char* kPer[] = {"sublayer", "layer", "stack"};
-    constexpr const char* kExtent[] = {"number", "vector", "tensor"};
-    fmt::print("  {:<14} learned {} per {}, starts at {}{}\n", learned.name, kExtent[static_cast<int>(learned.extent)],
-               kPer[static_cast<int>(learned.per)], print_expression(*learned.init),
-               learned.decay ? "" : ", no weight decay");
+  for (const std::string& name : names) {
+    const std::vector<std::string>& all = meanings.at(name);
+    if (all.front() == all.back()) {
+      fmt::print("  {:<14} {}\n", name, all.front());
+      continue;
+    }
+    constexpr const char* kStacks[] = {"encoder", "decoder"};
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!all[i].empty()) fmt::print("  {:<14} {}\n", fmt::format("{}, {}", name, kStacks[i]), all[i]);
+    }
   }
+}
+
+void print_learned(const Scheme& scheme) {
+  for (const LearnedSpec& learned : scheme.learned) {
+    constexpr const char* kExtent[] = {"number", "vector", "tensor"};
+    const bool rate = learned.lr != nullptr && print_expression(*learned.lr) != "1";
+    fmt::print("  {:<14} learned {} per {}, starts at {}{}{}\n", learned.name,
+               kExtent[static_cast<int>(learned.extent)], name_of(learned.per), print_expression(*learned.init),
+               learned.decay ? "" : ", no weight decay",
+               rate ? ", learning rate times " + print_expression(*learned.lr) : "");
+    if (learned.profile == nullptr) continue;
+    fmt::print("  {:<14} that is the first; before step 0 the others are measured on one batch, each as\n", "");
+    fmt::print("  {:<14} {} of the sublayer before\n", "", print_expression(*learned.profile));
+  }
+}
+
+// What multiplies a role's start: a deviation where the scheme or the model gives one, otherwise Xavier's gain.
+bool starts_by_deviation(const Scheme& scheme, const std::string& role) {
+  if (role == "embedding" || role == "position" || role == "head") return true;
+  const auto rules = scheme.rules.find("init.std");
+  if (rules == scheme.rules.end()) return false;
+  const std::vector<std::string> chain = role_chain(role);
+  return std::any_of(rules->second.begin(), rules->second.end(), [&](const NamedExpression& rule) {
+    return std::find(chain.begin(), chain.end(), rule.name) != chain.end();
+  });
+}
+
+std::string rule_words(const Scheme& scheme, const std::string& rule, const std::string& role) {
+  if (rule == "init.gain") return starts_by_deviation(scheme, role) ? "deviation times" : "Xavier gain times";
+  const std::map<std::string, std::string> words = {{"init.std", "deviation"},
+                                                    {"lr", "learning rate times"},
+                                                    {"eps", "Adam's eps times"},
+                                                    {"decay", "weight decay times"}};
+  return words.at(rule);
+}
+
+// " = 0.5", or what it is in each stack; "" where it is said already.
+std::string rule_value(const Expression& rule, const Explanation& said) {
+  const std::string text = print_expression(rule);
+  std::vector<std::string> values;
+  for (const StackNumbers& stack : said.stacks) {
+    try {
+      values.push_back(fmt::format("{:.4g}", evaluate(rule, stack.first, text)));
+    } catch (const Error&) {  // a constant of the other stack
+      values.emplace_back();
+    }
+  }
+  if (values.front() == values.back()) return values.front().empty() || values.front() == text ? "" : " = " + values[0];
+  const auto in_stack = [](const std::string& value, const char* stack) {
+    return value.empty() ? "" : fmt::format("{} in the {}", value, stack);
+  };
+  const std::string encoder = in_stack(values[0], "encoder"), decoder = in_stack(values[1], "decoder");
+  return " = " + encoder + (encoder.empty() || decoder.empty() ? "" : ", ") + decoder;
 }
 
 // What each role's weights start with, and what its optimiser is told.
 void print_rules(const Scheme& scheme, const Explanation& said) {
-  const std::map<std::string, std::string> kinds = {{"init.gain", "Xavier gain times"},
-                                                    {"init.std", "deviation"},
-                                                    {"lr", "learning rate times"},
-                                                    {"eps", "Adam's eps times"},
-                                                    {"decay", "weight decay times"}};
   for (const auto& [rule, entries] : scheme.rules) {
     for (const NamedExpression& role : entries) {
-      const std::string text = print_expression(*role.value);
-      std::string value;
-      try {
-        value = fmt::format(" = {:.4g}", evaluate(*role.value, said.first, text));
-      } catch (const Error&) {  // a constant of the other stack
-      }
-      if (value == " = " + text) value.clear();
-      fmt::print("  {:<14} {} {}{}\n", role.name, kinds.at(rule), text, value);
+      fmt::print("  {:<14} {} {}{}\n", role.name, rule_words(scheme, rule, role.name), print_expression(*role.value),
+                 rule_value(*role.value, said));
     }
   }
   if (!scheme.rules.contains("init.gain") && !scheme.rules.contains("init.std"))
@@ -92,51 +144,10 @@ void print_theory(const Explanation& said) {
 
 }  // namespace
 
-Json summary(const Scheme& scheme) {
-  return {{"name", scheme.name}, {"title", scheme.title}, {"source", scheme.source}, {"formula", headline(scheme)}};
-}
-
 std::string note_on(const SchemeEntry& entry) {
   if (entry.file.empty()) return "";
   return fmt::format("from {}{}", entry.file.string(),
                      entry.replaces ? fmt::format(", instead of norma's own '{}'", entry.name) : "");
-}
-
-void print_json(const SchemesOptions& options, const SchemeEntry& entry, const Explanation& said) {
-  const Scheme& scheme = *entry.scheme;
-  Json all = summary(scheme);
-  if (!entry.file.empty()) all["file"] = entry.file.string();
-  for (const auto& [key, formula] : scheme.formulas) all["formulas"][key] = print_formula(formula);
-  all["constants"] = Json::object();
-  for (const NamedExpression& constant : constants_for(options, scheme)) {
-    if (said.first.contains(constant.name))
-      all["constants"][constant.name] = {{"first", said.first.at(constant.name)},
-                                         {"last", said.last.at(constant.name)}};
-  }
-  for (const auto& [rule, entries] : scheme.rules) {
-    for (const NamedExpression& role : entries) all["rules"][rule][role.name] = print_expression(*role.value);
-  }
-  all["family"] = name_of(options.family);
-  all["layers"] = options.layers;
-  all["width"] = options.width;
-  all["heads"] = options.heads;
-  all["norm"] = options.norm;
-  const auto or_null = [](bool given, auto value) { return given ? Json(value()) : Json(); };
-  all["norm_instances"] = or_null(said.budget.has_value(), [&] { return said.budget->norm_instances; });
-  all["norm_parameters"] = or_null(said.budget.has_value(), [&] { return said.budget->norm_parameters; });
-  all["stack_parameters"] = or_null(said.budget.has_value(), [&] { return said.budget->stack_parameters; });
-  all["flops_per_token"] = or_null(said.cost.has_value(), [&] { return said.cost->flops; });
-  all["bytes_per_token"] = or_null(said.cost.has_value(), [&] { return said.cost->bytes; });
-  if (said.exponents) {
-    const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
-    all["exponents"] = {{"stream_rms", number(said.exponents->stream_rms)},
-                        {"last_gradient", number(said.exponents->last_gradient)},
-                        {"first_gradient", number(said.exponents->first_gradient)},
-                        {"amplification", number(said.exponents->amplification)}};
-  }
-  if (!said.not_built.empty()) all["not_built"] = said.not_built;
-  if (!said.not_predicted.empty()) all["not_predicted"] = said.not_predicted;
-  fmt::print("{}\n", all.dump(2));
 }
 
 void print_text(const SchemesOptions& options, const SchemeEntry& entry, const Explanation& said,
@@ -155,10 +166,11 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
     fmt::print("\n  {}\n", error.what());
   }
   const bool both = options.family == Family::encoder_decoder;
-  fmt::print("\n{} of {} layers, width {}, {} heads{}\n", name_of(options.family),
+  fmt::print("\n{} of {} layers, width {}, {} heads\n", name_of(options.family),
              both ? fmt::format("{0} + {0}", options.layers) : fmt::format("{}", options.layers), options.width,
-             options.heads, both ? "; constants are the decoder's" : "");
-  print_constants(options, scheme, said);
+             options.heads);
+  print_constants(scheme, said);
+  print_learned(scheme);
   print_rules(scheme, said);
   if (said.budget) {
     fmt::print("  {:<14} {} with {} parameters, of {} in the stack\n", "norms", said.budget->norm_instances,

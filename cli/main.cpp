@@ -1,11 +1,17 @@
 // norma: one program, one verb per file. Exit codes: 0 done, 2 a mistake in what was given, 130 stopped on request, 1 a
 // mistake in norma.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "cli/verbs.h"
@@ -24,9 +30,29 @@ void check_verb(const CLI::App& app, int argc, char** argv) {
   norma::fail("there is no verb '{}'{}; norma --help lists them", argv[1], norma::did_you_mean(argv[1], verbs));
 }
 
-}  // namespace
+// Where stdout is closed, the next file that is opened would take its number, and what is printed would land in it.
+void occupy_stdout() {
+  if (fcntl(STDOUT_FILENO, F_GETFD) != -1) return;
+  const int nothing = open("/dev/null", O_RDONLY);  // writing to it fails
+  if (nothing < 0 || nothing == STDOUT_FILENO) return;
+  dup2(nothing, STDOUT_FILENO);
+  close(nothing);
+}
 
-int main(int argc, char** argv) {
+int refused_output(int error) {
+  if (error == EPIPE) return 128 + SIGPIPE;  // the reader has seen enough, as with `| head`
+  fmt::print(stderr, "norma: cannot write the output: {}\n", std::system_category().message(error));
+  return 2;
+}
+
+// What was printed may still wait in a buffer, and be refused only now.
+int flushed(int code) {
+  errno = 0;
+  const bool arrived = std::cout.flush().good() && std::fflush(stdout) == 0;
+  return arrived || code != 0 ? code : refused_output(errno);
+}
+
+int run(int argc, char** argv) {
   CLI::App app("norma: training engine and stability laboratory for residual networks");
   app.set_version_flag("--version", std::string("norma ") + NORMA_VERSION);
   app.require_subcommand(1);
@@ -52,8 +78,19 @@ int main(int argc, char** argv) {
   } catch (const norma::Error& error) {
     fmt::print(stderr, "norma: {}\n", error.what());
     return 2;
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0) return refused_output(error.code().value());
+    fmt::print(stderr, "norma: internal error: {}\n", error.what());
+    return 1;
   } catch (const std::exception& error) {
     fmt::print(stderr, "norma: internal error: {}\n", error.what());
     return 1;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  occupy_stdout();
+  return flushed(run(argc, argv));
 }

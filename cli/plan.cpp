@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <fstream>
 #include <memory>
@@ -51,9 +52,31 @@ double predicted_seconds(const Plan& plan, const bench::Report& limits) {
   return seconds;
 }
 
+// Of a stack that is too deep to trace, all but the layers between the traced depths and its own.
+std::int64_t parameters_of(ModelConfig model) {
+  const std::int64_t depth = model.layers;
+  if (depth <= kTracedDepths.back()) return model_budget(model).parameters;
+  model.encoder_layers = std::min(model.encoder_layers, kTracedDepths.back());
+  std::array<Budget, 3> at;
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    model.layers = kTracedDepths[i];
+    at[i] = model_budget(model);
+  }
+  return continued(at, depth).parameters;
+}
+
+// Laying out a stack takes time and memory; one that can never run is refused before.
+void check_parameters_fit(const ModelConfig& model) {
+  const double bytes = static_cast<double>(parameters_of(model)) * static_cast<double>(size_of(model.dtype));
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes > memory)
+    fail("the parameters alone take {}, but this machine has {}", bytes_text(bytes), bytes_text(memory));
+}
+
 json describe_plan(const RunConfig& given, bool measure) {
   const std::shared_ptr<const Source> source = open_data(given);
   const RunConfig config = resolve_config(given, *source);
+  check_parameters_fit(config.model);
   const std::vector<TrainConfig> members = member_configs(config);
   const std::int64_t before_plan = resident_bytes();
   const TrainingStep step = build_training_step(config.model, step_options(config));
@@ -93,8 +116,8 @@ json describe_plan(const RunConfig& given, bool measure) {
                 {"program", program},
                 {"total", plan.member_bytes() * count + plan.worker_bytes() * threads + program},
                 {"largest", tensors}}},
-              {"flops_per_step", model_flops(config.model) * static_cast<double>(config.train.accumulate)},
-              {"flops_per_token", model_flops(config.model) / tokens},
+              {"flops_per_step", budget.flops * static_cast<double>(config.train.accumulate)},
+              {"flops_per_token", budget.flops / tokens},
               {"bytes_per_token", plan.cost().bytes / tokens},
               {"kernels", plan.steps().size()}};
   bench::Report limits;

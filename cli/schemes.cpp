@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "cli/explanation.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
+#include "norma/store/atomic_file.h"
 
 namespace norma::cli {
 namespace {
@@ -16,6 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 void list_schemes(const SchemesOptions& options) {
+  if (!options.svg.empty()) fail("--svg draws one scheme; name it: norma schemes NAME --svg '{}'", options.svg);
   const std::vector<SchemeEntry> entries = all_schemes();
   if (options.json) {
     Json all = Json::array();
@@ -42,7 +45,13 @@ void list_schemes(const SchemesOptions& options) {
 }
 
 void write_svg(const std::string& path, const std::string& svg) {
-  std::ofstream file(path);
+  std::error_code unknown;
+  const std::filesystem::file_status before = std::filesystem::status(path, unknown);
+  if (!std::filesystem::exists(before) || std::filesystem::is_regular_file(before)) {
+    write_atomically(path, svg);
+    return;
+  }
+  std::ofstream file(path);  // a pipe or a device, which nothing may be renamed over
   file << svg;
   if (!file.flush()) fail("cannot write the diagram to '{}'", path);
 }

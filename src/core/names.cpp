@@ -28,7 +28,8 @@ constexpr std::size_t kLongestComparedName = 256;  // bounds the work on hostile
 }  // namespace
 
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
-  if (name.size() > kLongestComparedName) return "";
+  // Any other letter is as near to a single one.
+  if (name.size() < 2 || name.size() > kLongestComparedName) return "";
   std::string best;
   std::size_t best_distance = 1 + std::max<std::size_t>(1, name.size() / 2);
   for (const std::string& candidate : candidates) {

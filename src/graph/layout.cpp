@@ -4,6 +4,9 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
 
 #include "norma/core/arena.h"
 #include "norma/core/error.h"
@@ -23,6 +26,60 @@ std::int64_t peak_of(const std::vector<Buffer>& buffers, int steps) {
   return peak;
 }
 
+// Free memory, by place and by size: a deep stack leaves thousands of gaps.
+class Gaps {
+ public:
+  // A place in the tightest gap that holds so many bytes, of equal ones the first; none: no gap does.
+  std::optional<std::int64_t> take(std::int64_t bytes) {
+    const auto best = by_size_.lower_bound({bytes, std::numeric_limits<std::int64_t>::min()});
+    if (best == by_size_.end()) return std::nullopt;
+    const auto [size, offset] = *best;
+    remove(by_offset_.find(offset));
+    if (size > bytes) add(offset + bytes, size - bytes);
+    return offset;
+  }
+
+  // Where memory grows: `end`, or the beginning of a gap that reaches it.
+  std::int64_t take_tail(std::int64_t end) {
+    if (by_offset_.empty()) return end;
+    const auto tail = std::prev(by_offset_.end());
+    if (tail->first + tail->second != end) return end;
+    const std::int64_t offset = tail->first;
+    remove(tail);
+    return offset;
+  }
+
+  void give_back(std::int64_t offset, std::int64_t bytes) {
+    const auto next = by_offset_.lower_bound(offset);
+    if (next != by_offset_.begin()) {
+      const auto before = std::prev(next);
+      if (before->first + before->second == offset) {
+        offset = before->first;
+        bytes += before->second;
+        remove(before);
+      }
+    }
+    if (next != by_offset_.end() && offset + bytes == next->first) {
+      bytes += next->second;
+      remove(next);
+    }
+    add(offset, bytes);
+  }
+
+ private:
+  void add(std::int64_t offset, std::int64_t bytes) {
+    by_offset_.emplace(offset, bytes);
+    by_size_.emplace(bytes, offset);
+  }
+  void remove(std::map<std::int64_t, std::int64_t>::iterator gap) {
+    by_size_.erase({gap->second, gap->first});
+    by_offset_.erase(gap);
+  }
+
+  std::map<std::int64_t, std::int64_t> by_offset_;           // offset -> bytes, never adjacent
+  std::set<std::pair<std::int64_t, std::int64_t>> by_size_;  // bytes, offset
+};
+
 // In order of time: each buffer takes the tightest free gap when it is born and returns it when it dies.
 std::int64_t place_by_time(std::vector<Buffer>& buffers, int steps) {
   std::vector<std::vector<std::size_t>> born(static_cast<std::size_t>(steps) + 1),
@@ -31,49 +88,22 @@ std::int64_t place_by_time(std::vector<Buffer>& buffers, int steps) {
     born[static_cast<std::size_t>(buffers[i].first)].push_back(i);
     dies[static_cast<std::size_t>(buffers[i].last)].push_back(i);
   }
-  std::map<std::int64_t, std::int64_t> gaps;  // offset -> bytes, never adjacent
+  Gaps gaps;
   std::int64_t end = 0;
-  const auto give_back = [&](std::int64_t offset, std::int64_t bytes) {
-    auto next = gaps.lower_bound(offset);
-    if (next != gaps.begin()) {
-      const auto before = std::prev(next);
-      if (before->first + before->second == offset) {
-        offset = before->first;
-        bytes += before->second;
-        gaps.erase(before);
-      }
-    }
-    if (next != gaps.end() && offset + bytes == next->first) {
-      bytes += next->second;
-      gaps.erase(next);
-    }
-    gaps.emplace(offset, bytes);
-  };
   for (std::size_t step = 0; step < born.size(); ++step) {
     std::sort(born[step].begin(), born[step].end(), [&](auto a, auto b) {
       return buffers[a].bytes != buffers[b].bytes ? buffers[a].bytes > buffers[b].bytes : a < b;
     });
     for (const std::size_t i : born[step]) {
       Buffer& buffer = buffers[i];
-      auto best = gaps.end();
-      for (auto gap = gaps.begin(); gap != gaps.end(); ++gap) {
-        if (gap->second >= buffer.bytes && (best == gaps.end() || gap->second < best->second)) best = gap;
-      }
-      if (best != gaps.end()) {
-        const auto [offset, bytes] = *best;
-        gaps.erase(best);
-        buffer.offset = offset;
-        if (bytes > buffer.bytes) gaps.emplace(offset + buffer.bytes, bytes - buffer.bytes);
+      if (const std::optional<std::int64_t> offset = gaps.take(buffer.bytes)) {
+        buffer.offset = *offset;
       } else {
-        // Grow, starting inside a gap that reaches the end.
-        const auto tail = gaps.empty() ? gaps.end() : std::prev(gaps.end());
-        const bool at_end = tail != gaps.end() && tail->first + tail->second == end;
-        buffer.offset = at_end ? tail->first : end;
-        if (at_end) gaps.erase(tail);
+        buffer.offset = gaps.take_tail(end);
         end = buffer.offset + buffer.bytes;
       }
     }
-    for (const std::size_t i : dies[step]) give_back(buffers[i].offset, buffers[i].bytes);
+    for (const std::size_t i : dies[step]) gaps.give_back(buffers[i].offset, buffers[i].bytes);
   }
   return end;
 }

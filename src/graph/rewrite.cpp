@@ -12,23 +12,32 @@ Rewriter::Rewriter(Graph& graph)
       removed_(nodes_.size(), false),
       producers_(graph.values().size(), -1),
       readers_(graph.values().size()),
+      reads_(graph.values().size(), 0),
       is_output_(graph.values().size(), false) {
   for (int index = 0; index < size(); ++index) index_node(index);
   for (const Output& output : graph.outputs()) is_output_[static_cast<std::size_t>(output.value)] = true;
 }
 
 void Rewriter::index_node(int index) {
-  for (const int id : node(index).inputs) readers_[static_cast<std::size_t>(id)].push_back(index);
+  for (const int id : node(index).inputs) {
+    readers_[static_cast<std::size_t>(id)].push_back(index);
+    ++reads_[static_cast<std::size_t>(id)];
+  }
   for (const int id : node(index).outputs) producers_[static_cast<std::size_t>(id)] = index;
 }
 
 void Rewriter::unindex_node(int index) {
-  for (const int id : node(index).inputs) std::erase(readers_[static_cast<std::size_t>(id)], index);
+  for (const int id : node(index).inputs) --reads_[static_cast<std::size_t>(id)];
   for (const int id : node(index).outputs) producers_[static_cast<std::size_t>(id)] = -1;
 }
 
 bool Rewriter::private_to(int value, int reader) const {
-  return !is_output(value) && readers(value).size() == 1 && readers(value)[0] == reader;
+  return !is_output(value) && reads_[static_cast<std::size_t>(value)] == 1 && reads(reader, value);
+}
+
+bool Rewriter::reads(int reader, int value) const {
+  const std::vector<int>& inputs = node(reader).inputs;
+  return alive(reader) && std::find(inputs.begin(), inputs.end(), value) != inputs.end();
 }
 
 bool Rewriter::available_before(std::span<const int> values, int position) const {
@@ -37,8 +46,9 @@ bool Rewriter::available_before(std::span<const int> values, int position) const
 
 bool Rewriter::unread_before(std::span<const int> values, int position, int except) const {
   return std::all_of(values.begin(), values.end(), [&](int id) {
-    return std::all_of(readers(id).begin(), readers(id).end(),
-                       [&](int reader) { return reader >= position || reader == except; });
+    const std::vector<int>& readers = readers_[static_cast<std::size_t>(id)];
+    return std::all_of(readers.begin(), readers.end(),
+                       [&](int reader) { return reader >= position || reader == except || !reads(reader, id); });
   });
 }
 
@@ -60,6 +70,7 @@ void Rewriter::replace(int position, std::span<const int> others, OpPtr op, std:
           {.type = types[i], .role = Role::computed, .name = graph_.computed_name(target, static_cast<int>(i))});
       producers_.push_back(-1);
       readers_.emplace_back();
+      reads_.push_back(0);
       is_output_.push_back(false);
     }
     NORMA_ASSERT(graph_.value(outputs[i]).type == types[i]);

@@ -131,11 +131,13 @@ class Branches {
 
 }  // namespace
 
-BranchTables measure_branches(const Scheme& scheme, const BranchShape& shape) {
+BranchTables measure_branches(const Scheme& given, const BranchShape& shape) {
+  const Scheme scheme = with_options_in_tables(given);
   return Branches(scheme, shape).measure();
 }
 
-EncoderDecoderTables measure_encoder_decoder(const Scheme& scheme, const BranchShape& shape) {
+EncoderDecoderTables measure_encoder_decoder(const Scheme& given, const BranchShape& shape) {
+  const Scheme scheme = with_options_in_tables(given);
   BranchShape below = shape;
   below.mask = Mask::full;
   below.time = shape.source_time == 0 ? shape.time : shape.source_time;

@@ -1,8 +1,25 @@
-// Multiplications and additions of a training step, counted from the configuration alone.
+// Multiplications and additions of a training step, counted from the configuration alone or from a traced graph.
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
 #include "norma/models/model.h"
 
 namespace norma {
 namespace {
+
+// Of one node, if it is a product.
+double product_flops(const Graph& graph, const Node& node) {
+  const std::string_view products[] = {"linear", "matmul", "attention", "linear_cross_entropy"};
+  const std::string_view op = node.op->name();
+  if (std::find(std::begin(products), std::end(products), op) != std::end(products))
+    return node.op->cost(graph.input_types(node), graph.output_types(node)).flops;
+  // A sum of products that is written out: the weighted sum of a stream's copies.
+  if (op != "sum_to") return 0;
+  const Value& summed = graph.value(node.inputs[0]);
+  const bool product = summed.producer >= 0 && graph.node(summed.producer).op->name() == "mul";
+  return product ? 2 * static_cast<double>(summed.type.shape.elements()) : 0;
+}
 
 struct Sizes {
   double d, kv, hidden, ffn_matrices;
@@ -37,6 +54,19 @@ double model_flops(const ModelConfig& config) {
   const double outputs = static_cast<double>(config.classes > 0 ? config.classes : config.vocabulary);
   products += batch * (config.classes > 0 ? 1 : time) * s.d * outputs;
   return 3 * 2 * products;
+}
+
+double traced_flops(const Graph& graph, Wire loss) {
+  std::vector<bool> needed(graph.values().size(), false);
+  needed[static_cast<std::size_t>(loss.id())] = true;
+  double forward = 0;
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+    const auto read = [&](int id) { return needed[static_cast<std::size_t>(id)]; };
+    if (std::none_of(node->outputs.begin(), node->outputs.end(), read)) continue;
+    for (const int id : node->inputs) needed[static_cast<std::size_t>(id)] = true;
+    forward += product_flops(graph, *node);
+  }
+  return 3 * forward;
 }
 
 }  // namespace norma

@@ -21,8 +21,9 @@ Shape shape_of(const LearnedSpec& learned, const Variables& numbers, const std::
   std::vector<std::int64_t> sizes;
   for (const ExpressionPtr& size : learned.shape) {
     const double value = number(size, numbers);
-    if (value < 1 || value > 1e9 || value != std::floor(value)) {
-      fail("scheme '{}': a size of learned.{} is {}; expected a whole number from 1 on", scheme, learned.name, value);
+    if (value < 1 || value > kMostElements || value != std::floor(value)) {
+      fail("scheme '{}': a size of learned.{} is {}; expected a whole number from 1 to {}", scheme, learned.name, value,
+           kMostElements);
     }
     sizes.push_back(static_cast<std::int64_t>(value));
   }

@@ -22,19 +22,10 @@ BranchChoice::BranchChoice(const Scheme& scheme, std::string_view branch, const 
     if (knows(branch, name)) {
       options_[name] = value;
     } else if (!for_all || !knows(branch == "ffn" ? "attention" : "ffn", name)) {
-      fail("scheme '{}': {} has no option '{}'{}", scheme_, branch_, name,
-           did_you_mean(name, branch_option_names(branch)));
+      throw BranchOptionError(
+          name, fmt::format("{} has no option '{}'{}", branch_, name, did_you_mean(name, branch_option_names(branch))));
     }
   }
-  check("width", {"head", "full"});
-  check("scores", {"carry"});
-  check("head_gain", {"projected"});
-}
-
-void BranchChoice::check(const std::string& option, std::initializer_list<std::string_view> expected) const {
-  const std::string word = text(option);
-  if (word.empty() || std::find(expected.begin(), expected.end(), word) != expected.end()) return;
-  fail("scheme '{}': branch.{}.{} is '{}'; expected {}", scheme_, branch_, option, word, fmt::join(expected, " or "));
 }
 
 std::string BranchChoice::text(const std::string& option) const {

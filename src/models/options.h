@@ -14,7 +14,7 @@ namespace norma {
 
 class BranchChoice {
  public:
-  // Throws Error for an unknown option or word.
+  // Throws BranchOptionError for an unknown option.
   BranchChoice(const Scheme& scheme, std::string_view branch, const BranchOptions& given, const Variables& numbers);
 
   std::string text(const std::string& option) const;  // "" when not given
@@ -25,8 +25,6 @@ class BranchChoice {
   AttentionExtras attention(const std::string& qk_norm, Wire& carried) const;
 
  private:
-  void check(const std::string& option, std::initializer_list<std::string_view> expected) const;
-
   const std::string& scheme_;
   std::string branch_;
   BranchOptions options_;

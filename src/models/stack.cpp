@@ -96,7 +96,8 @@ class StackBuilder {
     const char* needed = whole ? "cross_layer" : "cross";
     if (scheme_.formula(needed) == nullptr && (whole || scheme_.formula("sublayer") == nullptr))
       throw NotBuiltError(
-          fmt::format("scheme '{}' has no formula for decoders with cross-attention; give {}", scheme_.name, needed));
+          fmt::format("scheme '{}' has no formula for decoders with cross-attention; a file can give {} beside {}",
+                      scheme_.name, needed, whole ? "layer" : "attention and ffn"));
   }
 
   void start_streams(Wire x) {
@@ -187,13 +188,9 @@ class StackBuilder {
     const BranchChoice choice(scheme_, kind.key, given, numbers_);
     Wire out = kind.key == kFeedForward.key ? feed_forward(choice, in) : attention(choice, kind, in);
     if (config_.dropout) out = dropout(out, config_.dropout, config_.dropout_key, name);
-    if (sites_.empty() || sites_.back().name != name) {
-      const bool first =
-          std::none_of(sites_.begin(), sites_.end(), [&](const auto& site) { return site.name == name; });
-      if (first) sites_.push_back({.name = name, .stream_in = wires_.at("x"), .branch = out, .stream_out = {}});
-    }
     calls_.emplace(key, out);
-    calls_by_name_.emplace(name, out);
+    const bool first = calls_by_name_.emplace(name, out).second;
+    if (first) sites_.push_back({.name = name, .stream_in = wires_.at("x"), .branch = out, .stream_out = {}});
     return out;
   }
 

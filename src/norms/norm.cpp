@@ -115,7 +115,7 @@ const NormInfo& norm(NormKind kind) {
 const NormInfo& norm(std::string_view name) {
   std::vector<std::string> names;
   for (const NormInfo& info : table()) {
-    if (info.name == name) return info;
+    if (info.name == name || std::string(info.name) + "norm" == name) return info;
     names.emplace_back(info.name);
   }
   fail("there is no norm named '{}'{}; known are {}", name, did_you_mean(name, names), fmt::join(names, ", "));

@@ -42,6 +42,12 @@ KeptSchemes& kept_schemes() {
   return schemes;
 }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpaces = " \t\n\r";
+  const std::size_t begin = text.find_first_not_of(kSpaces);
+  return begin == std::string_view::npos ? "" : text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
+}
+
 std::optional<std::string> kept_text(std::string_view asked) {
   const std::lock_guard lock(kept_schemes().mutex);
   const std::vector<Kept>& all = kept_schemes().all;
@@ -118,6 +124,61 @@ bool is_plain_name(std::string_view text) {
                      [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; });
 }
 
+// The first call of one of these functions, or null.
+const Expression* call_of(const Expression& e, std::initializer_list<std::string_view> functions) {
+  if (e.kind == Expression::Kind::call && std::find(functions.begin(), functions.end(), e.name) != functions.end())
+    return &e;
+  for (const ExpressionPtr& child : e.children) {
+    if (const Expression* found = call_of(*child, functions)) return found;
+  }
+  return nullptr;
+}
+
+const Expression* call_of(const Formula& formula, std::initializer_list<std::string_view> functions) {
+  for (const Statement& statement : formula.statements) {
+    if (const Expression* found = call_of(*statement.value, functions)) return found;
+  }
+  return nullptr;
+}
+
+// Which formula of a scheme this is, by the branches that it calls.
+const char* key_of(const Formula& formula) {
+  const Expression *whole = call_of(formula, {"attn", "ffn", "cross"}), *sublayer = call_of(formula, {"f"});
+  if (whole != nullptr && sublayer != nullptr) {
+    throw FormulaError(formula.text, sublayer->span,
+                       fmt::format("a formula for every sublayer calls f, one for a whole layer attn and ffn; this one "
+                                   "calls {} as well",
+                                   whole->name));
+  }
+  if (const Expression* cross = call_of(formula, {"cross"})) {
+    throw FormulaError(formula.text, cross->span,
+                       "the decoder of an encoder-decoder calls cross, and its encoder needs a formula without; give "
+                       "both in a file, as cross_layer and layer");
+  }
+  return whole != nullptr ? "layer" : "sublayer";
+}
+
+// The formula itself, on one line of bounded length.
+std::string title_of(std::string_view text) {
+  constexpr std::size_t kLongest = 60;
+  std::string title(text);
+  std::replace_if(
+      title.begin(), title.end(), [](unsigned char c) { return c < 0x20; }, ' ');
+  if (title.size() <= kLongest) return title;
+  std::size_t end = kLongest - 3;
+  while ((static_cast<unsigned char>(title[end]) & 0xc0) == 0x80) --end;  // not inside a character
+  return title.substr(0, end) + "...";
+}
+
+Scheme formula_scheme(std::string_view text) {
+  Scheme scheme;
+  scheme.name = "formula";
+  scheme.title = title_of(text);
+  Formula formula = parse_formula(text);
+  scheme.formulas.emplace(key_of(formula), std::move(formula));
+  return scheme;
+}
+
 SchemeEntry checked(SchemeEntry entry) {
   if (!entry.scheme) throw Error(entry.error);
   return entry;
@@ -169,10 +230,10 @@ std::vector<SchemeEntry> all_schemes() {
   return all;
 }
 
-KeptScheme::KeptScheme(std::string asked, std::string text) {
+KeptScheme::KeptScheme(const std::string& asked, std::string text) {
   const std::lock_guard lock(kept_schemes().mutex);
   number_ = ++kept_schemes().made;
-  kept_schemes().all.push_back({number_, std::move(asked), std::move(text)});
+  kept_schemes().all.push_back({number_, std::string(trimmed(asked)), std::move(text)});
 }
 
 KeptScheme::~KeptScheme() {
@@ -180,7 +241,8 @@ KeptScheme::~KeptScheme() {
   std::erase_if(kept_schemes().all, [this](const Kept& one) { return one.number == number_; });
 }
 
-bool has_scheme(std::string_view asked) {
+bool has_scheme(std::string_view name_or_file) {
+  const std::string_view asked = trimmed(name_or_file);
   std::error_code failed;
   if (asked.ends_with(".toml")) return fs::exists(fs::path(asked), failed);
   for (const fs::path& folder : scheme_folders()) {
@@ -189,7 +251,8 @@ bool has_scheme(std::string_view asked) {
   return embedded_named(asked) != nullptr;
 }
 
-SchemeEntry locate_scheme(std::string_view asked) {
+SchemeEntry locate_scheme(std::string_view name_file_or_formula) {
+  const std::string_view asked = trimmed(name_file_or_formula);
   if (std::optional<std::string> text = kept_text(asked)) {
     const std::string name = scheme_name(asked);
     return {.name = name, .file = {}, .scheme = parse_scheme(name, *text), .error = "", .text = std::move(*text)};
@@ -199,13 +262,7 @@ SchemeEntry locate_scheme(std::string_view asked) {
     entry.replaces = false;  // it was asked for by its file
     return entry;
   }
-  if (!is_plain_name(asked)) {
-    Scheme scheme;
-    scheme.name = "formula";
-    scheme.title = "a formula";
-    scheme.formulas.emplace("sublayer", parse_formula(asked));
-    return {.name = scheme.name, .file = {}, .scheme = std::move(scheme), .error = ""};
-  }
+  if (!is_plain_name(asked)) return {.name = "formula", .file = {}, .scheme = formula_scheme(asked), .error = ""};
   std::vector<std::string> names;
   for (const fs::path& folder : scheme_folders()) {
     const fs::path file = folder / (std::string(asked) + ".toml");

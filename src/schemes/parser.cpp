@@ -222,12 +222,13 @@ class Parser {
     while (!peek().is(")")) {
       if (!result.children.empty() || !result.named.empty()) expect(",", "or ) after an argument");
       if (peek().kind == Token::Kind::name && after().is("=")) {
-        NamedArgument argument{.name = peek().text, .value = nullptr};
+        NamedArgument argument{.name = peek().text, .value = nullptr, .span = peek().span};
         for (const NamedArgument& other : result.named) {
           if (other.name == argument.name) error(fmt::format("the argument '{}' is given twice", argument.name));
         }
         at_ += 2;
         argument.value = expression();
+        argument.span.end = argument.value->span.end;
         result.named.push_back(std::move(argument));
       } else {
         if (!result.named.empty()) error("a positional argument cannot follow a named one");

@@ -3,12 +3,14 @@
 #include <toml++/toml.h>
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <type_traits>
 #include <utility>
 
 #include "norma/core/error.h"
 #include "norma/core/names.h"
 #include "norma/core/toml_text.h"
+#include "norma/schemes/evaluate.h"
 
 namespace norma {
 namespace {
@@ -23,9 +25,6 @@ const Keys kLearnedKeys = {"init", "stored", "shape", "per", "decay", "lr", "pro
 const Keys kRoles = {"all",         "embedding", "position", "head", "final",  "block",       "weight",
                      "query",       "key",       "value",    "out",  "ffn",    "cross_query", "cross_key",
                      "cross_value", "cross_out", "norm",     "bias", "learned"};
-const Keys kAttentionOptions = {"q",         "k",      "v",     "width",   "inner",
-                                "head_gain", "scores", "scale", "qk_gain", "qk_gain_stored"};
-const Keys kFfnOptions = {"inner", "gain", "gain_stored"};
 
 class Reader {
  public:
@@ -57,6 +56,7 @@ class Reader {
     read_branches(scheme);
     read_weights(scheme);
     check_streams(scheme);
+    check_learned(scheme);
     if (const toml::table* norm = table("norm")) {
       check_keys("norm.", *norm, {"gain"});
       scheme.norm_gain = text(*norm, "norm.", "gain").value_or("w");
@@ -221,9 +221,10 @@ class Reader {
       const std::string branch(key.str()), where = "branch." + branch + ".";
       if (!node.is_table()) fail("scheme '{}': 'branch.{}' must be a table of options", name_, branch);
       check_keys(where, *node.as_table(), branch_option_names(branch));
-      for (const auto& [option, unused] : *node.as_table()) {
-        scheme.branch_options[branch][std::string(option.str())] =
-            *text(*node.as_table(), where, std::string(option.str()));
+      for (const auto& [key_of_option, unused] : *node.as_table()) {
+        const std::string option(key_of_option.str()), value = *text(*node.as_table(), where, option);
+        parse(where + option, [&] { check_branch_option(option, value); });
+        scheme.branch_options[branch][option] = value;
       }
     }
   }
@@ -258,6 +259,22 @@ class Reader {
     }
   }
 
+  // A parameter that nothing reads is a slip of the pen.
+  void check_learned(const Scheme& scheme) const {
+    std::set<std::string> used;
+    const auto mention = [&](const ExpressionPtr& expression) {
+      if (expression == nullptr) return;
+      for (std::string& name : names_in(*expression)) used.insert(std::move(name));
+    };
+    for (const auto& [key, formula] : scheme.formulas) {
+      for (const Statement& statement : formula.statements) mention(statement.value);
+    }
+    for (const NamedExpression& stream : scheme.streams) mention(stream.value);
+    for (const LearnedSpec& learned : scheme.learned) {
+      if (!used.contains(learned.name)) fail("scheme '{}': no formula uses learned.{}", name_, learned.name);
+    }
+  }
+
   std::string name_;
   toml::table table_;
 };
@@ -267,10 +284,6 @@ class Reader {
 const Formula* Scheme::formula(std::string_view key) const {
   const auto found = formulas.find(std::string(key));
   return found == formulas.end() ? nullptr : &found->second;
-}
-
-const std::vector<std::string>& branch_option_names(std::string_view branch) {
-  return branch == "ffn" ? kFfnOptions : kAttentionOptions;
 }
 
 Scheme parse_scheme(std::string_view name, std::string_view toml_text) { return Reader(name, toml_text).read(); }

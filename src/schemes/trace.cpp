@@ -10,6 +10,7 @@
 #include "norma/graph/graph.h"
 #include "norma/norms/norm.h"
 #include "norma/ops/elementwise.h"
+#include "norma/schemes/scheme.h"
 #include "schemes/wire_functions.h"
 
 namespace norma {
@@ -25,6 +26,8 @@ void number_norms(const Expression& e, std::unordered_map<const Expression*, int
 }
 
 class Tracer {
+  using Branch = std::function<Wire(Wire, const BranchOptions&)>;
+
  public:
   Tracer(const Formula& formula, Surroundings& surroundings) : formula_(formula), s_(surroundings) {
     for (const Statement& statement : formula.statements) number_norms(*statement.value, sites_);
@@ -33,6 +36,10 @@ class Tracer {
   void run() {
     for (const Statement& statement : formula_.statements) {
       const std::string target = statement.target.empty() ? "x" : statement.target;
+      if (is_norm_name(target)) {
+        throw FormulaError(formula_.text, statement.target_span,
+                           fmt::format("assigns to '{}', which is a norm; choose another name", target));
+      }
       if (s_.numbers.contains(target) || s_.branches.contains(target)) {
         throw FormulaError(formula_.text, statement.target_span,
                            fmt::format("'{}' already has a meaning and cannot be assigned to", target));
@@ -126,7 +133,7 @@ class Tracer {
 
   Traced call(const Expression& e) const {
     if (const auto branch = s_.branches.find(e.name); branch != s_.branches.end())
-      return branch->second(wire(only_argument(e)), options(e));
+      return branch_call(e, branch->second);
     if (!e.named.empty()) error(e, fmt::format("{} has no argument named '{}'", e.name, e.named[0].name));
     if (is_norm_name(e.name)) return s_.norm(e.name, fmt::format("norm{}", sites_.at(&e)), wire(only_argument(e)));
     const std::vector<std::string> functions = number_functions();
@@ -164,11 +171,29 @@ class Tracer {
     }
   }
 
-  BranchOptions options(const Expression& e) const {
+  Wire branch_call(const Expression& e, const Branch& branch) const {
+    const Wire in = wire(only_argument(e));
+    try {
+      return branch(in, options(e));
+    } catch (const BranchOptionError& problem) {
+      for (const NamedArgument& argument : e.named) {
+        if (argument.name == problem.option()) throw FormulaError(formula_.text, argument.span, problem.what());
+      }
+      throw;
+    }
+  }
+
+  static BranchOptions options(const Expression& e) {
     BranchOptions given;
     for (const NamedArgument& argument : e.named) {
       const Expression& value = *argument.value;
-      given[argument.name] = value.kind == Expression::Kind::text ? value.name : print_expression(value);
+      const std::string text = value.kind == Expression::Kind::text ? value.name : print_expression(value);
+      try {
+        check_branch_option(argument.name, text);
+      } catch (const Error& problem) {
+        throw BranchOptionError(argument.name, problem.what());
+      }
+      given[argument.name] = text;
     }
     return given;
   }
@@ -204,13 +229,14 @@ bool is_norm_name(std::string_view name) {
 }
 
 const NormInfo& norm_called(std::string_view name, NormKind configured) {
-  if (!is_norm_name(name)) {
-    std::vector<std::string> known = {"norm", "dyt"};
-    for (const NormInfo& info : norms()) known.push_back(std::string(info.name) + "norm");
-    fail("'{}' is not a norm; expected norm, layernorm, rmsnorm, dyt, ...{}", name, did_you_mean(name, known));
-  }
   if (name == "norm") return norm(configured);
-  return norm(name == "dyt" ? name : name.substr(0, name.size() - 4));
+  const auto all = norms();
+  const auto known = std::find_if(all.begin(), all.end(), [&](const NormInfo& info) { return info.name == name; });
+  if (known != all.end()) return *known;
+  if (is_norm_name(name)) return norm(name.substr(0, name.size() - 4));
+  std::vector<std::string> names = {"norm", "dyt", "unit"};
+  for (const NormInfo& info : all) names.push_back(std::string(info.name) + "norm");
+  fail("'{}' is not a norm; expected norm, layernorm, rmsnorm, dyt, ...{}", name, did_you_mean(name, names));
 }
 
 void trace(const Formula& formula, Surroundings& surroundings) { Tracer(formula, surroundings).run(); }

@@ -25,7 +25,9 @@ Wire wire(Arguments a, std::size_t i) { return std::get<Wire>(a[i]); }
 // A positive whole number that counts something.
 std::int64_t count(Arguments a, std::size_t i) {
   const double value = std::get<double>(a[i]);
-  if (value < 1 || value > 4096 || value != std::floor(value)) fail("expected a whole number from 1 on, not {}", value);
+  constexpr double kMost = 4096;
+  if (value < 1 || value > kMost || value != std::floor(value))
+    fail("expected a whole number from 1 to {}, not {}", kMost, value);
   return static_cast<std::int64_t>(value);
 }
 

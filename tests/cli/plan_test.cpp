@@ -28,5 +28,24 @@ TEST(PlanProcess, PredictsTheMemoryOfARun) {
   EXPECT_GT(plan["predicted"]["seconds_per_step"].get<double>(), 0);
 }
 
+TEST(PlanProcess, CountsTheOperationsOfTheFormula) {
+  const TemporaryFolder folder;
+  const auto flops = [&](const std::string& scheme) {
+    const Outcome outcome = test::run(folder, {"plan", "--json", "--model.layers=2", "--model.width=32",
+                                               "--model.heads=2", "--model.scheme=" + scheme});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out).at("flops_per_step").get<double>();
+  };
+  EXPECT_GT(flops("x + f(f(norm(x)))"), 1.5 * flops("pre"));
+}
+
+TEST(PlanProcess, RefusesParametersThatNeverFit) {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      test::run(folder, {"plan", "--model.layers=1000000", "--model.width=8192", "--model.heads=64"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("the parameters alone take"), std::string::npos) << outcome.err;
+}
+
 }  // namespace
 }  // namespace norma

@@ -65,6 +65,75 @@ TEST(SchemesProcess, ExplainsOneSchemeWithItsTheory) {
     EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
 }
 
+// Where layers are alike, or each reads all below it, numbers at any depth follow from a few.
+TEST(SchemesProcess, CountsAnyDepth) {
+  const TemporaryFolder folder;
+  const auto at = [&](const char* scheme, const char* layers) {
+    return explained(folder, {scheme, "--layers", layers, "--width", "32", "--heads", "2"});
+  };
+  const Json deep = at("pre", "100000"), shallow = at("pre", "10");
+  EXPECT_EQ(deep.at("norm_instances"), 200001);
+  EXPECT_EQ(deep.at("stack_parameters").get<double>() - 64, 10000 * (shallow.at("stack_parameters").get<double>() - 64))
+      << "all but the last norm";
+  const double head = 6 * 32 * 256;
+  EXPECT_NEAR(deep.at("flops_per_token").get<double>() - head,
+              10000 * (shallow.at("flops_per_token").get<double>() - head), 1);
+  const Json exact = at("attnres", "1000"), further = at("attnres", "4000");
+  const double per_pair =
+      1.0 / 16 * further.at("flops_per_token").get<double>() / exact.at("flops_per_token").get<double>();
+  EXPECT_GT(per_pair, 0.7) << "grows with the square of the depth";
+}
+
+TEST(SchemesProcess, ShowsTheConstantsOfBothStacks) {
+  const TemporaryFolder folder;
+  const Json both = explained(folder, {"deepnorm", "--family", "encoder_decoder", "--layers", "6"});
+  EXPECT_NEAR(both.at("constants").at("alpha").at("first"), std::pow(18, 0.25), 1e-12);
+  EXPECT_NEAR(both.at("encoder_constants").at("alpha").at("first"), 0.81 * std::pow(std::pow(6, 5), 1.0 / 16), 1e-12);
+  EXPECT_FALSE(explained(folder, {"deepnorm"}).contains("encoder_constants"));
+  const Outcome text = test::run(folder, {"schemes", "deepnorm", "--family", "encoder_decoder", "--layers", "6"});
+  for (const char* part : {"alpha, encoder 0.81*", "= 1.418", "alpha, decoder (3*M)^(1/4) = 2.06",
+                           "0.497 in the encoder, 0.3433 in the decoder"})
+    EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
+}
+
+TEST(SchemesProcess, SaysWhatIsLearnedAndHowItStarts) {
+  const TemporaryFolder folder;
+  const Json omega = explained(folder, {"admin"}).at("learned").at(0);
+  const Json expected = {{"name", "omega"},
+                         {"shape", {"d"}},
+                         {"init", "1"},
+                         {"per", "sublayer"},
+                         {"decay", true},
+                         {"lr", "1"},
+                         {"profile", "sqrt(var(omega*x) + var(f(x)))"}};
+  EXPECT_EQ(omega, expected);
+  EXPECT_EQ(explained(folder, {"pre"}).at("learned"), Json::array());
+  const Json mixer = explained(folder, {"hc_static"}).at("learned").at(1);
+  EXPECT_EQ(mixer.at("shape"), Json({"c", "c"}));
+  EXPECT_EQ(mixer.at("decay"), false);
+  const Outcome admin = test::run(folder, {"schemes", "admin"});
+  EXPECT_NE(admin.out.find("before step 0"), std::string::npos) << admin.out;
+  EXPECT_NE(admin.out.find("sqrt(var(omega*x) + var(f(x)))"), std::string::npos) << admin.out;
+  const Outcome tfixup = test::run(folder, {"schemes", "tfixup"});
+  EXPECT_NE(tfixup.out.find("embedding      deviation times embed"), std::string::npos) << tfixup.out;
+  EXPECT_NE(tfixup.out.find("value          Xavier gain times gain"), std::string::npos) << tfixup.out;
+}
+
+TEST(SchemesProcess, OperationsFollowTheFormula) {
+  const TemporaryFolder folder;
+  const auto flops = [&](const char* scheme) -> double { return explained(folder, {scheme}).at("flops_per_token"); };
+  const double pre = flops("pre");
+  EXPECT_EQ(pre, 229675008);
+  EXPECT_GT(flops("x + f(f(norm(x)))"), 1.9 * pre);
+  EXPECT_LT(flops("x*2"), 0.1 * pre);
+  EXPECT_GT(flops("mhc"), 1.001 * pre);
+}
+
+TEST(SchemesProcess, KnowsNormsByEitherName) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(explained(folder, {"post", "--norm", "rmsnorm"}), explained(folder, {"post", "--norm", "rms"}));
+}
+
 TEST(SchemesProcess, WritesTheDiagram) {
   const TemporaryFolder folder;
   const Outcome outcome = test::run(folder, {"schemes", "x + f(norm(x))/sqrt(l)", "--svg", folder / "block.svg"});
@@ -72,7 +141,24 @@ TEST(SchemesProcess, WritesTheDiagram) {
   EXPECT_NE(test::read_file(folder / "block.svg").find("÷ sqrt(l)"), std::string::npos);
   const Outcome refused = test::run(folder, {"schemes", "post", "--svg", folder / "no/such/folder.svg"});
   EXPECT_EQ(refused.code, 2);
-  EXPECT_NE(refused.err.find("cannot write the diagram"), std::string::npos);
+  EXPECT_NE(refused.err.find("folder.svg"), std::string::npos) << refused.err;
+  const Outcome nameless = test::run(folder, {"schemes", "--svg", folder / "none.svg"});
+  EXPECT_EQ(nameless.code, 2);
+  EXPECT_NE(nameless.err.find("--svg draws one scheme"), std::string::npos) << nameless.err;
+}
+
+// A diagram is written beside the old one and takes its place whole: a link to the old one still shows the old one.
+TEST(SchemesProcess, ReplacesADiagramWhole) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "block.svg") << "old";
+  std::filesystem::create_hard_link(folder / "block.svg", folder / "link.svg");
+  const Outcome outcome = test::run(folder, {"schemes", "pre", "--svg", folder / "block.svg"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(test::read_file(folder / "block.svg").find("<svg"), std::string::npos);
+  EXPECT_EQ(test::read_file(folder / "link.svg"), "old");
+  const Outcome device = test::run(folder, {"schemes", "pre", "--svg", "/dev/null"});
+  EXPECT_EQ(device.code, 0) << device.err;
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
 TEST(SchemesProcess, ReadsFoldersOfTheUser) {
@@ -131,6 +217,42 @@ TEST(SchemesProcess, FoldersOfTheUserCountForEveryVerb) {
     const Outcome kept = test::run(folder, arguments);
     EXPECT_EQ(kept.code, 0) << arguments[0] << ": " << kept.err;
   }
+}
+
+TEST(SchemesProcess, ExplainsFormulasOfWholeLayers) {
+  const TemporaryFolder folder;
+  const std::string formula = "y = norm(x); x + attn(y) + ffn(y)";
+  const Json parallel = explained(folder, {"parallel"}), given = explained(folder, {formula});
+  EXPECT_EQ(given.at("title"), formula);
+  EXPECT_EQ(given.at("formulas").at("layer"), formula);
+  EXPECT_EQ(given.at("norm_instances"), 12) << "one in each layer";
+  EXPECT_EQ(given.at("flops_per_token"), parallel.at("flops_per_token"));
+  EXPECT_NEAR(given.at("exponents").at("stream_rms"), parallel.at("exponents").at("stream_rms"), 1e-6);
+  EXPECT_NE(explained(folder, {formula, "--family", "encoder_decoder"}).value("not_built", "").find("cross_layer"),
+            std::string::npos);
+}
+
+TEST(SchemesProcess, SpacesAroundANameDoNotCount) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(explained(folder, {"post "}), explained(folder, {"post"}));
+  EXPECT_EQ(test::run(folder, {"schemes", "(post)"}).code, 2) << "a formula of one unknown name";
+}
+
+TEST(SchemesProcess, PredictsFormulasWithOptions) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "mine.toml") << "sublayer = \"x + f(norm(x))\"\n[branch.attention]\nv = \"rmsnorm\"\n";
+  const Json table = explained(folder, {folder / "mine.toml"});
+  EXPECT_EQ(explained(folder, {"x + f(norm(x), v = \"rmsnorm\")"}).at("exponents"), table.at("exponents"));
+  EXPECT_NE(explained(folder, {"x + f(norm(x))"}).at("exponents"), table.at("exponents")) << "v matters";
+}
+
+TEST(SchemesProcess, NamesTheFileOfAWrongOption) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "mine.toml") << "sublayer = \"x + f(norm(x))\"\n[branch.attention]\nq = \"rmsnrom\"\n";
+  const Outcome outcome = test::run(folder, {"schemes", folder / "mine.toml"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("mine.toml: scheme 'mine', branch.attention.q: 'rmsnrom'"), std::string::npos)
+      << outcome.err;
 }
 
 TEST(SchemesProcess, MistakesEndWithCodeTwo) {

@@ -22,6 +22,8 @@ TEST(NearestName, StaysSilentWhenNothingIsClose) {
   EXPECT_EQ(nearest_name("xyz", kNames), "");
   EXPECT_EQ(did_you_mean("quite another thing", kNames), "");
   EXPECT_EQ(nearest_name("anything", {}), "");
+  const std::vector<std::string> letters = {"M", "N"};
+  EXPECT_EQ(nearest_name("t", letters), "") << "every letter is as near as any other";
 }
 
 TEST(NearestName, BoundsTheWorkOnLongInput) {

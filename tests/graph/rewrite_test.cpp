@@ -113,8 +113,9 @@ TEST(Rewrite, KnowsWhoReadsAndMakesWhat) {
   EXPECT_EQ(rewriter.size(), 3);
   EXPECT_EQ(rewriter.producer(a.id()), -1);
   EXPECT_EQ(rewriter.producer(q.id()), 2);
-  EXPECT_EQ(rewriter.readers(t.id()), (std::vector<int>{1, 2}));
-  EXPECT_FALSE(rewriter.private_to(t.id(), 1));
+  EXPECT_FALSE(rewriter.private_to(t.id(), 1)) << "two read it";
+  EXPECT_TRUE(rewriter.private_to(b.id(), 1));
+  EXPECT_FALSE(rewriter.private_to(b.id(), 2)) << "another reads it";
   EXPECT_TRUE(rewriter.is_output(p.id()));
   const int values[] = {t.id(), b.id()};
   EXPECT_TRUE(rewriter.available_before(values, 1));

@@ -68,7 +68,7 @@ TEST(Stack, MistakesInAFormulaAreShownWithACaret) {
             "  x + f(nrm(x))\n"
             "        ^^^^^^");
   EXPECT_EQ(error("x + f(norm(y))"),
-            "scheme 'formula': 'y' is not known here (did you mean 'x'?)\n"
+            "scheme 'formula': 'y' is not known here\n"
             "  x + f(norm(y))\n"
             "             ^");
   EXPECT_EQ(error("f(l) + x"),

@@ -180,8 +180,9 @@ TEST(EncoderDecoder, SchemesWithoutAFormulaForCrossAttentionSayWhatIsMissing) {
   Parameters parameters(graph, DType::f32);
   const Wire x = graph.input("x", {{2, 3, 8}, DType::f32}), memory = graph.input("memory", {{2, 5, 8}, DType::f32});
   const StackConfig config{.layers = 1, .heads = 2, .kind = StackKind::decoder, .other_layers = 1, .memory = memory};
-  EXPECT_EQ(test::error_of([&] { build_stack(parameters, scheme, config, x); }),
-            "scheme 'mine' has no formula for decoders with cross-attention; give cross");
+  EXPECT_EQ(
+      test::error_of([&] { build_stack(parameters, scheme, config, x); }),
+      "scheme 'mine' has no formula for decoders with cross-attention; a file can give cross beside attention and ffn");
 }
 
 }  // namespace

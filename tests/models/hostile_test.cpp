@@ -72,12 +72,12 @@ TEST(Hostile, LearnedValuesAreBounded) {
   EXPECT_EQ(error("{ init = 0, shape = [\"1e9\", \"1e9\"] }"),
             "scheme 'mine': learned.g would have 1e+18 elements; at most 1000000000 are made");
   EXPECT_EQ(error("{ init = 0, shape = [\"1e10\"] }"),
-            "scheme 'mine': a size of learned.g is 10000000000; expected a whole number from 1 on");
+            "scheme 'mine': a size of learned.g is 10000000000; expected a whole number from 1 to 1000000000");
   EXPECT_EQ(error("{ init = \"i\", shape = [\"1e8\"] }"),
             "scheme 'mine': learned.g has 100000000 elements, too many to start each by itself");
   EXPECT_EQ(error("{ init = 0, stored = 1 }"), "scheme 'mine': learned.g and what is stored must not be 0");
   EXPECT_EQ(error("{ init = 0, shape = [0.5] }"),
-            "scheme 'mine': a size of learned.g is 0.5; expected a whole number from 1 on");
+            "scheme 'mine': a size of learned.g is 0.5; expected a whole number from 1 to 1000000000");
 }
 
 }  // namespace

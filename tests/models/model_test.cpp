@@ -70,6 +70,28 @@ TEST(Model, OperationsAgreeWithTheWeights) {
   EXPECT_NEAR(model_flops(config), expected, 1e-6);
 }
 
+TEST(Model, OperationsFollowTheFormula) {
+  const auto traced = [](Family family, const std::string& scheme) {
+    Graph graph;
+    const Model model = build_model(graph, tiny(family, scheme));
+    return traced_flops(graph, model.loss);
+  };
+  for (const Family family : {Family::decoder, Family::encoder, Family::encoder_decoder}) {
+    for (const char* plain : {"pre", "post", "deepnorm", "parallel", "x + f(norm(x))"})
+      EXPECT_NEAR(traced(family, plain), model_flops(tiny(family, plain)), 1e-6) << plain;
+  }
+  const double all = model_flops(tiny(Family::decoder, "pre")), head = 3 * 2.0 * 4 * 9 * 24 * 17, stack = all - head;
+  EXPECT_NEAR(traced(Family::decoder, "x + f(f(norm(x)))"), head + 2 * stack, 1e-6);
+  EXPECT_NEAR(traced(Family::decoder, "x + f(norm(x)) + f(norm(x))"), head + 2 * stack, 1e-6) << "two different norms";
+  EXPECT_NEAR(traced(Family::decoder, "x*2"), head, 1e-6);
+  EXPECT_NEAR(traced(Family::decoder, "y = f(x); x*2"), head, 1e-6) << "nobody reads y";
+  // Per sublayer and token a weighted sum of four copies and a mixer of four by four.
+  EXPECT_NEAR(traced(Family::decoder, "hc_static"), all + 3 * 2.0 * 4 * 9 * 6 * 24 * (4 + 4 * 4), 1e-6);
+  const double mhc = traced(Family::decoder, "mhc"), dynamic = traced(Family::decoder, "hc_dynamic");
+  EXPECT_GT(dynamic, traced(Family::decoder, "hc_static"));
+  EXPECT_GT(mhc, dynamic) << "one projection of all copies";
+}
+
 TEST(Model, DropoutIsInsideEachBranchAndOnEmbeddings) {
   ModelConfig config = tiny(Family::encoder_decoder, "pre");
   config.dropout = true;

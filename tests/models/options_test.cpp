@@ -51,18 +51,37 @@ TEST(Options, MistakesAreNamed) {
     });
   };
   EXPECT_EQ(error("layer = \"x + attn(x, inne = \\\"norm\\\") + ffn(x)\""),
-            "scheme 'mine': attention has no option 'inne' (did you mean 'inner'?)");
-  EXPECT_EQ(error("layer = \"x + attn(x) + ffn(x, q = \\\"norm\\\")\""), "scheme 'mine': ffn has no option 'q'");
-  EXPECT_EQ(error("sublayer = \"x + f(x, q = \\\"rms\\\")\""),
-            "'rms' is not a norm; expected norm, layernorm, rmsnorm, dyt, ...");
-  EXPECT_EQ(error("sublayer = \"x + f(x, q = \\\"rmsnrm\\\")\""),
-            "'rmsnrm' is not a norm; expected norm, layernorm, rmsnorm, dyt, ... (did you mean 'rmsnorm'?)");
+            "scheme 'mine': attention has no option 'inne' (did you mean 'inner'?)\n"
+            "  x + attn(x, inne = \"norm\") + ffn(x)\n"
+            "              ^^^^^^^^^^^^^");
+  EXPECT_EQ(error("layer = \"x + attn(x) + ffn(x, q = \\\"norm\\\")\""),
+            "scheme 'mine': ffn has no option 'q'\n"
+            "  x + attn(x) + ffn(x, q = \"norm\")\n"
+            "                       ^^^^^^^^^^");
+  EXPECT_EQ(error("sublayer = \"x + f(x, q = \\\"rmsnrom\\\")\""),
+            "scheme 'mine': 'rmsnrom' is not a norm; expected norm, layernorm, rmsnorm, dyt, ... (did you mean "
+            "'rmsnorm'?)\n"
+            "  x + f(x, q = \"rmsnrom\")\n"
+            "           ^^^^^^^^^^^^^");
+  EXPECT_EQ(error("sublayer = \"x + f(x, qq = \\\"rmsnorm\\\")\""),
+            "scheme 'mine': attention has no option 'qq' (did you mean 'q'?)\n"
+            "  x + f(x, qq = \"rmsnorm\")\n"
+            "           ^^^^^^^^^^^^^^");
   EXPECT_EQ(error("sublayer = \"x + f(x, width = \\\"half\\\")\""),
-            "scheme 'mine': branch.attention.width is 'half'; expected head or full");
+            "scheme 'mine': width is 'half'; expected head or full\n"
+            "  x + f(x, width = \"half\")\n"
+            "           ^^^^^^^^^^^^^^");
+  EXPECT_EQ(error("sublayer = \"x + f(x)\"\n[branch.attention]\nq = \"rmsnrom\""),
+            "scheme 'mine', branch.attention.q: 'rmsnrom' is not a norm; expected norm, layernorm, rmsnorm, dyt, ... "
+            "(did you mean 'rmsnorm'?)");
   EXPECT_EQ(error("sublayer = \"x + norm(x, eps = 1)\""),
             "scheme 'mine': norm has no argument named 'eps'\n"
             "  x + norm(x, eps = 1)\n"
             "      ^^^^^^^^^^^^^^^^");
+}
+
+TEST(Options, NormsGoByEitherName) {
+  EXPECT_EQ(loss_of("x + f(norm(x), q = \"rms\")"), loss_of("x + f(norm(x), q = \"rmsnorm\")"));
 }
 
 TEST(Options, QkNormOfTheModelLeavesASchemesOwn) {

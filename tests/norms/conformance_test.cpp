@@ -203,6 +203,7 @@ INSTANTIATE_TEST_SUITE_P(Norms, NormConformance, testing::ValuesIn(names()),
 
 TEST(Norms, AreFoundByName) {
   EXPECT_EQ(norm("rms").kind, NormKind::rms);
+  EXPECT_EQ(norm("rmsnorm").kind, NormKind::rms);
   EXPECT_EQ(name_of(NormKind::group), "group");
   const std::string message = error_of([] { norm("layr"); });
   EXPECT_NE(message.find("did you mean 'layer'?"), std::string::npos) << message;

@@ -139,5 +139,34 @@ TEST(Schemes, WhatIsNoNameIsAFormula) {
   EXPECT_EQ(error_of([] { find_scheme("pots"); }), "there is no scheme named 'pots' (did you mean 'post'?)");
 }
 
+TEST(Schemes, AFormulaSpansWhatItsBranchesSay) {
+  const Scheme layer = find_scheme("y = norm(x); x + attn(y) + ffn(y)");
+  ASSERT_NE(layer.formula("layer"), nullptr);
+  EXPECT_EQ(layer.formula("sublayer"), nullptr);
+  EXPECT_NE(find_scheme("x + f(norm(x))").formula("sublayer"), nullptr);
+  EXPECT_NE(find_scheme("2*x").formula("sublayer"), nullptr) << "without a branch";
+  EXPECT_EQ(error_of([] { find_scheme("x + attn(x) + f(x)"); }),
+            "a formula for every sublayer calls f, one for a whole layer attn and ffn; this one calls attn as well\n"
+            "  x + attn(x) + f(x)\n"
+            "                ^^^^");
+  EXPECT_NE(error_of([] { find_scheme("x + attn(x) + cross(x) + ffn(x)"); }).find("as cross_layer and layer"),
+            std::string::npos);
+}
+
+TEST(Schemes, AFormulaIsItsOwnTitle) {
+  EXPECT_EQ(find_scheme("x + f(norm(x))/2").title, "x + f(norm(x))/2");
+  const std::string title = find_scheme("x + " + std::string(40, '1') + "*f(norm(x)) + 0*f(norm(x))").title;
+  EXPECT_EQ(title, "x + " + std::string(40, '1') + "*f(norm(x)) +...");
+  EXPECT_EQ(title.size(), 60u);
+}
+
+TEST(Schemes, SpacesAroundANameDoNotCount) {
+  EXPECT_EQ(find_scheme(" pre ").name, "pre");
+  EXPECT_EQ(find_scheme("pre\n").title, "Pre-LN");
+  EXPECT_TRUE(has_scheme("pre "));
+  const KeptScheme kept("mine ", "title = \"Kept\"\nsublayer = \"x + f(x)\"\n");
+  EXPECT_EQ(find_scheme(" mine").title, "Kept");
+}
+
 }  // namespace
 }  // namespace norma

@@ -91,6 +91,7 @@ TEST(Scheme, MistakesAreNamed) {
   EXPECT_EQ(error("sublayer = 3"), "scheme 'mine': 'sublayer' must be text in quotes");
   EXPECT_EQ(error("sublayer = \"x\"\nlayer = \"x\""), "scheme 'mine': give either layer or sublayer, not both");
   EXPECT_EQ(error("attention = \"x\""), "scheme 'mine' has no formula for ffn; give ffn or sublayer");
+  EXPECT_EQ(error("sublayer = \"x + f(x)\"\n[learned]\ng = { init = 0 }"), "scheme 'mine': no formula uses learned.g");
   EXPECT_EQ(error("sublayer = \"x\"\n[learned]\ng = { init = 0, per = \"layr\" }"),
             "scheme 'mine': 'learned.g.per' is 'layr'; expected one of sublayer, layer, stack");
   EXPECT_EQ(error("sublayer = \"x\"\n[init.gain]\nvalu = 1"),

@@ -51,7 +51,7 @@ TEST(Trace, MistakesAreShownWithACaret) {
             "  copies(x, x)\n"
             "            ^");
   EXPECT_EQ(error("copies(x, 1.5)"),
-            "expected a whole number from 1 on, not 1.5\n"
+            "expected a whole number from 1 to 4096, not 1.5\n"
             "  copies(x, 1.5)\n"
             "  ^^^^^^^^^^^^^^");
   EXPECT_EQ(error("weigh(w)"),
@@ -62,6 +62,22 @@ TEST(Trace, MistakesAreShownWithACaret) {
             "5 numbers are no square matrix\n"
             "  matrix(w)\n"
             "  ^^^^^^^^^");
+}
+
+TEST(Trace, ANormIsNoNameToAssignTo) {
+  const auto error = [](const char* formula) {
+    return test::error_of([&] {
+      Graph graph;
+      Surroundings around{
+          .numbers = {}, .wires = {{"x", graph.input("x", {{3}, DType::f64})}}, .branches = {}, .norm = {}};
+      trace(parse_formula(formula), around);
+    });
+  };
+  EXPECT_EQ(error("norm = x"),
+            "assigns to 'norm', which is a norm; choose another name\n"
+            "  norm = x\n"
+            "  ^^^^");
+  EXPECT_NE(error("rmsnorm = x; x"), "");
 }
 
 TEST(Trace, AbsOfAWireHasTheRightDerivative) {

@@ -30,7 +30,6 @@ class Rewriter {
   }
 
   int producer(int value) const { return producers_[static_cast<std::size_t>(value)]; }
-  const std::vector<int>& readers(int value) const { return readers_[static_cast<std::size_t>(value)]; }
   bool is_output(int value) const { return is_output_[static_cast<std::size_t>(value)]; }
   // Read exactly once, by one node, and not an output: it can disappear inside a fusion.
   bool private_to(int value, int reader) const;
@@ -49,12 +48,15 @@ class Rewriter {
  private:
   void index_node(int index);
   void unindex_node(int index);
+  bool reads(int reader, int value) const;
 
   Graph& graph_;
   std::vector<Node> nodes_;
   std::vector<bool> removed_;
   std::vector<int> producers_;
-  std::vector<std::vector<int>> readers_;
+  std::vector<std::vector<int>>
+      readers_;             // also those that read no more: a constant of every layer has too many to search
+  std::vector<int> reads_;  // how often a value is read
   std::vector<bool> is_output_;
 };
 

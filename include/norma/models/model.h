@@ -76,7 +76,12 @@ struct ModelOptions {
 Model build_model(Graph& graph, const ModelConfig& config, const ModelOptions& options = {});
 
 // Floating-point operations that the mathematics of one training step needs: three times those of the forward
-// products; attention counts only the pairs that a causal mask leaves; nothing is counted twice for recomputation.
+// products; attention counts only the pairs that a causal mask leaves; nothing is counted twice for recomputation. Each
+// branch counts once, whatever the scheme: the measure that speeds are compared in.
 double model_flops(const ModelConfig& config);
+
+// The same of what a scheme really wires, read off a forward graph: branches as often as they are called, and products
+// in formulas. What `loss` does not depend on is not counted.
+double traced_flops(const Graph& graph, Wire loss);
 
 }  // namespace norma

@@ -38,7 +38,7 @@ std::vector<SchemeEntry> all_schemes();
 // run that is kept in its directory. Of several with one name the last one made counts. From any thread.
 class KeptScheme {
  public:
-  KeptScheme(std::string asked, std::string text);
+  KeptScheme(const std::string& asked, std::string text);
   KeptScheme(const KeptScheme&) = delete;
   KeptScheme& operator=(const KeptScheme&) = delete;
   ~KeptScheme();
@@ -54,8 +54,9 @@ bool has_scheme(std::string_view name_or_file);
 constexpr std::uintmax_t kLargestSchemeFile = 1 << 20;  // bytes
 
 // One scheme: one that is kept under this name; a file ("path/to/mine.toml"); a name, in the user's folders and then in
-// the catalogue; or a formula, which anything else is read as: the `sublayer` of a scheme called "formula". Throws
-// Error: the file's mistake, or the nearest known name.
+// the catalogue; or a formula, which anything else is read as: of a scheme called "formula" the `layer` if it calls
+// attn or ffn, otherwise the `sublayer`. Spaces around it do not count. Throws Error: the file's mistake, or the
+// nearest known name.
 SchemeEntry locate_scheme(std::string_view name_file_or_formula);
 Scheme find_scheme(std::string_view name_file_or_formula);  // the same, only the scheme
 

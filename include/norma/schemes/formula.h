@@ -23,6 +23,7 @@ using ExpressionPtr = std::shared_ptr<const Expression>;
 struct NamedArgument {
   std::string name;
   ExpressionPtr value;
+  Span span = {};  // of name and value
 };
 
 struct Expression {

@@ -73,6 +73,9 @@ struct Scheme {
 // Options that a branch ("attention", "cross", "ffn") knows, in a file and inside a call.
 const std::vector<std::string>& branch_option_names(std::string_view branch);
 
+// Throws Error where an option of some branch cannot have this value: an unknown norm or word, or no expression.
+void check_branch_option(std::string_view option, const std::string& value);
+
 // Throws Error naming file, key and, for an unknown key, the nearest known one; formulas fail with a caret.
 Scheme parse_scheme(std::string_view name, std::string_view toml_text);
 

@@ -116,6 +116,10 @@ struct EncoderDecoderTables {
 // not.
 std::string norm_on_branches(const Scheme& scheme);
 
+// The same scheme with the options that its calls give in the tables of its branches. Throws NotPredictedError where
+// two calls of one branch differ in them.
+Scheme with_options_in_tables(const Scheme& scheme);
+
 struct TheoryConfig {
   std::int64_t layers = 12;
   std::int64_t width = 512;

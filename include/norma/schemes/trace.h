@@ -5,7 +5,9 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "norma/core/error.h"
 #include "norma/graph/wire.h"
 #include "norma/norms/norm.h"
 #include "norma/schemes/evaluate.h"
@@ -15,6 +17,16 @@ namespace norma {
 
 // Options given inside a call, by name: `attn(x, q = "rmsnorm")`. Texts as they are, anything else as it prints.
 using BranchOptions = std::map<std::string, std::string>;
+
+// What a branch throws for an option that it does not take; tracing puts a caret under it where a call gave it.
+class BranchOptionError : public Error {
+ public:
+  BranchOptionError(std::string option, const std::string& message) : Error(message), option_(std::move(option)) {}
+  const std::string& option() const { return option_; }
+
+ private:
+  std::string option_;
+};
 
 // What the names of a formula stand for at one place of a stack.
 struct Surroundings {
@@ -39,7 +51,8 @@ constexpr double kShortestUnit = 1e-12;
 // Names of norms that a formula may call: "norm", "<kind>norm" and "dyt".
 bool is_norm_name(std::string_view name);
 
-// The norm that such a name means where `norm` means `configured`. Throws Error for any other name.
+// The norm that such a name, or its kind alone ("rms"), means where `norm` means `configured`. Throws Error for any
+// other name.
 const NormInfo& norm_called(std::string_view name, NormKind configured);
 
 }  // namespace norma

@@ -30,24 +30,28 @@ std::string norm_on_branches(const Scheme& scheme) {
   return "";
 }
 
-void check_predicted(const Scheme& scheme, const TheoryConfig& config) {
+void check_predicted(const Scheme& given, const TheoryConfig& config) {
+  const Scheme scheme = with_options_in_tables(given);
   TheoryPropagation(scheme, BranchTables{}, config).compile_all();
 }
 
-void check_predicted_encoder_decoder(const Scheme& scheme, const TheoryConfig& config) {
+void check_predicted_encoder_decoder(const Scheme& given, const TheoryConfig& config) {
+  const Scheme scheme = with_options_in_tables(given);
   const EncoderDecoderTables none;
   TheoryPropagation(scheme, none.encoder, config, StackKind::encoder).compile_all();
   TheoryPropagation(scheme, none.decoder, config, StackKind::decoder, &none).compile_all();
 }
 
-Theory predict(const Scheme& scheme, const BranchTables& branches, const TheoryConfig& config) {
+Theory predict(const Scheme& given, const BranchTables& branches, const TheoryConfig& config) {
+  const Scheme scheme = with_options_in_tables(given);
   TheoryPropagation stack(scheme, branches, config);
   stack.forward();
   stack.backward({1, 0});
   return stack.take();
 }
 
-EncoderDecoderTheory predict(const Scheme& scheme, const EncoderDecoderTables& branches, const TheoryConfig& config) {
+EncoderDecoderTheory predict(const Scheme& given, const EncoderDecoderTables& branches, const TheoryConfig& config) {
+  const Scheme scheme = with_options_in_tables(given);
   TheoryPropagation encoder(scheme, branches.encoder, config, StackKind::encoder);
   TheoryPropagation decoder(scheme, branches.decoder, config, StackKind::decoder, &branches);
   encoder.forward();

@@ -32,11 +32,10 @@ TEST(Theory, HyperConnectionsBeginAsPreNorm) {
 
 TEST(Theory, CopiesAreMixedAndWeighed) {
   const auto scheme = [](const std::string& sublayer, const std::string& start) {
+    const bool mixes = sublayer.find("(a") != std::string::npos;
+    const std::string mixer = "a = { init = \"" + start + "\", shape = [\"2\", \"2\"], per = \"sublayer\" }\n";
     return parse_scheme("own", "title = \"Own\"\nsublayer = \"" + sublayer +
-                                   "\"\n[streams]\nH = \"copies(x0, 2)\"\n[learned]\n"
-                                   "a = { init = \"" +
-                                   start +
-                                   "\", shape = [\"2\", \"2\"], per = \"sublayer\" }\n"
+                                   "\"\n[streams]\nH = \"copies(x0, 2)\"\n[learned]\n" + (mixes ? mixer : "") +
                                    "b = { init = \"i\", shape = [\"2\"], per = \"sublayer\" }\n");
   };
   const auto rms = [&](const std::string& sublayer, const std::string& start) {

@@ -49,6 +49,20 @@ TEST(Theory, WhatHasNoRuleIsNamed) {
             "scheme 'own': the theory has no rule for 'weigh(b, H)'");
 }
 
+TEST(Theory, OptionsInsideCallsCountAsThoseOfTables) {
+  const Scheme scheme = find_scheme("x + f(norm(x), q = \"rmsnorm\", inner = \"norm\", scale = 2*l)");
+  EXPECT_EQ(theory_of("x + f(norm(x), q = \"rmsnorm\")", 4).amplification, theory_of("x + f(norm(x))", 4).amplification)
+      << "the same branches";
+  const Scheme plain = with_options_in_tables(scheme);
+  using Options = std::map<std::string, std::string>;
+  EXPECT_EQ(plain.branch_options.at("attention"), (Options{{"q", "rmsnorm"}, {"inner", "norm"}, {"scale", "2*l"}}));
+  EXPECT_EQ(plain.branch_options.at("ffn"), (Options{{"inner", "norm"}}));
+  EXPECT_EQ(print_formula(*plain.formula("sublayer")), "x + f(norm(x))");
+  EXPECT_EQ(
+      error_of([] { theory_of("if l == 1 then f(x, q = \"norm\") else f(x)", 4); }),
+      "scheme 'formula': the theory has no rule for attention that is called with different options in one stack");
+}
+
 TEST(Theory, DecodersNeedAFormulaForCrossAttention) {
   const Scheme scheme = parse_scheme("own", "title = \"Own\"\nlayer = \"x + attn(x) + ffn(x)\"");
   EXPECT_EQ(error_of([&] { check_predicted_encoder_decoder(scheme, config(2)); }),
