@@ -54,7 +54,7 @@ Wire Graph::persistent(std::string_view name, Type type, Role role) {
     fail("two values are named '{}': a {} of type {} and a {} of type {}", full, name_of(other.role), other.type.str(),
          name_of(role), type.str());
   }
-  if (std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& o) { return o.name == full; })) {
+  if (output_names_.contains(full)) {
     fail("{} '{}': the name is taken by an output", name_of(role), full);
   }
   const int id = add_value({.type = type, .role = role, .name = full});
@@ -165,12 +165,12 @@ Wires Graph::apply(OpPtr op, std::span<const Wire> inputs) {
 void Graph::output(std::string_view name, Wire wire) {
   if (!wire || &wire.graph() != this) fail("output '{}': expected a wire of this graph", name);
   const std::string full(name);
-  const bool taken = std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& o) { return o.name == full; });
   if (full.empty()) fail("an output of type {} has no name", wire.type().str());
-  if (taken || (by_name_.contains(full) && by_name_.at(full) != wire.id())) {
+  if (output_names_.contains(full) || (by_name_.contains(full) && by_name_.at(full) != wire.id())) {
     fail("output '{}': the name is taken", full);
   }
   outputs_.push_back({full, wire.id()});
+  output_names_.insert(full);
 }
 
 void Graph::watch(std::string_view name, Wire wire) {

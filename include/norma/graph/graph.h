@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -140,6 +141,7 @@ class Graph {
   std::deque<Value> values_;  // a deque: `f(y * z, x.shape())` holds a reference into it while values are added
   std::vector<Node> nodes_;
   std::vector<Output> outputs_;
+  std::unordered_set<std::string> output_names_;
   std::unordered_map<std::string, int> by_name_;
   std::map<std::string, int> fills_;
   std::string scope_;
