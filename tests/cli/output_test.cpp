@@ -27,7 +27,7 @@ Shell shell(const TemporaryFolder& folder, const std::string& arguments) {
 
 TEST(Output, ADiskThatIsFullIsAnError) {
   const TemporaryFolder folder;
-  for (const char* arguments : {"schemes pre --json", "schemes", "schemes --json", "schemes pre", "--help"}) {
+  for (const char* arguments : {"schemes pre --width 64 --json", "schemes", "schemes --json", "--help"}) {
     SCOPED_TRACE(arguments);
     const Shell full = shell(folder, std::string(arguments) + " > /dev/full");
     EXPECT_EQ(full.code, 2);

@@ -86,11 +86,12 @@ TEST(SchemesProcess, CountsAnyDepth) {
 
 TEST(SchemesProcess, ShowsTheConstantsOfBothStacks) {
   const TemporaryFolder folder;
-  const Json both = explained(folder, {"deepnorm", "--family", "encoder_decoder", "--layers", "6"});
+  const Json both = explained(folder, {"deepnorm", "--family", "encoder_decoder", "--layers", "6", "--width", "64"});
   EXPECT_NEAR(both.at("constants").at("alpha").at("first"), std::pow(18, 0.25), 1e-12);
   EXPECT_NEAR(both.at("encoder_constants").at("alpha").at("first"), 0.81 * std::pow(std::pow(6, 5), 1.0 / 16), 1e-12);
-  EXPECT_FALSE(explained(folder, {"deepnorm"}).contains("encoder_constants"));
-  const Outcome text = test::run(folder, {"schemes", "deepnorm", "--family", "encoder_decoder", "--layers", "6"});
+  EXPECT_FALSE(explained(folder, {"deepnorm", "--width", "64"}).contains("encoder_constants"));
+  const Outcome text =
+      test::run(folder, {"schemes", "deepnorm", "--family", "encoder_decoder", "--layers", "6", "--width", "64"});
   for (const char* part : {"alpha, encoder 0.81*", "= 1.418", "alpha, decoder (3*M)^(1/4) = 2.06",
                            "0.497 in the encoder, 0.3433 in the decoder"})
     EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
@@ -98,7 +99,7 @@ TEST(SchemesProcess, ShowsTheConstantsOfBothStacks) {
 
 TEST(SchemesProcess, SaysWhatIsLearnedAndHowItStarts) {
   const TemporaryFolder folder;
-  const Json omega = explained(folder, {"admin"}).at("learned").at(0);
+  const Json omega = explained(folder, {"admin", "--width", "64"}).at("learned").at(0);
   const Json expected = {{"name", "omega"},
                          {"shape", {"d"}},
                          {"init", "1"},
