@@ -4,7 +4,7 @@ PYTHON := /usr/bin/python3
 SOURCES = $(shell git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh')
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: build test study bench parity asan tsan clang fuzz cuda web web-check web-test format format-check tidy clean help
+.PHONY: build test study bench bench-beside parity asan tsan clang fuzz cuda web web-check web-test format format-check tidy clean help
 
 build: build/release/build.ninja  ## build everything (default)
 	cmake --build --preset release
@@ -20,6 +20,10 @@ bench: build  ## measure kernels and training steps against this machine's limit
 	  echo "measuring PyTorch ..." && $(PYTHON) bench/pytorch_cpu.py > build/pytorch_cpu.json && \
 	  build/release/bin/norma bench --peer build/pytorch_cpu.json; \
 	else build/release/bin/norma bench; fi
+
+bench-beside: build  ## norma and PyTorch in turns, seven rounds: norms in cache and training steps
+	$(PYTHON) bench/beside_pytorch.py --match layer/forward/4096x512 --match layer/backward/4096x512 \
+	  --match 'step/6 layers' --match 'step/12 layers' --match 'step/100 layers'
 
 parity: build  ## compare with PyTorch, forward and gradients (skipped without python3-torch)
 	@if $(PYTHON) -c 'import torch' 2>/dev/null; then cmake --build --preset release --target parity; \

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The shapes of `norma bench`, measured in PyTorch eager on the CPU. Prints JSON; feed it to `norma bench --peer`.
 
-Same method: warm up once, repeat for --seconds, take the best. Rates count the same bytes and operations.
+Same method: warm up once, repeat for --seconds, take the best. Rates count the same bytes and operations; --match
+leaves out what does not have the text in its name.
 Debian's PyTorch calls whatever libblas.so.3 points at; install libopenblas0-pthread for a fair peer.
 """
 
@@ -78,15 +79,34 @@ class Decoder(torch.nn.Module):
         return F.cross_entropy(self.head(self.final(x)).flatten(0, 1), targets.flatten())
 
 
-def bench_norms(results, seconds):
+class Report:
+    """Measures what is wanted and keeps its rate."""
+
+    def __init__(self, seconds, match):
+        self.seconds, self.match, self.results = seconds, match, []
+
+    def wants(self, name):
+        return self.match in name
+
+    def add(self, name, unit, amount, work):
+        if self.wants(name):
+            self.keep(name, unit, amount / best_seconds(work, self.seconds))
+
+    def keep(self, name, unit, value):
+        self.results.append({"name": name, "unit": unit, "value": value})
+
+
+def bench_norms(report):
     for rows, width in ((131072, 1024), (4096, 512)):
+        if not any(report.wants(f"norm/{name}/{what}/{rows}x{width}") for name in ("layer", "rms")
+                   for what in ("forward", "add forward", "backward")):
+            continue
         nbytes = 4 * rows * width
         x, f = torch.randn(rows, width), torch.randn(rows, width)
         gain, bias = torch.randn(width, requires_grad=True), torch.randn(width, requires_grad=True)
         for name, norm in (("layer", layer_norm), ("rms", rms_norm)):
             def record(what, tensors, work):
-                results.append({"name": f"norm/{name}/{what}/{rows}x{width}", "unit": "GB/s",
-                                "value": tensors * nbytes / best_seconds(work, seconds) * 1e-9})
+                report.add(f"norm/{name}/{what}/{rows}x{width}", "GB/s", tensors * nbytes * 1e-9, work)
 
             def forward():
                 with torch.no_grad():
@@ -106,7 +126,7 @@ def bench_norms(results, seconds):
             record("backward", 3, lambda: torch.autograd.grad(y, wanted, dy, retain_graph=True))
 
 
-def bench_attention(results, seconds):
+def bench_attention(report):
     for batch, heads, steps, width in ((16, 4, 64, 32), (8, 4, 32, 16), (4, 8, 256, 64)):
         q, k, v = (torch.randn(batch, heads, steps, width, requires_grad=True) for _ in range(3))
         mask = torch.full((steps, steps), -math.inf).triu(1)
@@ -125,17 +145,18 @@ def bench_attention(results, seconds):
         dout = torch.randn_like(out)
         backward = lambda: torch.autograd.grad(out, [q, k, v], dout, retain_graph=True)
         for what, flops, work in (("forward", 4, forward), ("backward", 10, backward)):
-            results.append({"name": f"attention/{what}/{name}", "unit": "GFLOP/s",
-                            "value": flops * pairs * width / best_seconds(work, seconds) * 1e-9})
+            report.add(f"attention/{what}/{name}", "GFLOP/s", flops * pairs * width * 1e-9, work)
 
 
-def bench_steps(results, seconds):
+def bench_steps(report):
     for name, layers, width, heads, batch, steps, placement in (
         ("6 layers d=128 T=64 B=16", 6, 128, 4, 16, 64, "pre"),
         ("6 layers d=128 T=64 B=16 post", 6, 128, 4, 16, 64, "post"),
         ("12 layers d=64 T=32 B=16", 12, 64, 4, 16, 32, "pre"),
         ("100 layers d=64 T=32 B=8", 100, 64, 4, 8, 32, "pre"),
     ):
+        if not report.wants(f"step/{name}"):
+            continue
         vocabulary = 256
         model = Decoder(layers, width, heads, vocabulary, steps, placement)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.01)
@@ -146,24 +167,25 @@ def bench_steps(results, seconds):
             model(tokens, targets).backward()
             optimizer.step()
 
-        best = best_seconds(step, 2 * seconds)
+        best = best_seconds(step, 2 * report.seconds)
         weights = layers * 12 * width * width + width * vocabulary
         flops = 6 * (weights + layers * 2 * width * (steps + 1) / 2) * batch * steps
-        results.append({"name": f"step/{name}", "unit": "GFLOP/s", "value": flops / best * 1e-9})
-        results.append({"name": f"step/{name}/tokens", "unit": "tokens/s", "value": batch * steps / best})
+        report.keep(f"step/{name}", "GFLOP/s", flops / best * 1e-9)
+        report.keep(f"step/{name}/tokens", "tokens/s", batch * steps / best)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=0.5, help="time per measurement")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="default: all cores")
+    parser.add_argument("--match", default="", help="only what has this text in its name")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    results = []
-    bench_norms(results, arguments.seconds)
-    bench_attention(results, arguments.seconds)
-    bench_steps(results, arguments.seconds)
-    print(json.dumps({"torch": torch.__version__, "threads": torch.get_num_threads(), "results": results}, indent=2))
+    report = Report(arguments.seconds, arguments.match)
+    for bench in (bench_norms, bench_attention, bench_steps):
+        bench(report)
+    print(json.dumps({"torch": torch.__version__, "threads": torch.get_num_threads(), "results": report.results},
+                     indent=2))
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ class Report {
   // Reads the results of bench/pytorch_cpu.py and attaches them by name.
   void attach_peer(const nlohmann::json& peer);
 
+  bool empty() const { return results_.empty(); }
   nlohmann::json json() const;
   std::string table() const;
 

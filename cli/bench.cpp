@@ -96,10 +96,17 @@ void run_bench(const BenchOptions& options) {
     progress("theory");
     bench::bench_theory(report, options.measure);
   }
+  if (report.empty() && !options.measure.match.empty()) {
+    fail("--match: nothing{} has '{}' in its name; norma bench without it lists every name",
+         options.only == "all" ? "" : " among " + options.only, options.measure.match);
+  }
   if (!peer.is_null()) report.attach_peer(peer);
   const nlohmann::json all = describe_run(report.json());
   fmt::print("{}", options.json ? all.dump(2) + "\n" : report.table());
-  const std::string folder = options.out.empty() && fs::is_directory("bench/results") ? "bench/results" : options.out;
+  // A run of one part does not stand for the machine: it is kept only where a folder is named.
+  const bool whole = options.only == "all" && options.measure.match.empty();
+  const bool keeps = options.out.empty() && whole && fs::is_directory("bench/results");
+  const std::string folder = keeps ? "bench/results" : options.out;
   if (!folder.empty()) fmt::print(stderr, "results written to {}\n", write_results(folder, all).string());
 }
 
@@ -115,7 +122,8 @@ void add_bench(CLI::App& app) {
   verb->add_option("--seconds", options->measure.seconds, "Time per measurement")->check(CLI::Range(0.001, 600.0));
   verb->add_option("--threads", options->measure.threads, "Threads; 0 = all cores")->check(CLI::Range(0, 1024));
   verb->add_option("--peer", options->peer, "Results of bench/pytorch_cpu.py to compare with");
-  verb->add_option("--out", options->out, "Folder for the results; bench/results where that exists");
+  verb->add_option("--out", options->out,
+                   "Folder for the results; those of a whole run go to bench/results where that exists");
   verb->callback([options] { run_bench(*options); });
 }
 
