@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <memory>
-#include <vector>
 
 #include "device/cpu/gemm.h"
 #include "device/cpu/team.h"
@@ -43,6 +41,8 @@ double sgemm_rate(Team& team, std::int64_t size, double seconds) {
   return 2.0 * static_cast<double>(rows * team.size()) * static_cast<double>(size * size) / timing.best;
 }
 
+int team_size(const Options& options) { return options.threads == 0 ? machine().cores : options.threads; }
+
 }  // namespace
 
 void copy_in_parallel(Team& team, void* to, const void* from, std::size_t bytes) {
@@ -56,18 +56,27 @@ void copy_in_parallel(Team& team, void* to, const void* from, std::size_t bytes)
   });
 }
 
+double copy_limit(const Options& options, std::int64_t bytes) {
+  Team team(team_size(options));
+  return copy_rate(team, bytes, options.seconds) * 1e-9;
+}
+
+double sgemm_limit(const Options& options, std::span<const std::int64_t> sizes) {
+  Team team(team_size(options));
+  double best = 0;
+  for (const std::int64_t size : sizes) best = std::max(best, sgemm_rate(team, size, options.seconds));
+  return best * 1e-9;
+}
+
 void measure_limits(Report& report, const Options& options) {
-  const int threads = options.threads == 0 ? machine().cores : options.threads;
-  Team team(threads), one(1);
-  report.set_limit("copy_gbps", copy_rate(team, std::int64_t{1} << 29, 2 * options.seconds) * 1e-9);
-  report.set_limit("cache_copy_gbps", copy_rate(team, std::int64_t{8} << 20, options.seconds) * 1e-9);
-  const auto best_rate = [&](Team& workers) {
-    double best = 0;
-    for (const std::int64_t size : {512, 1024, 2048}) best = std::max(best, sgemm_rate(workers, size, options.seconds));
-    return best * 1e-9;
-  };
-  report.set_limit("sgemm_gflops", best_rate(team));
-  report.set_limit("sgemm_core_gflops", best_rate(one));
+  Options longer = options, one_thread = options;
+  longer.seconds *= 2;
+  one_thread.threads = 1;
+  constexpr std::int64_t kSizes[] = {512, 1024, 2048};
+  report.set_limit("copy_gbps", copy_limit(longer, std::int64_t{1} << 29));
+  report.set_limit("cache_copy_gbps", copy_limit(options, kCacheCopyBytes));
+  report.set_limit("sgemm_gflops", sgemm_limit(options, kSizes));
+  report.set_limit("sgemm_core_gflops", sgemm_limit(one_thread, kSizes));
 }
 
 }  // namespace norma::bench

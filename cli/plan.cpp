@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "bench/limits.h"
+#include "cli/measured_run.h"
 #include "cli/overrides.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
@@ -18,11 +17,14 @@
 #include "norma/models/budget.h"
 #include "norma/train/cohort.h"
 #include "norma/train/data.h"
+#include "norma/train/memory.h"
 
 namespace norma::cli {
 namespace {
 
 using json = nlohmann::json;
+
+constexpr std::int64_t kLeastSteps = 10;  // of a run that is measured
 
 struct PlanOptions {
   std::string config;
@@ -30,16 +32,18 @@ struct PlanOptions {
   bool measure = false;
 };
 
-std::int64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::int64_t total = 0, resident = 0;
-  file >> total >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
+struct Limits {
+  double cache_copy_gbps, sgemm_gflops;
+};
+Limits measure_limits(std::int64_t threads) {
+  const bench::Options options{.seconds = 0.1, .threads = static_cast<int>(threads)};
+  constexpr std::int64_t kSizes[] = {512, 1024};
+  return {bench::copy_limit(options, bench::kCacheCopyBytes), bench::sgemm_limit(options, kSizes)};
 }
 
 // The least time that each node's operations or bytes take at the machine's limits, one after another.
-double predicted_seconds(const Plan& plan, const bench::Report& limits) {
-  const double flops = limits.limit("sgemm_gflops") * 1e9, bytes = limits.limit("cache_copy_gbps") * 1e9;
+double predicted_seconds(const Plan& plan, const Limits& limits) {
+  const double flops = limits.sgemm_gflops * 1e9, bytes = limits.cache_copy_gbps * 1e9;
   double seconds = 0;
   for (const Step& step : plan.steps()) {
     const Node& node = plan.nodes()[static_cast<std::size_t>(step.node)];
@@ -73,20 +77,39 @@ void check_parameters_fit(const ModelConfig& model) {
     fail("the parameters alone take {}, but this machine has {}", bytes_text(bytes), bytes_text(memory));
 }
 
-json describe_plan(const RunConfig& given, bool measure) {
-  const std::shared_ptr<const Source> source = open_data(given);
-  const RunConfig config = resolve_config(given, *source);
-  check_parameters_fit(config.model);
-  const std::vector<TrainConfig> members = member_configs(config);
-  const std::int64_t before_plan = resident_bytes();
-  const TrainingStep step = build_training_step(config.model, step_options(config));
-  const std::int64_t program = std::max<std::int64_t>(0, resident_bytes() - before_plan);
-  const Plan& plan = *step.plan;
-  const Budget budget = model_budget(config.model);
-  const auto count = static_cast<std::int64_t>(members.size());
-  const double tokens = static_cast<double>(config.model.batch * config.model.time);
-  json by_role;
-  for (const auto& [role, parameters] : budget.by_role) by_role[role] = parameters;
+// The plans of a run, and what they and its data take themselves.
+struct PlannedRun {
+  explicit PlannedRun(const RunConfig& given) {
+    const std::int64_t before = allocated_bytes();
+    source = open_data(given);
+    config = resolve_config(given, *source);
+    check_parameters_fit(config.model);
+    step = build_training_step(config.model, step_options(config));
+    memory = run_memory(config, step, source->evaluation_batches() > 0);
+    program = std::max<std::int64_t>(0, allocated_bytes() - before);
+  }
+
+  std::shared_ptr<const Source> source;
+  RunConfig config;  // resolved
+  TrainingStep step;
+  RunMemory memory;
+  std::int64_t program = 0;  // bytes
+};
+
+// What a process takes whatever it trains: the program, its libraries and the kernels that they compile.
+std::int64_t process_bytes() {
+  RunConfig least;
+  least.model.layers = 1;
+  least.model.width = 64;  // products of real ones
+  least.model.heads = 2;
+  least.model.batch = 8;
+  least.model.time = 32;
+  const PlannedRun run(least);
+  return measure_run(least, kLeastSteps).peak_bytes - run.memory.peak() - run.program;
+}
+
+json describe_memory(const RunMemory& memory, std::int64_t process, std::int64_t program) {
+  const Plan& plan = *memory.training.plan;
   json tensors = json::array();
   for (const int id : plan.largest_values(20)) {
     const Value& value = plan.values()[static_cast<std::size_t>(id)];
@@ -100,48 +123,54 @@ json describe_plan(const RunConfig& given, bool measure) {
     for (const std::string& name : plan.slot_names(role))
       by_kind[std::string(name_of(role))] += plan.slot(name).type.bytes();
   }
-  const int threads = config.train.threads > 0 ? static_cast<int>(config.train.threads) : machine().cores;
+  return {{"by_kind", by_kind},
+          {"activations", plan.transient_bytes()},
+          {"least_activations", plan.peak_live_bytes()},
+          {"one_member", plan.member_bytes()},
+          {"training", memory.training.tensors()},
+          {"thread_scratch", memory.training.scratch()},
+          {"evaluation", memory.evaluation.bytes()},
+          {"judging", memory.judging.bytes()},
+          {"snapshots", memory.snapshots},
+          {"process", process},
+          {"program", program},
+          {"total", memory.peak() + process + program},
+          {"largest", tensors}};
+}
+
+json describe_plan(const RunConfig& given, bool measure) {
+  const std::int64_t process = process_bytes();
+  const PlannedRun run(given);
+  const RunConfig& config = run.config;
+  const RunMemory& memory = run.memory;
+  const Plan& plan = *run.step.plan;
+  const Budget budget = model_budget(config.model);
+  const std::int64_t count = memory.training.members;
+  const double tokens = static_cast<double>(config.model.batch * config.model.time);
+  json by_role;
+  for (const auto& [role, parameters] : budget.by_role) by_role[role] = parameters;
   json all = {{"scheme", config.model.scheme},
               {"members", count},
               {"parameters", budget.parameters},
               {"parameters_by_role", by_role},
               {"norm_instances", budget.norm_instances},
               {"norm_parameters", budget.norm_parameters},
-              {"memory",
-               {{"by_kind", by_kind},
-                {"activations", plan.transient_bytes()},
-                {"least_activations", plan.peak_live_bytes()},
-                {"one_member", plan.member_bytes()},
-                {"thread_scratch", plan.worker_bytes() * threads},
-                {"program", program},
-                {"total", plan.member_bytes() * count + plan.worker_bytes() * threads + program},
-                {"largest", tensors}}},
+              {"memory", describe_memory(memory, process, run.program)},
               {"flops_per_step", budget.flops * static_cast<double>(config.train.accumulate)},
               {"flops_per_token", budget.flops / tokens},
               {"bytes_per_token", plan.cost().bytes / tokens},
               {"kernels", plan.steps().size()}};
-  bench::Report limits;
-  bench::measure_limits(limits, {.seconds = 0.1, .threads = threads});
+  const Limits limits = measure_limits(memory.training.threads);
   const double one = predicted_seconds(plan, limits) * static_cast<double>(config.train.accumulate);
-  all["limits"] = {{"copy_gbps", limits.limit("copy_gbps")},
-                   {"cache_copy_gbps", limits.limit("cache_copy_gbps")},
-                   {"sgemm_gflops", limits.limit("sgemm_gflops")}};
-  all["predicted"] = {{"seconds_per_step", one * static_cast<double>(count)},
+  const double all_members = one * static_cast<double>(count);
+  all["limits"] = {{"cache_copy_gbps", limits.cache_copy_gbps}, {"sgemm_gflops", limits.sgemm_gflops}};
+  all["predicted"] = {{"seconds_per_step", all_members},
                       {"tokens_per_second", tokens * static_cast<double>(config.train.accumulate) / one},
-                      {"seconds", one * static_cast<double>(count * config.train.steps)}};
+                      {"seconds", all_members * static_cast<double>(config.train.steps)}};
   if (measure) {
-    const std::int64_t before = resident_bytes();
-    Cohort cohort(given, source);
-    for (int i = 0; i < 2; ++i) cohort.train_step();
-    const std::int64_t after = resident_bytes();
-    const auto start = std::chrono::steady_clock::now();
-    int steps = 0;
-    double seconds = 0;
-    for (; steps < 3 || seconds < 1; ++steps) {
-      cohort.train_step();
-      seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    }
-    all["measured"] = {{"memory", after - before}, {"seconds_per_step", seconds / steps}};
+    const auto in_a_second = static_cast<std::int64_t>(std::min(1000.0, 1 / all_members));
+    const MeasuredRun measured = measure_run(given, std::max(kLeastSteps, in_a_second));
+    all["measured"] = {{"memory", measured.peak_bytes}, {"seconds_per_step", measured.seconds_per_step}};
   }
   return all;
 }
@@ -155,12 +184,23 @@ void print_plan(const json& all) {
   fmt::print("norms: {} instances, {} parameters\n", all["norm_instances"].get<int>(),
              all["norm_parameters"].get<std::int64_t>());
   const json& memory = all["memory"];
-  fmt::print("\nmemory of one member {}\n", bytes(memory["one_member"]));
+  fmt::print("\ntensors of one member {}\n", bytes(memory["one_member"]));
   for (const auto& [kind, size] : memory["by_kind"].items()) fmt::print("  {:<18} {:>14}\n", kind, bytes(size));
   fmt::print("  {:<18} {:>14}  (at least {})\n", "activations", bytes(memory["activations"]),
              bytes(memory["least_activations"]));
-  fmt::print("in all {}, of which {} for threads and {} for kernels and the plan itself; the largest tensors:\n",
-             bytes(memory["total"]), bytes(memory["thread_scratch"]), bytes(memory["program"]));
+  fmt::print("memory of the run {}\n", bytes(memory["total"]));
+  for (const auto& [what, key] : {std::pair{"training", "training"},
+                                  {"threads", "thread_scratch"},
+                                  {"evaluation", "evaluation"},
+                                  {"judging", "judging"},
+                                  {"snapshots", "snapshots"},
+                                  {"plan and data", "program"},
+                                  {"norma itself", "process"}}) {
+    if (memory[key] == 0) continue;
+    const bool in_turn = std::string_view(key) == "judging";
+    fmt::print("  {:<18} {:>14}{}\n", what, bytes(memory[key]), in_turn ? "  (instead of evaluation, at the end)" : "");
+  }
+  fmt::print("the largest tensors:\n");
   for (std::size_t i = 0; i < std::min<std::size_t>(8, memory["largest"].size()); ++i) {
     const json& tensor = memory["largest"][i];
     fmt::print("  {:>10}  {:<10} {} {}\n", bytes(tensor["bytes"]), tensor["kind"].get<std::string>(),

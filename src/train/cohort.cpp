@@ -44,6 +44,13 @@ RunConfig resolve_config(RunConfig config, const Source& source) {
   return config;
 }
 
+std::int64_t tokens_per_step(const RunConfig& config) {
+  const ModelConfig& m = config.model;
+  const std::int64_t source_time =
+      m.family == Family::encoder_decoder ? (m.source_time > 0 ? m.source_time : m.time) : 0;
+  return m.batch * (m.time + source_time) * config.train.accumulate;
+}
+
 StepOptions step_options(const RunConfig& config) {
   return {.optimiser = config.train.optimiser,
           .decay_vectors = config.train.decay_vectors,
@@ -99,13 +106,6 @@ void Cohort::profile() {
 int Cohort::active_members() const {
   return static_cast<int>(
       std::count_if(states_.begin(), states_.end(), [](const MemberState& state) { return !state.diverged; }));
-}
-
-std::int64_t Cohort::tokens_per_step() const {
-  const ModelConfig& m = config_.model;
-  const std::int64_t source_time =
-      m.family == Family::encoder_decoder ? (m.source_time > 0 ? m.source_time : m.time) : 0;
-  return m.batch * (m.time + source_time) * config_.train.accumulate;
 }
 
 double Cohort::flops_per_step() const {

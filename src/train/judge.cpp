@@ -24,18 +24,13 @@ bool largest_is(std::span<const Number> logits, std::int32_t target) {
 // Forward passes over held-out batches, so many rows at once that their logits fit.
 class Examination {
  public:
-  Examination(const TrainedModel& model, const Source& source) : source_(source), config_(model.config.model) {
-    config_.dropout = config_.smoothing = false;
-    rows_of_batch_ = config_.batch;
-    config_.batch = std::clamp<std::int64_t>(kMostLogits / logits_of_row(config_), 1, config_.batch);
-    Graph graph;
-    const Model built = build_model(graph, config_, {.logits = true});
-    graph.output("loss", built.loss);
-    graph.output("logits", built.logits);
+  Examination(const TrainedModel& model, const Source& source)
+      : source_(source), rows_of_batch_(model.config.model.batch) {
+    const Examiner examiner = examination_plan(model.config.model);
+    config_ = examiner.config;
     session_ = std::make_unique<Session>(
-        compile(graph, {.rewrites = all_fusions()}),
-        Session::Options{.members = 1, .threads = static_cast<int>(model.config.train.threads)});
-    load_model(model, built.schedules, *session_);
+        examiner.plan, Session::Options{.members = 1, .threads = static_cast<int>(model.config.train.threads)});
+    load_model(model, examiner.schedules, *session_);
   }
 
   Scores run() {
@@ -142,6 +137,19 @@ void Accuracy::add(Session& session, int member, std::span<const std::int32_t> t
   } else {
     count(std::span<const double>(session.tensor<double>("logits", member)));
   }
+}
+
+Examiner examination_plan(const ModelConfig& config) {
+  Examiner examiner{.config = config};
+  examiner.config.dropout = examiner.config.smoothing = false;
+  examiner.config.batch = std::clamp<std::int64_t>(kMostLogits / logits_of_row(config), 1, config.batch);
+  Graph graph;
+  const Model built = build_model(graph, examiner.config, {.logits = true});
+  graph.output("loss", built.loss);
+  graph.output("logits", built.logits);
+  examiner.schedules = built.schedules;
+  examiner.plan = compile(graph, {.rewrites = all_fusions()});
+  return examiner;
 }
 
 bool logits_are_small(const ModelConfig& config) { return logits_of_row(config) <= kSmallLogits / config.batch; }

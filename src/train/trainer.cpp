@@ -156,6 +156,7 @@ class Run {
 
   // A score that cannot be had is no reason to lose the result.
   std::vector<Scores> scores() {
+    cohort_.release_evaluation();
     std::vector<Scores> all(static_cast<std::size_t>(cohort_.members()));
     for (int member = 0; member < cohort_.members(); ++member) {
       if (cohort_.member(member).diverged) continue;

@@ -50,6 +50,7 @@ struct ProbeValue {
 
 // Completed by what only the data knows: vocabulary, classes.
 RunConfig resolve_config(RunConfig config, const Source& source);
+std::int64_t tokens_per_step(const RunConfig& config);  // of one member
 // How the training step of a resolved configuration is built.
 StepOptions step_options(const RunConfig& config);
 
@@ -64,10 +65,10 @@ class Cohort {
   std::int64_t step() const { return step_; }  // steps done
   const MemberState& member(int index) const { return states_[static_cast<std::size_t>(index)]; }
   const std::vector<TrainConfig>& settings() const { return settings_; }
-  std::int64_t tokens_per_step() const;  // of one member
-  double flops_per_step() const;         // of one member
-  std::int64_t parameters() const;       // of one member
-  std::int64_t memory_bytes() const;     // of all members and threads
+  std::int64_t tokens_per_step() const { return norma::tokens_per_step(config_); }  // of one member
+  double flops_per_step() const;                                                    // of one member
+  std::int64_t parameters() const;                                                  // of one member
+  std::int64_t memory_bytes() const;                                                // of all members and threads
   const TrainingStep& training_step() const { return plan_; }
   Session& session() { return session_; }
 
@@ -77,6 +78,8 @@ class Cohort {
 
   // Mean loss and accuracy over the held-out batches for every member, in its state. Frozen members keep their last.
   void evaluate();
+  // Gives back the memory of evaluation; the next one takes it again.
+  void release_evaluation() { evaluation_.reset(); }
 
   // Of the last step, as far as it was watched; nothing of a step that was taken again to find a bad wire.
   std::vector<ProbeValue> probes(int member);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +29,15 @@ struct Accuracy {
   double share() const { return right / counted; }
   double share_of_rows() const { return rows_right / rows; }
 };
+
+// The forward pass that judging runs, with "loss" and "logits": of so many rows at once (its config's batch) that their
+// logits fit.
+struct Examiner {
+  ModelConfig config;
+  std::shared_ptr<const Plan> plan = nullptr;
+  std::vector<Schedule> schedules = {};
+};
+Examiner examination_plan(const ModelConfig& config);
 
 // Whether logits of a whole batch are so few that an evaluation may look at them every time.
 bool logits_are_small(const ModelConfig& config);

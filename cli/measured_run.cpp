@@ -1,0 +1,132 @@
+#include "cli/measured_run.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "norma/core/error.h"
+#include "norma/schemes/catalogue.h"
+#include "norma/store/atomic_file.h"
+#include "norma/store/metrics.h"
+#include "norma/store/run_directory.h"
+#include "norma/train/cohort.h"
+
+namespace norma::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder that is gone afterwards.
+class Scratch {
+ public:
+  Scratch() {
+    std::error_code error;
+    path_ = (fs::temp_directory_path(error) / "norma-plan-XXXXXX").string();
+    if (error) fail("there is no folder for temporary files (TMPDIR, /tmp): {}", error.message());
+    if (mkdtemp(path_.data()) == nullptr) fail("cannot make a folder like '{}': {}", path_, std::strerror(errno));
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  std::string operator/(const char* name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+struct Ended {
+  int status = 0;  // as wait() has it
+  std::int64_t peak_bytes = 0;
+};
+
+// This program with other arguments; what it says goes to a file.
+Ended run_again(std::vector<std::string> arguments, const std::string& said) {
+  arguments.insert(arguments.begin(), "norma");
+  std::vector<char*> words;
+  for (std::string& argument : arguments) words.push_back(argument.data());
+  words.push_back(nullptr);
+  // A scheme of the user's means there what it means here.
+  std::vector<std::string> folders;
+  for (const fs::path& folder : scheme_folders()) folders.push_back(fs::absolute(folder).string());
+  const std::string schemes = fmt::format("{}", fmt::join(folders, ":"));
+  const int out = open(said.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (out < 0) fail("cannot write '{}': {}", said, std::strerror(errno));
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(out, STDOUT_FILENO);
+    dup2(out, STDERR_FILENO);
+    setenv("NORMA_SCHEMES", schemes.c_str(), 1);
+    execv("/proc/self/exe", words.data());
+    _exit(127);
+  }
+  const int error = errno;
+  close(out);
+  if (child < 0) fail("cannot start a process: {}", std::strerror(error));
+  Ended ended;
+  rusage usage{};
+  while (wait4(child, &ended.status, 0, &usage) < 0 && errno == EINTR) {
+  }
+  ended.peak_bytes = usage.ru_maxrss * 1024;
+  return ended;
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Without the first step, which compiles products. Records hold means over all steps so far.
+double seconds_per_step(const fs::path& run, std::int64_t tokens, std::int64_t steps) {
+  double first = 0, last = 0;
+  for (const MetricRecord& record : read_metrics(RunView(run).metrics_path())) {
+    if (record.find("tokens_per_second") == nullptr) continue;
+    const double seconds = static_cast<double>(record.step * tokens) / record.number("tokens_per_second");
+    if (record.step == 1) first = seconds;
+    if (record.step == steps) last = seconds;
+  }
+  return (last - first) / static_cast<double>(steps - 1);
+}
+
+}  // namespace
+
+MeasuredRun measure_run(RunConfig config, std::int64_t steps) {
+  NORMA_ASSERT(steps > 1);
+  const Scratch folder;
+  config.train.steps = steps;
+  write_atomically(folder / "run.toml", print_config(config));
+  const std::string said = folder / "said", run = folder / "run";
+  const Ended ended = run_again({"train", folder / "run.toml", "--out", run, "--quiet"}, said);
+  if (WIFSIGNALED(ended.status))
+    fail("the measured run was ended by signal {}{}", WTERMSIG(ended.status),
+         WTERMSIG(ended.status) == SIGKILL ? ": it may have taken more memory than there is" : "");
+  if (WEXITSTATUS(ended.status) != 0) fail("the measured run failed: {}", text_of(said));
+  return {.peak_bytes = ended.peak_bytes, .seconds_per_step = seconds_per_step(run, tokens_per_step(config), steps)};
+}
+
+std::int64_t allocated_bytes() {
+  std::ifstream file("/proc/self/status");
+  for (std::string word; file >> word;) {
+    std::int64_t kilobytes = 0;
+    if (word == "RssAnon:" && file >> kilobytes) return kilobytes * 1024;
+  }
+  return 0;
+}
+
+}  // namespace norma::cli
