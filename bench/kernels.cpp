@@ -25,29 +25,21 @@ Timing time_kernel(const Isolated& isolated, const Options& options) {
   return time_repeated([&] { session.run(); }, options.seconds);
 }
 
-// A kernel that should run at the speed of memory, beside copies from its first input to its first output. The copies
-// are timed in turn with the kernel and in the same memory: on a virtual machine the speed of memory changes from one
-// allocation, and from one second, to the next.
+// A kernel that should run at the speed of memory, beside copies from its first input to its first output. Both are
+// timed in turns and in the same memory, and the median of their ratios counts: on a virtual machine the speed of
+// memory changes from one allocation, and from one tenth of a second, to the next.
 struct MemoryTiming {
   Timing kernel;
-  double copy_gbps;
+  double times_copy;  // how many times as long as a copy the kernel takes
 };
 MemoryTiming time_beside_copy(const Isolated& isolated, const Options& options) {
   Session session(isolated.plan, {.members = 1, .threads = options.threads});
   fill_inputs(session);
   const std::span<float> from = session.tensor<float>("in0"), to = session.tensor<float>("out0");
   Team team(session.threads());
-  constexpr int kRounds = 5;
-  MemoryTiming result{{1e30, 1e30}, 0};
-  for (int round = 0; round < kRounds; ++round) {
-    const double seconds = options.seconds / (2 * kRounds);
-    const Timing copy =
-        time_repeated([&] { copy_in_parallel(team, to.data(), from.data(), from.size_bytes()); }, seconds);
-    const Timing kernel = time_repeated([&] { session.run(); }, seconds);
-    result.copy_gbps = std::max(result.copy_gbps, 2e-9 * static_cast<double>(from.size_bytes()) / copy.best);
-    result.kernel = {std::min(result.kernel.best, kernel.best), std::min(result.kernel.median, kernel.median)};
-  }
-  return result;
+  const auto copy = [&] { copy_in_parallel(team, to.data(), from.data(), from.size_bytes()); };
+  const auto kernel = [&] { session.run(); };
+  return {time_repeated(kernel, options.seconds / 2), time_ratio(kernel, copy, options.seconds / 2)};
 }
 
 // Tensors moved at least, as in docs/benchmarks.md: a norm whose statistics fit in cache reads once, others twice.
@@ -76,7 +68,8 @@ void bench_norm(Report& report, const NormInfo& info, std::int64_t rows, std::in
     const std::string name = fmt::format("norm/{}/{}/{}x{}", info.name, what, rows, width);
     if (!options.wants(name)) return;
     const MemoryTiming timing = time_beside_copy(isolated, options);
-    report.add_rate(name, tensors * tensor, timing.kernel, "GB/s", limit, timing.copy_gbps);
+    const double copy_gbps = 2 * tensor / (timing.kernel.best / timing.times_copy);
+    report.add_rate(name, tensors * tensor, timing.kernel, "GB/s", limit, copy_gbps);
   };
   // A pre-norm step: the sum is read by the norm and by the stream, its gradient comes from both.
   Graph g;

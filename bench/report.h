@@ -15,7 +15,7 @@ struct Result {
   double value = 0;
   std::string unit;
   std::string limit;       // key of the limit it is a share of; empty: none
-  double limit_value = 0;  // the limit as measured beside this result
+  double limit_value = 0;  // the limit beside this result, in turns with it
   double share = 0;
   double noise = 0;  // median time / best time - 1
   double peer = 0;   // the same quantity measured in the peer; 0: not measured

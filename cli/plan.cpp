@@ -168,7 +168,7 @@ json describe_plan(const RunConfig& given, bool measure) {
                       {"tokens_per_second", tokens * static_cast<double>(config.train.accumulate) / one},
                       {"seconds", all_members * static_cast<double>(config.train.steps)}};
   if (measure) {
-    const auto in_a_second = static_cast<std::int64_t>(std::min(1000.0, 1 / all_members));
+    const auto in_a_second = static_cast<std::int64_t>(std::min(100.0, 1 / all_members));
     const MeasuredRun measured = measure_run(given, std::max(kLeastSteps, in_a_second));
     all["measured"] = {{"memory", measured.peak_bytes}, {"seconds_per_step", measured.seconds_per_step}};
   }

@@ -10,7 +10,7 @@
 
 namespace norma {
 
-constexpr std::int64_t kMaxRowsAtOnce = 4;  // rows that a kernel reads before it writes the first
+constexpr std::int64_t kMaxRowsAtOnce = 2;  // rows that a kernel reads before it writes the first
 
 // Positions of a forward kernel's arguments in its Call, -1 = absent; see RowNorm.
 struct RowForward {

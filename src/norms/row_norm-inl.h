@@ -48,7 +48,7 @@ struct RowStatistics {
 };
 
 // How many elements and rows a kernel works on at once. A short row is read, and written while it is in the first-level
-// cache. Of long rows four are read one after another, and written in pieces that share their part of gain and bias.
+// cache. Of long rows two are read one after another, and written in pieces that share their part of gain and bias.
 struct RowBlocking {
   std::int64_t rows;
   std::int64_t columns;
@@ -140,10 +140,12 @@ HWY_INLINE RowStatistics<T> row_statistics(const T* x, const Load& load, const R
   }
 }
 
-// y = gain (x - mean) rstd + bias
-template <class Norm, bool kGain, bool kBias, Stores kStores, typename T>
-HWY_INLINE void row_apply(const T* x, RowStatistics<T> s, const T* gain, const T* bias, T* y, std::int64_t width) {
+// y = gain (x - mean) rstd + bias; `ask(tag, i)` is called for every vector.
+template <class Norm, bool kGain, bool kBias, Stores kStores, typename T, typename Ask>
+HWY_INLINE void row_apply(const T* x, RowStatistics<T> s, const T* gain, const T* bias, T* y, std::int64_t width,
+                          const Ask& ask) {
   store_lanes<kStores>(width, y, [&](auto d, std::int64_t i) HWY_ATTR {
+    ask(d, i);
     auto v = hn::LoadU(d, x + i);
     if constexpr (Norm::kCentred) v = hn::Sub(v, hn::Set(d, s.mean));
     v = hn::Mul(v, hn::Set(d, s.rstd));
@@ -154,32 +156,33 @@ HWY_INLINE void row_apply(const T* x, RowStatistics<T> s, const T* gain, const T
   });
 }
 
-template <class Norm, Stores kStores, typename T>
-HWY_INLINE void row_apply_affine(const T* x, RowStatistics<T> s, const T* gain, const T* bias, T* y,
-                                 std::int64_t width) {
+template <class Norm, Stores kStores, typename T, typename Ask>
+HWY_INLINE void row_apply_affine(const T* x, RowStatistics<T> s, const T* gain, const T* bias, T* y, std::int64_t width,
+                                 const Ask& ask) {
   if constexpr (Norm::kOneGain) {
     if (gain != nullptr) s.rstd *= gain[0];
-    row_apply<Norm, false, false, kStores>(x, s, gain, bias, y, width);
+    row_apply<Norm, false, false, kStores>(x, s, gain, bias, y, width, ask);
   } else if (Norm::kBias && gain != nullptr && bias != nullptr) {
-    row_apply<Norm, true, Norm::kBias, kStores>(x, s, gain, bias, y, width);
+    row_apply<Norm, true, Norm::kBias, kStores>(x, s, gain, bias, y, width, ask);
   } else if (gain != nullptr) {
-    row_apply<Norm, true, false, kStores>(x, s, gain, bias, y, width);
+    row_apply<Norm, true, false, kStores>(x, s, gain, bias, y, width, ask);
   } else if (Norm::kBias && bias != nullptr) {
-    row_apply<Norm, false, Norm::kBias, kStores>(x, s, gain, bias, y, width);
+    row_apply<Norm, false, Norm::kBias, kStores>(x, s, gain, bias, y, width, ask);
   } else {
-    row_apply<Norm, false, false, kStores>(x, s, gain, bias, y, width);
+    row_apply<Norm, false, false, kStores>(x, s, gain, bias, y, width, ask);
   }
 }
 
-// Statistics of one row of x1 + x2 + ..., leaving the sum in `sum`.
-template <class Norm, typename T>
+// Statistics of one row of x1 + x2 + ..., leaving the sum in `sum`; `ask(tag, i)` is called for every vector.
+template <class Norm, typename T, typename Ask>
 HWY_INLINE RowStatistics<T> row_statistics_of_sum(const Call& call, const RowForward& layout, std::int64_t at, T eps,
-                                                  T* sum) {
+                                                  T* sum, const Ask& ask) {
   const T *first = call.in<T>(0) + at, *second = call.in<T>(1) + at;
   if (layout.terms == 2) {
     return row_statistics<Norm>(
         static_cast<const T*>(sum),
         [&](auto d, std::int64_t i) HWY_ATTR {
+          ask(d, i);
           const auto v = hn::Add(hn::LoadU(d, first + i), hn::LoadU(d, second + i));
           hn::StoreU(v, d, sum + i);
           return v;
@@ -189,6 +192,7 @@ HWY_INLINE RowStatistics<T> row_statistics_of_sum(const Call& call, const RowFor
   return row_statistics<Norm>(
       static_cast<const T*>(sum),
       [&](auto d, std::int64_t i) HWY_ATTR {
+        ask(d, i);
         auto v = hn::Add(hn::LoadU(d, first + i), hn::LoadU(d, second + i));
         for (int k = 2; k < layout.terms; ++k) v = hn::Add(v, hn::LoadU(d, call.in<T>(k) + at + i));
         hn::StoreU(v, d, sum + i);
@@ -213,12 +217,21 @@ HWY_INLINE void row_forward_as(const Call& call, const RowForward& layout, std::
     T* const sums = kStores == Stores::plain && sum_out != nullptr ? sum_out + first * width : call.worker<T>();
     const T* const xs = layout.terms == 1 ? call.in<T>(0) + first * width : sums;
     RowStatistics<T> statistics[kMaxRowsAtOnce];
+    // What comes from memory is asked for while the rows before it are worked on.
+    const std::int64_t next = first + (first + 2 * blocking.rows <= end ? blocking.rows : 0);
     for (std::int64_t r = 0; r < rows; ++r) {
       const T* const x = xs + r * width;
-      const auto load = [&](auto d, std::int64_t i) HWY_ATTR { return hn::LoadU(d, x + i); };
+      const auto ask = [&](auto d, std::int64_t i) HWY_ATTR {
+        if constexpr (kStores == Stores::plain) return;
+        for (int k = 0; k < layout.terms; ++k) prefetch_first_half(d, call.in<T>(k) + (next + r) * width, i);
+      };
+      const auto load = [&](auto d, std::int64_t i) HWY_ATTR {
+        ask(d, i);
+        return hn::LoadU(d, x + i);
+      };
       statistics[r] = layout.terms == 1
                           ? row_statistics<Norm>(x, load, layout, eps)
-                          : row_statistics_of_sum<Norm>(call, layout, (first + r) * width, eps, sums + r * width);
+                          : row_statistics_of_sum<Norm>(call, layout, (first + r) * width, eps, sums + r * width, ask);
       if (rstd_out != nullptr) rstd_out[first + r] = statistics[r].rstd;
       if (mean_out != nullptr) mean_out[first + r] = statistics[r].mean;
     }
@@ -227,8 +240,13 @@ HWY_INLINE void row_forward_as(const Call& call, const RowForward& layout, std::
       for (std::int64_t r = 0; r < rows; ++r) {
         const T* const x = xs + r * width + column;
         const std::int64_t at = (first + r) * width + column;
+        const auto ask = [&](auto d, std::int64_t i) HWY_ATTR {
+          if constexpr (kStores == Stores::plain) return;
+          for (int k = 0; k < layout.terms; ++k)
+            prefetch_second_half(d, call.in<T>(k) + (next + r) * width, column + i, width);
+        };
         row_apply_affine<Norm, kStores>(x, statistics[r], Norm::kOneGain || gain == nullptr ? gain : gain + column,
-                                        bias == nullptr ? bias : bias + column, call.out<T>(0) + at, columns);
+                                        bias == nullptr ? bias : bias + column, call.out<T>(0) + at, columns, ask);
         if (kStores == Stores::streaming && sum_out != nullptr) {
           store_lanes<kStores>(columns, sum_out + at,
                                [&](auto d, std::int64_t i) HWY_ATTR { return hn::LoadU(d, x + i); });

@@ -45,6 +45,23 @@ HWY_INLINE void store_lanes(std::int64_t n, T* out, const Value& value) {
   for (; i < n; ++i) store_as<kStores>(value(one, i), one, out + i);
 }
 
+// Into the second-level cache: the first one is full of what is at hand.
+template <typename T>
+HWY_INLINE void prefetch(const T* at) {
+  __builtin_prefetch(at, 0, 2);
+}
+
+// Two passes over a row that comes from memory ask for the row at `next` before it is needed, each for one half: so the
+// second, which writes, reads as well.
+template <class D, typename T>
+HWY_INLINE void prefetch_first_half(D d, const T* next, std::int64_t i) {
+  if (i / static_cast<std::int64_t>(hn::Lanes(d)) % 2 == 0) prefetch(next + i / 2);
+}
+template <class D, typename T>
+HWY_INLINE void prefetch_second_half(D d, const T* next, std::int64_t i, std::int64_t width) {
+  prefetch_first_half(d, next + width / 2, i);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace norma
 HWY_AFTER_NAMESPACE();
