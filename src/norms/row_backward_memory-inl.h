@@ -115,7 +115,7 @@ HWY_INLINE void row_backward_from_memory(const Call& call, const RowBackward& la
     const std::int64_t ahead = row + 2 * kRowsAtOnce <= end ? kRowsAtOnce * layout.width : 0;
     row_backward_block<Norm, kGain, kResidual, kRowsAtOnce>(call, layout, row, ahead, dgain, dbias);
   }
-  if (row < end) row_backward_block<Norm, kGain, kResidual, 1>(call, layout, row, 0, dgain, dbias);
+  for (; row < end; ++row) row_backward_block<Norm, kGain, kResidual, 1>(call, layout, row, 0, dgain, dbias);
 }
 
 }  // namespace HWY_NAMESPACE

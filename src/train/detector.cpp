@@ -21,6 +21,9 @@ std::optional<Astray> Detector::watch(double loss, double gradient_norm) {
   if (!std::isfinite(gradient_norm)) return Astray::gradient_not_finite;
   if (watched_++ == 0) first_loss_ = loss;
   const bool full = static_cast<std::int64_t>(window_.size()) >= config_.window;
+  const auto risen = [&] { return config_.rise > 0 && full && median() > first_loss_ + config_.rise; };
+  // Before spikes: a loss that climbs from the first step on is above any median, and would pass for one long spike.
+  if (risen()) return Astray::risen;
   if (config_.spike > 0 && full && loss > median() + config_.spike) {
     if (++spike_steps_ == 1) ++spikes_;
     // Losses of a spike do not move the median: a new, worse level must not become the new normal.
@@ -29,7 +32,7 @@ std::optional<Astray> Detector::watch(double loss, double gradient_norm) {
   spike_steps_ = 0;
   if (full) window_.erase(window_.begin());
   window_.push_back(loss);
-  if (config_.rise > 0 && full && median() > first_loss_ + config_.rise) return Astray::risen;
+  if (risen()) return Astray::risen;
   return std::nullopt;
 }
 

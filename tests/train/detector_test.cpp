@@ -70,6 +70,11 @@ TEST(Detector, ASlowRiseAboveTheStartIsDivergence) {
   EXPECT_EQ(found->second, Astray::risen);
 }
 
+TEST(Detector, ALossThatClimbsFromTheStartIsNoSpike) {
+  Detector detector({.window = 5, .spike = 1, .rise = 0.5, .patience = 100});
+  EXPECT_EQ(alarm(detector, {3, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8}), std::pair(6, Astray::risen));
+}
+
 TEST(Detector, ZeroTurnsARuleOff) {
   DetectConfig off = kConfig;
   off.spike = off.rise = 0;
