@@ -92,16 +92,18 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Without the first step, which compiles products. Records hold means over all steps so far.
-double seconds_per_step(const fs::path& run, std::int64_t tokens, std::int64_t steps) {
+// Without the first step, which compiles products, where there are more. Records hold means over all steps so far; a
+// run whose members all diverge ends early.
+double seconds_per_step(const fs::path& run, std::int64_t tokens) {
+  std::int64_t last_step = 0;
   double first = 0, last = 0;
   for (const MetricRecord& record : read_metrics(RunView(run).metrics_path())) {
     if (record.find("tokens_per_second") == nullptr) continue;
-    const double seconds = static_cast<double>(record.step * tokens) / record.number("tokens_per_second");
-    if (record.step == 1) first = seconds;
-    if (record.step == steps) last = seconds;
+    last_step = record.step;
+    last = static_cast<double>(record.step * tokens) / record.number("tokens_per_second");
+    if (record.step == 1) first = last;
   }
-  return (last - first) / static_cast<double>(steps - 1);
+  return last_step > 1 ? (last - first) / static_cast<double>(last_step - 1) : last;
 }
 
 }  // namespace
@@ -117,7 +119,7 @@ MeasuredRun measure_run(RunConfig config, std::int64_t steps) {
     fail("the measured run was ended by signal {}{}", WTERMSIG(ended.status),
          WTERMSIG(ended.status) == SIGKILL ? ": it may have taken more memory than there is" : "");
   if (WEXITSTATUS(ended.status) != 0) fail("the measured run failed: {}", text_of(said));
-  return {.peak_bytes = ended.peak_bytes, .seconds_per_step = seconds_per_step(run, tokens_per_step(config), steps)};
+  return {.peak_bytes = ended.peak_bytes, .seconds_per_step = seconds_per_step(run, tokens_per_step(config))};
 }
 
 std::int64_t allocated_bytes() {

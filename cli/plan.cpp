@@ -99,17 +99,21 @@ struct PlannedRun {
 // What a process takes whatever it trains: the program, its libraries and the kernels that they compile. A run of one
 // layer shows it; with products of the given shapes, whose kernels are the same, unless these are large: then what such
 // kernels take does not matter.
-std::int64_t process_bytes(const ModelConfig& given) {
+std::int64_t process_bytes(const RunConfig& config) {
+  const ModelConfig& given = config.model;
   RunConfig least;
-  constexpr std::int64_t kSmall = 1 << 19;  // elements of the stream
-  const bool small = given.batch * given.time * given.width <= kSmall;
+  constexpr double kSmall = 1 << 19;  // elements of the stream
+  const bool small = static_cast<double>(given.batch) * static_cast<double>(given.time * given.width) <= kSmall;
   least.model.layers = 1;
   least.model.width = small ? given.width : 64;
   least.model.heads = small ? given.heads : 2;
   least.model.batch = small ? given.batch : 8;
   least.model.time = small ? given.time : 32;
-  // Its plans count, and are made here too: what the real ones take is counted on top of them.
-  return measure_run(least, kLeastSteps).peak_bytes - PlannedRun(least).memory.peak();
+  least.train.threads = config.train.threads;
+  // Its plans count, and are made here too: what the real ones take is counted on top of them. Made first: shapes that
+  // do not fit are refused here, not by a process.
+  const std::int64_t tensors = PlannedRun(least).memory.peak();
+  return measure_run(least, kLeastSteps).peak_bytes - tensors;
 }
 
 json describe_memory(const RunMemory& memory, std::int64_t process, std::int64_t program) {
@@ -143,7 +147,7 @@ json describe_memory(const RunMemory& memory, std::int64_t process, std::int64_t
 }
 
 json describe_plan(const RunConfig& given, bool measure) {
-  const std::int64_t process = process_bytes(given.model);
+  const std::int64_t process = process_bytes(given);
   const PlannedRun run(given);
   const RunConfig& config = run.config;
   const RunMemory& memory = run.memory;

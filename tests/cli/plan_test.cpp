@@ -55,6 +55,15 @@ TEST(PlanProcess, WithoutAPlaceForTemporaryFilesItSaysSo) {
   EXPECT_NE(outcome.err.find("no folder for temporary files"), std::string::npos) << outcome.err;
 }
 
+TEST(PlanProcess, ShapesThatDoNotFitAreOneClearError) {
+  const TemporaryFolder folder;
+  const Outcome outcome = test::run(folder, {"plan", "--measure", "--model.width=65", "--model.heads=2"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(outcome.err.starts_with("norma: ")) << outcome.err;
+  EXPECT_NE(outcome.err.find("65"), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("measured run"), std::string::npos) << outcome.err;
+}
+
 TEST(PlanProcess, CountsTheOperationsOfTheFormula) {
   const TemporaryFolder folder;
   const auto flops = [&](const std::string& scheme) {
