@@ -1,0 +1,158 @@
+// norma_faults: injects faults into the file system calls of norma train, sweep and study, one at a time, and checks
+// that nothing is lost: the same command, repeated, comes to the same end. See docs/reliability.md.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "faults.h"
+#include "trial.h"
+
+namespace norma::faults {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  Programs programs;
+  std::string scratch, only, plan;
+  std::size_t sample = 0;
+  unsigned seed = 1;
+  int jobs = 2;
+  long at = 0;
+};
+
+class Ledger {
+ public:
+  explicit Ledger(std::size_t expected) : expected_(expected) {}
+
+  void add(const Scenario& scenario, const Fault& fault, const Outcome& outcome) {
+    const std::lock_guard lock(mutex_);
+    const std::string plan = fault.injections[0].plan;
+    ++by_scenario_[scenario.name][outcome.verdict];
+    ++by_plan_[plan][outcome.verdict];
+    ++done_;
+    if (is_failure(outcome.verdict)) {
+      ++failures_;
+      fmt::print("{}: {} --only {} --plan {} --at {} ({}): {}\n", word_of(outcome.verdict), "norma_faults",
+                 scenario.name, plan, fault.injections[0].at, fault.call, outcome.why.substr(0, 400));
+      std::fflush(stdout);
+    }
+    if (done_ % 500 == 0) {
+      fmt::print("{} of {}, {} failures\n", done_, expected_, failures_);
+      std::fflush(stdout);
+    }
+  }
+
+  void print() const {
+    print_table("scenario", by_scenario_);
+    print_table("fault", by_plan_);
+    fmt::print("\n{} faults, {} failures\n", done_, failures_);
+  }
+
+  std::size_t failures() const { return failures_; }
+
+ private:
+  using Counts = std::map<Verdict, long>;
+
+  static void print_table(const char* first, const std::map<std::string, Counts>& rows) {
+    fmt::print("\n| {} | faults |", first);
+    for (int v = 0; v < kVerdicts; ++v) fmt::print(" {} |", word_of(static_cast<Verdict>(v)));
+    fmt::print("\n|---|---|");
+    for (int v = 0; v < kVerdicts; ++v) fmt::print("---|");
+    fmt::print("\n");
+    for (const auto& [name, counts] : rows) {
+      long sum = 0;
+      for (const auto& [verdict, count] : counts) sum += count;
+      fmt::print("| {} | {} |", name, sum);
+      for (int v = 0; v < kVerdicts; ++v) {
+        const auto found = counts.find(static_cast<Verdict>(v));
+        fmt::print(" {} |", found == counts.end() ? 0 : found->second);
+      }
+      fmt::print("\n");
+    }
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, Counts> by_scenario_, by_plan_;
+  std::size_t expected_, done_ = 0, failures_ = 0;
+};
+
+std::vector<Fault> chosen(const std::vector<Scenario>& scenarios, const Options& options) {
+  std::vector<Fault> faults;
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    const std::vector<Fault> more = faults_of(scenarios[i], static_cast<int>(i));
+    faults.insert(faults.end(), more.begin(), more.end());
+  }
+  std::erase_if(faults, [&](const Fault& fault) {
+    const Injection& injection = fault.injections[0];
+    return (!options.plan.empty() && injection.plan != options.plan) || (options.at > 0 && injection.at != options.at);
+  });
+  if (options.sample > 0 && options.sample < faults.size()) {
+    std::mt19937 random(options.seed);
+    std::shuffle(faults.begin(), faults.end(), random);
+    faults.resize(options.sample);
+  }
+  return faults;
+}
+
+int faults_main(const Options& options) {
+  setpriority(PRIO_PROCESS, 0, 10);
+  const fs::path scratch = fs::path(options.scratch) / fmt::format("norma-faults-{}", getpid());
+  Bench first(options.programs, scratch / "bench-0");
+  const std::vector<Scenario> scenarios = prepare(first, scratch / "starts", options.only);
+  const std::vector<Fault> faults = chosen(scenarios, options);
+  for (const Scenario& scenario : scenarios) fmt::print("{}: {} calls\n", scenario.name, scenario.calls.size());
+  fmt::print("{} faults\n", faults.size());
+  Ledger ledger(faults.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&](int worker) {
+    Bench bench(options.programs, scratch / fmt::format("bench-{}", worker));
+    for (std::size_t i = next++; i < faults.size(); i = next++) {
+      const Scenario& scenario = scenarios[static_cast<std::size_t>(faults[i].scenario)];
+      ledger.add(scenario, faults[i], try_injections(bench, scenario, faults[i].injections));
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int worker = 0; worker < options.jobs; ++worker) threads.emplace_back(work, worker);
+  for (std::thread& thread : threads) thread.join();
+  ledger.print();
+  if (options.at == 0)
+    fs::remove_all(scratch);
+  else
+    fmt::print("the folder is kept: {}\n", (scratch / "bench-0").string());
+  return ledger.failures() == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace norma::faults
+
+int main(int count, char** words) {
+  norma::faults::Options options;
+  options.programs = {NORMA_PROGRAM, NORMA_SHIM};
+  options.scratch = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+  CLI::App app("Injects faults into the file system calls of norma, one at a time");
+  app.add_option("--norma", options.programs.norma, "The program")->capture_default_str();
+  app.add_option("--scratch", options.scratch, "A folder for many small files")->capture_default_str();
+  app.add_option("--sample", options.sample, "So many faults, chosen at random; 0: all");
+  app.add_option("--seed", options.seed, "Of the choice");
+  app.add_option("--jobs", options.jobs, "Side by side")->check(CLI::Range(1, 64))->capture_default_str();
+  app.add_option("--only", options.only, "This scenario");
+  app.add_option("--plan", options.plan, "This fault");
+  app.add_option("--at", options.at, "This call; the folder is kept");
+  CLI11_PARSE(app, count, words);
+  try {
+    return norma::faults::faults_main(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "norma_faults: {}\n", error.what());
+    return 2;
+  }
+}
