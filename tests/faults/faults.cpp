@@ -8,6 +8,8 @@
 namespace norma::faults {
 namespace {
 
+constexpr int kFlips = 12;  // of each file
+
 std::string error(int number) { return fmt::format("error:{}", number); }
 
 // A kill before a call finds what a kill after the call before it would.
@@ -26,16 +28,54 @@ const std::vector<std::string>& plans_for(const std::string& kind) {
   return plans.at(kind);
 }
 
+// A checkpoint is many writes to one new file. A kill is tried at each of them, other faults at the first and the last
+// and at one of eight between: what they leave differs only in the length of a file that is thrown away.
+bool is_one_of_many(const std::vector<Call>& calls, std::size_t i) {
+  if (calls[i].kind != "write" || i == 0 || i + 1 == calls.size()) return false;
+  return calls[i - 1].kind == "write" && calls[i + 1].kind == "write" && calls[i - 1].file == calls[i].file &&
+         calls[i + 1].file == calls[i].file && i % 8 != 0;
+}
+
+Fault injected(const Scenario& scenario, const std::string& plan, const Call& call) {
+  Fault fault;
+  fault.scenario = &scenario;
+  fault.injections = {{plan, call.number}};
+  fault.name = plan;
+  fault.repro = fmt::format("--only {} --plan {} --at {}", scenario.name, plan, call.number);
+  fault.place = call.name + " " + call.file;
+  return fault;
+}
+
+Fault damaged(const Scenario& scenario, const State& state, const Damage& damage) {
+  Fault fault;
+  fault.scenario = &scenario;
+  fault.state = &state;
+  fault.damage = damage;
+  fault.name = damage.how.substr(0, damage.how.find(':'));
+  fault.repro = fmt::format("--only {} --plan {}", scenario.name, damage.how);
+  fault.place = (state.folder.filename() / damage.file).string();
+  return fault;
+}
+
 }  // namespace
 
-std::vector<Fault> faults_of(const Scenario& scenario, int index) {
+std::vector<Fault> faults_of(const Scenario& scenario, unsigned seed) {
   std::vector<Fault> faults;
-  for (const Call& call : scenario.calls)
+  for (std::size_t i = 0; i < scenario.calls.size(); ++i) {
+    const Call& call = scenario.calls[i];
     for (const std::string& plan : plans_for(call.kind))
-      faults.push_back({index, {{plan, call.number}}, call.name + " " + call.file});
-  const long last = scenario.calls.back().number;
-  faults.push_back({index, {{"kill-after", last}}, "the last call"});
+      if (plan == "kill-before" || !is_one_of_many(scenario.calls, i)) faults.push_back(injected(scenario, plan, call));
+  }
+  faults.push_back(injected(scenario, "kill-after", scenario.calls.back()));
+  for (const State& state : scenario.states)
+    for (const Damage& damage : damages_of(state.folder, kFlips, seed))
+      faults.push_back(damaged(scenario, state, damage));
   return faults;
+}
+
+Outcome try_fault(Bench& bench, const Fault& fault) {
+  return fault.state == nullptr ? try_injections(bench, *fault.scenario, fault.injections)
+                                : try_damage(bench, *fault.scenario, *fault.state, fault.damage);
 }
 
 }  // namespace norma::faults

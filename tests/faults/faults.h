@@ -4,16 +4,25 @@
 #include <string>
 #include <vector>
 
+#include "damage.h"
 #include "scenario.h"
+#include "trial.h"
 
 namespace norma::faults {
 
+// Something that goes wrong with a call, or harm that is done to a file between two starts.
 struct Fault {
-  int scenario = 0;
+  const Scenario* scenario = nullptr;
   std::vector<Injection> injections;
-  std::string call;  // for the reader: "write metrics.jsonl"
+  const State* state = nullptr;
+  Damage damage;
+  std::string name;   // without numbers, for the table: "kill-before", "flip"
+  std::string repro;  // options of this program that repeat it
+  std::string place;  // for the reader: "write out/metrics.jsonl"
 };
 
-std::vector<Fault> faults_of(const Scenario& scenario, int index);
+std::vector<Fault> faults_of(const Scenario& scenario, unsigned seed);
+
+Outcome try_fault(Bench& bench, const Fault& fault);
 
 }  // namespace norma::faults

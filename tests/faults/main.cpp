@@ -23,10 +23,11 @@ namespace fs = std::filesystem;
 
 struct Options {
   Programs programs;
-  std::string scratch, only, plan;
+  std::string scratch, only, plan, place;
   std::size_t sample = 0;
   unsigned seed = 1;
   int jobs = 2;
+  bool no_damage = false, only_damage = false;
   long at = 0;
 };
 
@@ -34,16 +35,14 @@ class Ledger {
  public:
   explicit Ledger(std::size_t expected) : expected_(expected) {}
 
-  void add(const Scenario& scenario, const Fault& fault, const Outcome& outcome) {
+  void add(const Fault& fault, const Outcome& outcome) {
     const std::lock_guard lock(mutex_);
-    const std::string plan = fault.injections[0].plan;
-    ++by_scenario_[scenario.name][outcome.verdict];
-    ++by_plan_[plan][outcome.verdict];
+    ++by_scenario_[fault.scenario->name][outcome.verdict];
+    ++by_fault_[fault.name][outcome.verdict];
     ++done_;
     if (is_failure(outcome.verdict)) {
       ++failures_;
-      fmt::print("{}: {} --only {} --plan {} --at {} ({}): {}\n", word_of(outcome.verdict), "norma_faults",
-                 scenario.name, plan, fault.injections[0].at, fault.call, outcome.why.substr(0, 400));
+      fmt::print("{}: {} ({}): {}\n", word_of(outcome.verdict), fault.repro, fault.place, outcome.why.substr(0, 400));
       std::fflush(stdout);
     }
     if (done_ % 500 == 0) {
@@ -54,7 +53,7 @@ class Ledger {
 
   void print() const {
     print_table("scenario", by_scenario_);
-    print_table("fault", by_plan_);
+    print_table("fault", by_fault_);
     fmt::print("\n{} faults, {} failures\n", done_, failures_);
   }
 
@@ -82,19 +81,21 @@ class Ledger {
   }
 
   std::mutex mutex_;
-  std::map<std::string, Counts> by_scenario_, by_plan_;
+  std::map<std::string, Counts> by_scenario_, by_fault_;
   std::size_t expected_, done_ = 0, failures_ = 0;
 };
 
 std::vector<Fault> chosen(const std::vector<Scenario>& scenarios, const Options& options) {
   std::vector<Fault> faults;
-  for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    const std::vector<Fault> more = faults_of(scenarios[i], static_cast<int>(i));
+  for (const Scenario& scenario : scenarios) {
+    const std::vector<Fault> more = faults_of(scenario, options.seed);
     faults.insert(faults.end(), more.begin(), more.end());
   }
   std::erase_if(faults, [&](const Fault& fault) {
-    const Injection& injection = fault.injections[0];
-    return (!options.plan.empty() && injection.plan != options.plan) || (options.at > 0 && injection.at != options.at);
+    const bool other_plan = !options.plan.empty() && fault.name != options.plan && fault.damage.how != options.plan;
+    const bool other_call = options.at > 0 && (fault.injections.empty() || fault.injections[0].at != options.at);
+    const bool other_kind = fault.state == nullptr ? options.only_damage : options.no_damage;
+    return other_plan || other_call || other_kind || fault.place.find(options.place) == std::string::npos;
   });
   if (options.sample > 0 && options.sample < faults.size()) {
     std::mt19937 random(options.seed);
@@ -116,10 +117,7 @@ int faults_main(const Options& options) {
   std::atomic<std::size_t> next = 0;
   const auto work = [&](int worker) {
     Bench bench(options.programs, scratch / fmt::format("bench-{}", worker));
-    for (std::size_t i = next++; i < faults.size(); i = next++) {
-      const Scenario& scenario = scenarios[static_cast<std::size_t>(faults[i].scenario)];
-      ledger.add(scenario, faults[i], try_injections(bench, scenario, faults[i].injections));
-    }
+    for (std::size_t i = next++; i < faults.size(); i = next++) ledger.add(faults[i], try_fault(bench, faults[i]));
   };
   std::vector<std::thread> threads;
   for (int worker = 0; worker < options.jobs; ++worker) threads.emplace_back(work, worker);
@@ -147,6 +145,9 @@ int main(int count, char** words) {
   app.add_option("--jobs", options.jobs, "Side by side")->check(CLI::Range(1, 64))->capture_default_str();
   app.add_option("--only", options.only, "This scenario");
   app.add_option("--plan", options.plan, "This fault");
+  app.add_option("--place", options.place, "Only where the call or the file has this in its name");
+  app.add_flag("--no-damage", options.no_damage, "No files damaged between two starts");
+  app.add_flag("--only-damage", options.only_damage, "Nothing else");
   app.add_option("--at", options.at, "This call; the folder is kept");
   CLI11_PARSE(app, count, words);
   try {

@@ -24,50 +24,55 @@ Words tiny(const Words& more) {
               more);
 }
 
+// Few tensors, so few writes: of sweeps and studies the ways matter, not the checkpoints, which are those of a run.
+Words plain(const Words& more) {
+  return with({"--model.biases=false", "--model.positions=none", "--model.tied=true", "--train.optimiser=sgd",
+               "--train.beta1=0"},
+              more);
+}
+
 struct Recipe {
   std::string name;
   Words arguments;
 };
 
 std::vector<Recipe> recipes() {
-  const Words sweep = {"--train.steps=4", "--sweep.members=2"};
   return {
       {"train", with({"train"}, tiny({"--train.steps=6", "--data.path=data.txt"}))},
-      {"recovery",
-       with({"train"}, tiny({"--train.steps=8", "--members.lr=[1e-3,1e6]", "--train.clip=0",
-                             "--train.schedule=constant", "--detect.recovery=roll_back", "--detect.snapshot_every=3",
-                             "--detect.window=2", "--detect.patience=1", "--train.data_seed=3"}))},
-      {"sweep", with({"sweep"}, tiny(with(sweep, {"--model.scheme=[pre,post]", "--train.lr=[1e-3,1e6]",
-                                                  "--train.clip=0", "--data.path=data.txt"})))},
-      {"halving", with({"sweep"}, tiny(with(sweep, {"--train.lr=[1e-3,1e-2,1e-1]", "--train.seed=[1,2]",
-                                                    "--sweep.halving={eta = 2, min_steps = 2}"})))},
-      {"study",
-       {"study",
-        "--quiet",
-        "--depths",
-        "1,2",
-        "--schemes",
-        "pre",
-        "post",
-        "--layers",
-        "1",
-        "--width",
-        "8",
-        "--steps",
-        "3",
-        "--lr",
-        "1e-3,1e-2",
-        "--warmup",
-        "0",
-        "--seeds",
-        "1",
-        "--extra-rates",
-        "1",
-        "--train.checkpoint_every=2",
-        "--model.batch=1",
-        "--model.time=8",
-        "--model.heads=1",
-        "--train.threads=1"}},
+      {"recovery", with({"train"}, tiny({"--train.steps=8", "--members.lr=[1e-3,1e6]", "--train.clip=0",
+                                         "--train.schedule=constant", "--detect.recovery=roll_back",
+                                         "--detect.snapshot_every=3", "--detect.window=2", "--detect.patience=1"}))},
+      {"sweep", with({"sweep"}, tiny(plain({"--train.steps=4", "--sweep.members=2", "--model.scheme=[pre,post]",
+                                            "--train.lr=[1e-3,1e6]", "--train.clip=0", "--data.path=data.txt"})))},
+      {"halving",
+       with({"sweep"}, tiny(plain({"--train.steps=4", "--sweep.members=2", "--train.lr=[1e-3,1e-2,1e-1,1]",
+                                   "--train.tensorboard=false", "--sweep.halving={eta = 2, min_steps = 2}"})))},
+      {"study", with({"study",
+                      "--quiet",
+                      "--no-inspect",
+                      "--schemes",
+                      "pre",
+                      "post",
+                      "--layers",
+                      "1",
+                      "--width",
+                      "8",
+                      "--steps",
+                      "3",
+                      "--lr",
+                      "1e-3",
+                      "--warmup",
+                      "0",
+                      "--seeds",
+                      "1",
+                      "--extra-rates",
+                      "1",
+                      "--train.checkpoint_every=2",
+                      "--model.batch=1",
+                      "--model.time=8",
+                      "--model.heads=1",
+                      "--train.threads=1"},
+                     plain({}))},
   };
 }
 
@@ -92,23 +97,38 @@ Snapshot end_of(Bench& bench, const Scenario& scenario) {
 }
 
 Scenario from_nothing(Bench& bench, const fs::path& folder, const Recipe& recipe) {
-  Scenario scenario{recipe.name, recipe.arguments, folder / recipe.name, {}, {}};
+  Scenario scenario;
+  scenario.name = recipe.name;
+  scenario.arguments = recipe.arguments;
+  scenario.start = folder / recipe.name;
   fs::create_directories(scenario.start);
   write_data(scenario.start / "data.txt");
   scenario.end = end_of(bench, scenario);
+  scenario.states.push_back({folder / (recipe.name + "-ended"), true});
+  fs::copy(bench.root(), scenario.states.back().folder, fs::copy_options::recursive);
   bench.clear(scenario.start);
   scenario.calls = bench.count_calls(scenario.arguments);
   return scenario;
 }
 
-// Killed after half of its calls, so that what comes is a start that finds something.
+// A copy of what a kill leaves after this part of all calls.
+fs::path killed_after(double part, Bench& bench, const fs::path& folder, const Scenario& whole) {
+  const double call = part * static_cast<double>(whole.calls.size());
+  bench.clear(whole.start);
+  bench.run(whole.arguments, Injection{"kill-before", whole.calls[static_cast<std::size_t>(call)].number});
+  const fs::path copy = folder / fmt::format("{}-{:.0f}", whole.name, 100 * part);
+  fs::copy(bench.root(), copy, fs::copy_options::recursive);
+  return copy;
+}
+
+// What comes is a start that finds something.
 Scenario from_the_middle(Bench& bench, const fs::path& folder, const Scenario& whole) {
   Scenario scenario = whole;
   scenario.name += "-again";
-  scenario.start = folder / scenario.name;
-  bench.clear(whole.start);
-  bench.run(whole.arguments, Injection{"kill-before", whole.calls[whole.calls.size() / 2].number});
-  fs::copy(bench.root(), scenario.start, fs::copy_options::recursive);
+  scenario.start = killed_after(0.5, bench, folder, whole);
+  scenario.states.clear();
+  for (const double part : {0.35, 0.7, 0.9})
+    scenario.states.push_back({killed_after(part, bench, folder, whole), false});
   bench.clear(scenario.start);
   scenario.calls = bench.count_calls(scenario.arguments);
   return scenario;

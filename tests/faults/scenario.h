@@ -10,12 +10,18 @@
 
 namespace norma::faults {
 
+struct State {
+  std::filesystem::path folder;
+  bool ended = false;  // or the command was stopped there
+};
+
 struct Scenario {
   std::string name;
   std::vector<std::string> arguments;
   std::filesystem::path start;  // a folder as an earlier start left it, with the data
   Snapshot end;
-  std::vector<Call> calls;  // of an undisturbed run from `start`
+  std::vector<State> states;  // at which files may be damaged
+  std::vector<Call> calls;    // of an undisturbed run from `start`
 };
 
 // All of them, ready: each one from nothing, and once more from the middle. `only` names those that are wanted; empty:

@@ -47,7 +47,7 @@ std::string metrics_without_times(std::string text) {
 std::string rows_of(const fs::path& index) {
   sqlite3* database = nullptr;
   std::string rows;
-  if (sqlite3_open_v2(index.c_str(), &database, SQLITE_OPEN_READONLY, nullptr) == SQLITE_OK) {
+  if (sqlite3_open_v2(index.c_str(), &database, SQLITE_OPEN_READWRITE, nullptr) == SQLITE_OK) {
     const auto add = [](void* all, int columns, char** values, char** names) {
       for (int i = 0; i < columns; ++i) {
         const std::string name = names[i];
@@ -77,8 +77,10 @@ std::string comparable(const fs::path& file) {
   return text_of(file);
 }
 
-// The lock holds a process id; event files are for viewing, one for each start.
-bool is_left_out(const std::string& name) { return name == ".lock" || name.starts_with("events.out.tfevents"); }
+// The lock holds a process id; event files are for viewing, one for each start; the data are not ours.
+bool is_left_out(const std::string& name) {
+  return name == ".lock" || name == "data.txt" || name.starts_with("events.out.tfevents");
+}
 
 std::string first_difference(const std::string& a, const std::string& b) {
   const auto at = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();

@@ -3,23 +3,10 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include <optional>
-
 namespace norma::faults {
 namespace {
 
 constexpr int kRepetitions = 3;
-
-// What is wrong with the way in which a process ended, whatever was done to it.
-std::optional<Outcome> wrong_end(const Exit& exit, bool was_killed) {
-  if (exit.hung) return Outcome{Verdict::hung, "no end within the limit: " + exit.error};
-  if (was_killed && exit.signal == SIGKILL) return {};
-  if (exit.signal != 0) return Outcome{Verdict::crashed, fmt::format("signal {}: {}", exit.signal, exit.error)};
-  if (exit.code != 0 && exit.code != 2)
-    return Outcome{Verdict::crashed, fmt::format("exit code {}: {}", exit.code, exit.error)};
-  if (exit.code == 2 && exit.error.empty()) return Outcome{Verdict::crashed, "exit code 2 without a word"};
-  return {};
-}
 
 Outcome judge_end(const Bench& bench, const Scenario& scenario, Verdict when_the_same) {
   const Difference difference = compare(scenario.end, snapshot_of(bench.root()));
@@ -42,9 +29,19 @@ Outcome repeat(const Bench& bench, const Scenario& scenario) {
 }  // namespace
 
 const char* word_of(Verdict verdict) {
-  static const char* const words[kVerdicts] = {"harmless", "resumed",  "refused", "not reached", "leftover",
-                                               "lost",     "dead end", "crashed", "hung"};
+  static const char* const words[kVerdicts] = {"harmless", "resumed", "refused",  "ignored", "not reached",
+                                               "leftover", "lost",    "dead end", "crashed", "hung"};
   return words[static_cast<int>(verdict)];
+}
+
+std::optional<Outcome> wrong_end(const Exit& exit, bool was_killed) {
+  if (exit.hung) return Outcome{Verdict::hung, "no end within the limit: " + exit.error};
+  if (was_killed && exit.signal == SIGKILL) return {};
+  if (exit.signal != 0) return Outcome{Verdict::crashed, fmt::format("signal {}: {}", exit.signal, exit.error)};
+  if (exit.code != 0 && exit.code != 2)
+    return Outcome{Verdict::crashed, fmt::format("exit code {}: {}", exit.code, exit.error)};
+  if (exit.code == 2 && exit.error.empty()) return Outcome{Verdict::crashed, "exit code 2 without a word"};
+  return {};
 }
 
 bool is_failure(Verdict verdict) { return verdict >= Verdict::leftover; }
