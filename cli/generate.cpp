@@ -50,6 +50,7 @@ class Generation {
  public:
   explicit Generation(const Options& options) : options_(options), model_(open_trained(options.run, options.member)) {
     if (options.threads > 0) model_.config.train.threads = options.threads;
+    for (const std::string& warning : model_.warnings) fmt::print(stderr, "warning: {}\n", warning);
     check_can_speak();
     source_ = open_data(model_);
   }

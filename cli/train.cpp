@@ -139,12 +139,13 @@ int run_train(const TrainOptions& options, const std::vector<std::string>& extra
     fmt::print(stderr, "stopped; the same command goes on from here\n");
     return 130;
   }
+  if (end == RunEnd::finished_before) fmt::print(stderr, "{} had finished before; nothing was trained\n", directory);
   const std::string result = RunView(directory).result();
   if (options.json) {
     fmt::print("{}", result);
   } else {
     fmt::print("{}", outcome_table(result));
-    fmt::print("written to {}\n", directory);
+    fmt::print("{} {}\n", end == RunEnd::finished_before ? "as it is in" : "written to", directory);
   }
   return 0;
 }

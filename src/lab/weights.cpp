@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <nlohmann/json.hpp>
 #include <thread>
 
-#include "lab/checkpoint_path.h"
 #include "lab/inputs.h"
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
 #include "norma/lab/subject.h"
 #include "norma/models/fusions.h"
 #include "norma/models/profile.h"
-#include "norma/store/safetensors.h"
-#include "norma/train/cohort.h"
-#include "norma/train/kept_scheme.h"
+#include "norma/train/trained_run.h"
 
 namespace norma {
 namespace {
@@ -89,8 +85,8 @@ class StoredWeights final : public Weights {
  public:
   using Tensors = std::map<std::string, std::vector<float>>;
 
-  explicit StoredWeights(std::vector<Tensors> members, std::shared_ptr<const KeptScheme> scheme = nullptr)
-      : members_(std::move(members)), scheme_(std::move(scheme)) {}
+  explicit StoredWeights(std::vector<Tensors> members, std::shared_ptr<const TrainedRun> run = nullptr)
+      : members_(std::move(members)), run_(std::move(run)) {}
 
   int members() const override { return static_cast<int>(members_.size()); }
 
@@ -116,15 +112,8 @@ class StoredWeights final : public Weights {
 
  private:
   std::vector<Tensors> members_;
-  std::shared_ptr<const KeptScheme> scheme_;  // counts as long as anybody has the weights
+  std::shared_ptr<const TrainedRun> run_;  // its scheme counts as long as anybody has the weights
 };
-
-std::int64_t step_of(const SafetensorsFile& file) {
-  const auto found = file.metadata().find("norma.training");
-  if (found == file.metadata().end()) return 0;
-  const nlohmann::json state = nlohmann::json::parse(found->second, nullptr, false);
-  return state.is_object() ? state.value("step", std::int64_t{0}) : 0;
-}
 
 }  // namespace
 
@@ -150,25 +139,18 @@ std::shared_ptr<const Weights> weights_of(Session& session, const std::vector<Pa
 }
 
 StoredModel open_stored_model(const std::filesystem::path& checkpoint_or_run) {
-  const std::filesystem::path path = checkpoint_path(checkpoint_or_run);
-  const auto scheme = scheme_of_run(std::filesystem::absolute(path).parent_path().parent_path());
-  const SafetensorsFile file(path);
-  if (file.has_checksum()) file.verify_checksum();
-  const auto found = file.metadata().find("norma.config");
-  if (found == file.metadata().end())
-    fail("'{}' does not say which model it holds: its metadata has no 'norma.config'", path.string());
-  StoredModel stored{.config = parse_config(found->second, path.string()), .weights = nullptr, .step = step_of(file)};
+  const auto run = std::make_shared<const TrainedRun>(checkpoint_or_run);
+  StoredModel stored{.config = run->config(), .weights = nullptr, .step = run->step(), .warnings = run->warnings()};
   stored.config.model.dropout = false;
   stored.config.model.smoothing = false;
   Graph graph;
   const Model model = build_model(graph, stored.config.model);
-  const int members = static_cast<int>(member_configs(stored.config).size());
-  std::vector<StoredWeights::Tensors> all(static_cast<std::size_t>(members));
-  for (int member = 0; member < members; ++member) {
+  std::vector<StoredWeights::Tensors> all(static_cast<std::size_t>(run->members()));
+  for (int member = 0; member < run->members(); ++member) {
     for (const ParameterSpec& spec : model.parameters)
-      all[static_cast<std::size_t>(member)][spec.name] = file.to_f32(checkpoint_name(spec.name, member, members));
+      all[static_cast<std::size_t>(member)][spec.name] = run->to_f32(spec.name, member);
   }
-  stored.weights = std::make_shared<StoredWeights>(std::move(all), scheme);
+  stored.weights = std::make_shared<StoredWeights>(std::move(all), run);
   return stored;
 }
 

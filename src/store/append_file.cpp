@@ -10,16 +10,24 @@
 
 namespace norma {
 
-AppendFile::AppendFile(std::filesystem::path path, Mode mode, FlushPolicy policy, std::uint64_t keep_bytes)
-    : path_(std::move(path)), policy_(policy), size_(keep_bytes) {
-  const int exclusive = mode == Mode::create ? O_EXCL : 0;
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | exclusive, 0666);
+AppendFile::AppendFile(const Folder& folder, const std::string& name, Mode mode, FlushPolicy policy,
+                       std::uint64_t keep_bytes)
+    : path_(folder / name), policy_(policy), size_(keep_bytes) {
+  descriptor_ = folder.open(name, O_WRONLY | O_CREAT | O_EXCL);
+  const bool fresh = descriptor_ >= 0;
+  if (!fresh && errno == EEXIST && mode == Mode::extend) descriptor_ = folder.open(name, O_WRONLY);
   if (descriptor_ < 0) fail_with_errno("create the log", path_, errno);
   const auto end = static_cast<off_t>(size_);
   if (::ftruncate(descriptor_, end) != 0 || ::lseek(descriptor_, end, SEEK_SET) != end || ::fsync(descriptor_) != 0) {
     const int error = errno;
     ::close(descriptor_);
     fail_with_errno("shorten the log", path_, error);
+  }
+  try {
+    if (fresh) folder.sync();
+  } catch (const Error&) {
+    ::close(descriptor_);
+    throw;
   }
 }
 

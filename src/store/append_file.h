@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "norma/store/flush_policy.h"
+#include "norma/store/folder.h"
 
 namespace norma {
 
@@ -15,8 +16,10 @@ class AppendFile {
  public:
   enum class Mode : std::uint8_t { create, extend };
 
-  // `create` throws Error when the file exists; `extend` keeps its first `keep_bytes` and creates a missing one.
-  AppendFile(std::filesystem::path path, Mode mode, FlushPolicy policy, std::uint64_t keep_bytes = 0);
+  // `create` throws Error when the file exists; `extend` keeps its first `keep_bytes` and creates a missing one. A new
+  // file has its entry on disk when this returns, so that nothing else can survive the loss of power without it.
+  AppendFile(const Folder& folder, const std::string& name, Mode mode, FlushPolicy policy,
+             std::uint64_t keep_bytes = 0);
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
   ~AppendFile();  // flushes; an error is lost, so flush() or sync() first

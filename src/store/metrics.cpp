@@ -33,6 +33,7 @@ void for_each_line(std::string_view text, Visit visit) {
 struct Kept {
   std::uint64_t bytes = 0;
   std::int64_t last_step = -1;
+  std::vector<std::int64_t> steps = {};  // each once
 };
 
 // The records up to `step` stand at the front of the log. What follows them goes, whole or damaged; but a record up to
@@ -55,9 +56,24 @@ Kept records_up_to(std::int64_t step, std::string_view text, const fs::path& pat
     if (gap) fail("'{}': {}, but line {} is of step {}", path.string(), *gap, number, record->step);
     if (record->step < kept.last_step)
       fail("'{}', line {}: step {} follows step {}", path.string(), number, record->step, kept.last_step);
-    kept = {offset + line.size() + 1, record->step};
+    kept.bytes = offset + line.size() + 1;
+    if (record->step != kept.last_step) kept.steps.push_back(record->step);
+    kept.last_step = record->step;
   });
   return kept;
+}
+
+void require_steps(std::span<const std::int64_t> expected, const Kept& kept, std::int64_t step, const fs::path& path) {
+  auto next = kept.steps.begin();
+  for (const std::int64_t wanted : expected) {
+    next = std::lower_bound(next, kept.steps.end(), wanted);
+    if (next == kept.steps.end() || *next != wanted)
+      fail(
+          "'{}' has no record of step {}, though the checkpoint is of step {}: it was emptied, cut or removed, and to "
+          "go "
+          "on would leave a gap in the history; put it back, or begin anew in another directory",
+          path.string(), wanted, step);
+  }
 }
 
 }  // namespace
@@ -87,12 +103,21 @@ MetricsLog& MetricsLog::operator=(MetricsLog&&) noexcept = default;
 MetricsLog::~MetricsLog() = default;
 
 MetricsLog MetricsLog::create(const fs::path& path, FlushPolicy policy) {
-  return {std::make_unique<AppendFile>(path, AppendFile::Mode::create, policy), -1};
+  return {std::make_unique<AppendFile>(Folder(path.parent_path()), path.filename().string(), AppendFile::Mode::create,
+                                       policy),
+          -1};
 }
 
 MetricsLog MetricsLog::resume(const fs::path& path, std::int64_t step, FlushPolicy policy) {
-  const Kept kept = fs::exists(path) ? records_up_to(step, read_text(path, kAnySize), path) : Kept{};
-  return {std::make_unique<AppendFile>(path, AppendFile::Mode::extend, policy, kept.bytes), kept.last_step};
+  return resume(Folder(path.parent_path()), path.filename().string(), step, policy);
+}
+
+MetricsLog MetricsLog::resume(const Folder& folder, const std::string& name, std::int64_t step, FlushPolicy policy,
+                              std::span<const std::int64_t> expected) {
+  const bool missing = folder.kind(name) == PathKind::nothing;
+  const Kept kept = missing ? Kept{} : records_up_to(step, folder.read(name), folder / name);
+  require_steps(expected, kept, step, folder / name);
+  return {std::make_unique<AppendFile>(folder, name, AppendFile::Mode::extend, policy, kept.bytes), kept.last_step};
 }
 
 void MetricsLog::append(std::int64_t step, std::span<const Metric> metrics) {

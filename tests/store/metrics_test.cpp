@@ -186,6 +186,31 @@ TEST(Metrics, ResumeDoesNotHideDamage) {
       std::string::npos);
 }
 
+TEST(Metrics, ResumeNoticesAGap) {
+  const TemporaryFolder directory;
+  const Folder folder(directory.path());
+  const std::vector<std::int64_t> expected = {1, 3, 6};
+  const auto resume = [&](const std::vector<std::int64_t>& steps) {
+    std::string text;
+    for (const std::int64_t step : steps) text += print_metrics_line(step, {});
+    write_file(directory / "m", text);
+    const std::string message = error_of([&] { MetricsLog::resume(folder, "m", 7, {}, expected); });
+    if (!message.empty()) {
+      EXPECT_EQ(read_file(directory / "m"), text) << "left as it is";
+    }
+    return message;
+  };
+  EXPECT_EQ(resume({1, 2, 3, 3, 6}), "");
+  EXPECT_EQ(resume({1, 3, 6, 7, 9}), "");
+  EXPECT_NE(resume({}).find("has no record of step 1, though the checkpoint is of step 7"), std::string::npos);
+  EXPECT_NE(resume({9}).find("step 1,"), std::string::npos);
+  EXPECT_NE(resume({1, 3}).find("step 6,"), std::string::npos);
+  EXPECT_NE(resume({3, 6}).find("step 1,"), std::string::npos);
+  EXPECT_NE(resume({1, 6}).find("step 3,"), std::string::npos);
+  EXPECT_NE(error_of([&] { MetricsLog::resume(folder, "none", 7, {}, expected); }).find("step 1,"), std::string::npos);
+  EXPECT_FALSE(test::fs::exists(directory / "none")) << "nothing is begun in its place";
+}
+
 TEST(Metrics, ALineThatCouldNotBeWrittenIsTakenBack) {
   const TemporaryFolder directory;
   MetricsLog log = MetricsLog::create(directory / "m", {.records = 1});

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "norma/store/flush_policy.h"
+#include "norma/store/folder.h"
 
 namespace norma {
 
@@ -39,9 +40,12 @@ class MetricsLog {
   static MetricsLog create(const std::filesystem::path& path, FlushPolicy policy = {});
 
   // The log of a run that goes on after `step`: later records go, as does a line that a kill cut short. One system call
-  // shortens the file, so a kill during it leaves the old end or the new one. Throws Error when a record up to `step`
-  // is damaged. A missing file is begun anew.
+  // shortens the file, so a kill during it leaves the old end or the new one. Throws Error, and leaves the file as it
+  // is, when a record up to `step` is damaged or when there is none of a step in `expected` (ascending): the log was
+  // emptied, cut or removed. Without expectations a missing file is begun anew.
   static MetricsLog resume(const std::filesystem::path& path, std::int64_t step, FlushPolicy policy = {});
+  static MetricsLog resume(const Folder& folder, const std::string& name, std::int64_t step, FlushPolicy policy = {},
+                           std::span<const std::int64_t> expected = {});
 
   MetricsLog(MetricsLog&&) noexcept;
   MetricsLog& operator=(MetricsLog&&) noexcept;

@@ -23,6 +23,7 @@ struct TrainedModel {
   RunConfig config;  // resolved; the tokenizer is that of the run
   std::int64_t step = 0;
   std::function<std::span<const std::byte>(const std::string& parameter)> weights;
+  std::vector<std::string> warnings = {};  // what was wrong with the run and passed over
 };
 
 // A member as it is now. The cohort must outlive the result.
