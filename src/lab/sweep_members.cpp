@@ -6,6 +6,7 @@
 #include "norma/core/error.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/run_directory.h"
+#include "norma/train/kept_scheme.h"
 #include "norma/train/member_checkpoint.h"
 #include "norma/train/trained_run.h"
 #include "norma/train/trainer.h"
@@ -217,9 +218,11 @@ std::vector<std::string> split_cohort(const SweepPaths& paths, const CohortPlan&
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (cells[i] == nullptr || RunView(paths.run(cells[i]->id)).is_done()) continue;
     const std::string text = print_config(member_config(config, *cells[i]));
-    RunDirectory run = open_run(
-        runs.make_sub(cells[i]->id),
-        {.config = text, .environment = options.environment, .scheme = cohort.scheme(), .data = cohort.data()});
+    RunDirectory run = open_run(runs.make_sub(cells[i]->id),
+                                {.config = text,
+                                 .environment = options.environment,
+                                 .scheme = scheme_to_keep(config.model.scheme),  // the cohort's copy has no checksum
+                                 .data = cohort.data()});
     write_logs(run, records[i], plan.from, cells[i]->config.train);
     const bool ended = options.ended || (!results[i].empty() && has_diverged(results[i]));
     if (!ended || options.weights == KeepWeights::yes) {

@@ -8,12 +8,26 @@
 namespace norma {
 namespace {
 
+// The configuration goes into the members' runs, and only the checkpoint's copy of it has a checksum.
+void check_config(const RunView& view, const Checkpoint& checkpoint) {
+  const auto text_of = [](RunConfig config) {
+    config.train.threads = 0;  // may differ from one process to the next
+    return print_config(config);
+  };
+  const auto copy = checkpoint.file.metadata().find("norma.config");
+  if (copy == checkpoint.file.metadata().end() ||
+      text_of(parse_config(view.config(), view.config_path().string())) !=
+          text_of(parse_config(copy->second, checkpoint.file.path().string())))
+    fail("'{}' is not what '{}' says", view.config_path().string(), checkpoint.file.path().string());
+}
+
 // Throws Error when it cannot go on. None: it was killed before its first checkpoint.
 std::optional<Checkpoint> usable_checkpoint(const RunView& view, const CohortPlan& plan, const TrainConfig& train,
                                             const Warn& warn) {
   parse_config(view.config(), view.config_path().string());
   CheckpointSearch search = checkpoint_to_resume(view, train.checkpoint_every);
   if (!search.newest && plan.from > 0) fail("'{}' has no checkpoint of step {}", view.path().string(), plan.from);
+  if (search.newest) check_config(view, *search.newest);
   if (search.newest) member_records(view, plan, *search.newest, train);
   for (const std::string& warning : search.warnings) warn(warning);
   return std::move(search.newest);

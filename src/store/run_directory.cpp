@@ -191,6 +191,7 @@ void RunDirectory::remove_checkpoints() const {
 }
 
 void RunDirectory::finish(std::string_view result) {
+  checkpoints_.sync();  // after the loss of power no checkpoint that was dropped comes back
   write_atomically(folder_, kResultName, result);
   write_atomically(folder_, kDoneName, "");
 }

@@ -45,6 +45,13 @@ bool is_incidental(const fs::path& file) {
          name.ends_with("-journal");
 }
 
+// A finished run in a sweep is no longer written; what is read of it must be noticed where it goes, in the results.
+bool belongs_to_a_finished_run(const fs::path& file) {
+  const fs::path folder = file.parent_path();
+  return fs::exists(folder / "DONE") ||
+         (folder.filename() == "checkpoints" && fs::exists(folder.parent_path() / "DONE"));
+}
+
 // A clear refusal says which file, or which folder is not what it should be.
 bool names(const std::string& message, const fs::path& file) {
   const std::string folder = file.parent_path().filename().string() + "'";
@@ -105,7 +112,7 @@ Outcome try_damage(Bench& bench, const Scenario& scenario, const State& state, c
   }
   const Snapshot end = snapshot_of(bench.root());
   if (compare(scenario.end, end).lost.empty()) return {Verdict::harmless, {}};
-  const bool may_stay = state.ended || is_incidental(file);
+  const bool may_stay = state.ended || is_incidental(file) || belongs_to_a_finished_run(file);
   if (may_stay && same_but_for(damage.file, scenario.end, harmed, end)) return {Verdict::ignored, {}};
   return {Verdict::lost, fmt::format("{}", fmt::join(compare(scenario.end, end).lost, "; "))};
 }

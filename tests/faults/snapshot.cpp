@@ -14,8 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-const std::set<std::string> kTimes = {"tokens_per_second", "seconds", "gflops",       "created",
-                                      "command",           "time",    "command_line", "environment"};
+const std::set<std::string> kTimes = {"tokens_per_second", "seconds",     "gflops",     "created", "command", "time",
+                                      "command_line",      "environment", "modified_ns"};
 
 void drop_times(Json& value) {
   if (value.is_object())
