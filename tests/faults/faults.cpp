@@ -8,7 +8,8 @@
 namespace norma::faults {
 namespace {
 
-constexpr int kFlips = 12;  // of each file
+constexpr int kFlips = 3, kManyFlips = 12;  // of each file
+constexpr std::size_t kRotation = 4;        // a call gets one of four faults, the next call the next one
 
 std::string error(int number) { return fmt::format("error:{}", number); }
 
@@ -59,16 +60,21 @@ Fault damaged(const Scenario& scenario, const State& state, const Damage& damage
 
 }  // namespace
 
-std::vector<Fault> faults_of(const Scenario& scenario, unsigned seed) {
+std::vector<Fault> faults_of(const Scenario& scenario, unsigned seed, Thoroughness thoroughness) {
+  const int flips = thoroughness == Thoroughness::every ? kManyFlips : kFlips;
   std::vector<Fault> faults;
   for (std::size_t i = 0; i < scenario.calls.size(); ++i) {
     const Call& call = scenario.calls[i];
-    for (const std::string& plan : plans_for(call.kind))
-      if (plan == "kill-before" || !is_one_of_many(scenario.calls, i)) faults.push_back(injected(scenario, plan, call));
+    std::size_t turn = i;
+    for (const std::string& plan : plans_for(call.kind)) {
+      const bool chosen = thoroughness == Thoroughness::every || ++turn % kRotation == 0;
+      if ((plan == "kill-before" && !scenario.begun) || (chosen && !is_one_of_many(scenario.calls, i)))
+        faults.push_back(injected(scenario, plan, call));
+    }
   }
   faults.push_back(injected(scenario, "kill-after", scenario.calls.back()));
   for (const State& state : scenario.states)
-    for (const Damage& damage : damages_of(state.folder, kFlips, seed))
+    for (const Damage& damage : damages_of(state.folder, flips, seed))
       faults.push_back(damaged(scenario, state, damage));
   return faults;
 }

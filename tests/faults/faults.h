@@ -21,7 +21,10 @@ struct Fault {
   std::string place;  // for the reader: "write out/metrics.jsonl"
 };
 
-std::vector<Fault> faults_of(const Scenario& scenario, unsigned seed);
+// A kill at every call that changes something of a command from nothing, in any case. `usual`: of the others some at
+// each call, in turn.
+enum class Thoroughness { usual, every };
+std::vector<Fault> faults_of(const Scenario& scenario, unsigned seed, Thoroughness thoroughness);
 
 Outcome try_fault(Bench& bench, const Fault& fault);
 

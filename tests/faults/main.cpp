@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <mutex>
@@ -27,7 +28,8 @@ struct Options {
   std::size_t sample = 0;
   unsigned seed = 1;
   int jobs = 2;
-  bool no_damage = false, only_damage = false;
+  bool every = false, no_damage = false, only_damage = false;
+  int minutes = 0;
   long at = 0;
 };
 
@@ -45,7 +47,7 @@ class Ledger {
       fmt::print("{}: {} ({}): {}\n", word_of(outcome.verdict), fault.repro, fault.place, outcome.why.substr(0, 400));
       std::fflush(stdout);
     }
-    if (done_ % 500 == 0) {
+    if (done_ % 200 == 0) {
       fmt::print("{} of {}, {} failures\n", done_, expected_, failures_);
       std::fflush(stdout);
     }
@@ -88,7 +90,8 @@ class Ledger {
 std::vector<Fault> chosen(const std::vector<Scenario>& scenarios, const Options& options) {
   std::vector<Fault> faults;
   for (const Scenario& scenario : scenarios) {
-    const std::vector<Fault> more = faults_of(scenario, options.seed);
+    const std::vector<Fault> more =
+        faults_of(scenario, options.seed, options.every ? Thoroughness::every : Thoroughness::usual);
     faults.insert(faults.end(), more.begin(), more.end());
   }
   std::erase_if(faults, [&](const Fault& fault) {
@@ -97,11 +100,9 @@ std::vector<Fault> chosen(const std::vector<Scenario>& scenarios, const Options&
     const bool other_kind = fault.state == nullptr ? options.only_damage : options.no_damage;
     return other_plan || other_call || other_kind || fault.place.find(options.place) == std::string::npos;
   });
-  if (options.sample > 0 && options.sample < faults.size()) {
-    std::mt19937 random(options.seed);
-    std::shuffle(faults.begin(), faults.end(), random);
-    faults.resize(options.sample);
-  }
+  std::mt19937 random(options.seed);  // always, so that a run that is cut short has tried some of everything
+  std::shuffle(faults.begin(), faults.end(), random);
+  if (options.sample > 0 && options.sample < faults.size()) faults.resize(options.sample);
   return faults;
 }
 
@@ -113,11 +114,15 @@ int faults_main(const Options& options) {
   const std::vector<Fault> faults = chosen(scenarios, options);
   for (const Scenario& scenario : scenarios) fmt::print("{}: {} calls\n", scenario.name, scenario.calls.size());
   fmt::print("{} faults\n", faults.size());
+  std::fflush(stdout);
   Ledger ledger(faults.size());
   std::atomic<std::size_t> next = 0;
+  const auto limit =
+      std::chrono::steady_clock::now() + std::chrono::minutes(options.minutes > 0 ? options.minutes : 10'000);
   const auto work = [&](int worker) {
     Bench bench(options.programs, scratch / fmt::format("bench-{}", worker));
-    for (std::size_t i = next++; i < faults.size(); i = next++) ledger.add(faults[i], try_fault(bench, faults[i]));
+    for (std::size_t i = next++; i < faults.size() && std::chrono::steady_clock::now() < limit; i = next++)
+      ledger.add(faults[i], try_fault(bench, faults[i]));
   };
   std::vector<std::thread> threads;
   for (int worker = 0; worker < options.jobs; ++worker) threads.emplace_back(work, worker);
@@ -146,6 +151,8 @@ int main(int count, char** words) {
   app.add_option("--only", options.only, "This scenario");
   app.add_option("--plan", options.plan, "This fault");
   app.add_option("--place", options.place, "Only where the call or the file has this in its name");
+  app.add_flag("--every", options.every, "Every fault at every call, and more flipped bits");
+  app.add_option("--minutes", options.minutes, "Stop after so long; 0: when all are done");
   app.add_flag("--no-damage", options.no_damage, "No files damaged between two starts");
   app.add_flag("--only-damage", options.only_damage, "Nothing else");
   app.add_option("--at", options.at, "This call; the folder is kept");

@@ -125,6 +125,7 @@ fs::path killed_after(double part, Bench& bench, const fs::path& folder, const S
 Scenario from_the_middle(Bench& bench, const fs::path& folder, const Scenario& whole) {
   Scenario scenario = whole;
   scenario.name += "-again";
+  scenario.begun = true;
   scenario.start = killed_after(0.5, bench, folder, whole);
   scenario.states.clear();
   for (const double part : {0.35, 0.7, 0.9})

@@ -18,6 +18,7 @@ struct State {
 struct Scenario {
   std::string name;
   std::vector<std::string> arguments;
+  bool begun = false;           // from nothing, or from the middle
   std::filesystem::path start;  // a folder as an earlier start left it, with the data
   Snapshot end;
   std::vector<State> states;  // at which files may be damaged
