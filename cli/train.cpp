@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/overrides.h"
 #include "cli/stop.h"
@@ -122,6 +123,14 @@ std::string default_directory(const TrainOptions& options) {
   return "runs/" + stem;
 }
 
+std::string table_of(const std::string& result, const std::filesystem::path& path) {
+  try {
+    return outcome_table(result);
+  } catch (const nlohmann::json::exception&) {
+    fail("'{}' is damaged; remove it and DONE beside it to have it made anew from the last checkpoint", path.string());
+  }
+}
+
 int run_train(const TrainOptions& options, const std::vector<std::string>& extras, std::vector<std::string> command) {
   const std::string directory = options.out.empty() ? default_directory(options) : options.out;
   const auto scheme = scheme_to_resume(directory);  // before the configuration, which looks it up
@@ -144,7 +153,7 @@ int run_train(const TrainOptions& options, const std::vector<std::string>& extra
   if (options.json) {
     fmt::print("{}", result);
   } else {
-    fmt::print("{}", outcome_table(result));
+    fmt::print("{}", table_of(result, RunView(directory).result_path()));
     fmt::print("{} {}\n", end == RunEnd::finished_before ? "as it is in" : "written to", directory);
   }
   return 0;

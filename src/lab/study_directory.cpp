@@ -53,11 +53,6 @@ DataRecord data_now(const StudyConfig& config) {
   return now;
 }
 
-bool is_results(const std::string& text) {
-  const json results = json::parse(text, nullptr, false);
-  return results.is_object() && results.value("kind", "") == "study";
-}
-
 Folder open_study(const fs::path& path) {
   require_study_directory(path);
   return Folder::make(path);
@@ -73,7 +68,7 @@ std::optional<std::string> finished_study(const StudyRequest& request) {
   const DataRecord before = parse_data_record(record.value("data", ""), done.string());
   if (data_difference(before, data_now(request.config))) return std::nullopt;
   std::string text = read_text(results);
-  return is_results(text) ? std::optional(std::move(text)) : std::nullopt;
+  return record.value("results", "") == hash_text(text) ? std::optional(std::move(text)) : std::nullopt;
 }
 
 StudyDirectory::StudyDirectory(const StudyRequest& request)
@@ -85,7 +80,9 @@ StudyDirectory::StudyDirectory(const StudyRequest& request)
 
 void StudyDirectory::finish(const std::string& results) const {
   write_atomically(folder_, kResultsFile, results);
-  const json done = {{"study", hash_of_study(request_.config)}, {"data", print_data_record(data_now(request_.config))}};
+  const json done = {{"study", hash_of_study(request_.config)},
+                     {"results", hash_text(results)},
+                     {"data", print_data_record(data_now(request_.config))}};
   write_atomically(folder_, kDoneFile, done.dump(2) + "\n");
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/limits.h"
+#include "lab/sweep_files.h"
 #include "norma/core/error.h"
 #include "norma/store/atomic_file.h"
 #include "norma/train/member_checkpoint.h"
@@ -47,7 +48,7 @@ std::string rung_name(const std::string& group, std::int64_t step) { return fmt:
 RungScores read_scores(const Folder& rungs, const std::string& name) {
   RungScores scores;
   if (rungs.kind(name) == PathKind::nothing) return scores;
-  const json all = json::parse(rungs.read(name), nullptr, false);
+  const json all = without_checksum(rungs.read(name), rungs / name);
   try {
     for (const auto& [id, entry] : all.at("members").items()) {
       const json& score = entry.at("score");
@@ -66,7 +67,7 @@ void add_scores(const Folder& rungs, const std::string& name, const RungScores& 
   for (const auto& [id, entry] : all)
     members[id] = {{"score", std::isfinite(entry.score) ? json(entry.score) : json()},
                    {"result", json::parse(entry.result)}};
-  write_atomically(rungs, name, json{{"members", members}}.dump(2) + "\n");
+  write_atomically(rungs, name, with_checksum({{"members", members}}));
 }
 
 std::vector<std::string> hopeless(const std::vector<const SweepCell*>& cells, const RungScores& scores,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "lab/sweep_files.h"
 #include "norma/core/error.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/run_directory.h"
@@ -62,7 +63,7 @@ void write_logs(const RunDirectory& run, const std::vector<MemberRecord>& record
   const std::int64_t after = from > 0 ? from : -1;
   MetricsLog log = run.open_metrics(after, {}, recorded_steps(train, 0, after));
   for (const MemberRecord& record : records) log.append(record.step, record.metrics);
-  log.sync();
+  log.seal();
   if (!train.tensorboard) return;
   EventWriter writer = run.open_events(after);
   for (const MemberRecord& record : records) {
@@ -98,7 +99,7 @@ void tidy_sweep(const Folder& root) {
 
 void write_marker(const SweepPaths& paths, const CohortPlan& plan) {
   write_atomically(paths.cohorts_folder(), marker_name(plan.id),
-                   json{{"members", plan.members}, {"from", plan.from}, {"until", plan.until}}.dump(2) + "\n");
+                   with_checksum({{"members", plan.members}, {"from", plan.from}, {"until", plan.until}}));
 }
 
 std::vector<CohortPlan> read_markers(const SweepPaths& paths, const Warn& warn) {
@@ -114,10 +115,13 @@ std::vector<CohortPlan> read_markers(const SweepPaths& paths, const Warn& warn) 
       continue;
     }
     if (name != marker_name(id)) continue;
-    const json marker = json::parse(cohorts.read(name), nullptr, false);
     try {
+      const json marker = without_checksum(cohorts.read(name), cohorts / name);
       plans.push_back(
           {id, marker.at("members").get<std::vector<std::string>>(), marker.at("from"), marker.at("until")});
+    } catch (const Error&) {
+      warn(fmt::format("'{}' is damaged; its cohort starts again", (cohorts / name).string()));
+      remove_cohort(paths, id);
     } catch (const json::exception&) {
       warn(fmt::format("'{}' is damaged; its cohort starts again", (cohorts / name).string()));
       remove_cohort(paths, id);
@@ -170,6 +174,7 @@ std::vector<std::vector<MemberRecord>> member_records(const RunView& cohort, con
   const std::size_t members = plan.members.size();
   const fs::path metrics = cohort.metrics_path();
   std::vector<std::vector<MemberRecord>> all(members);
+  verify_metrics(Folder(cohort.path()), metrics.filename().string());
   if (kind_of(metrics) != PathKind::nothing) {
     for (MetricRecord& record : read_metrics(metrics)) {
       if (record.step > checkpoint.step) break;

@@ -35,6 +35,7 @@ std::optional<Checkpoint> usable_checkpoint(const RunView& view, const CohortPla
 
 // Throws Error when the result is damaged or of another step than the checkpoint.
 void check_result(const RunView& view, const CohortPlan& plan, const std::optional<Checkpoint>& checkpoint) {
+  view.verify_end();
   const std::string result = view.result();
   member_results(result, plan.members.size());
   const std::int64_t step = nlohmann::json::parse(result).value("steps", std::int64_t{-1});

@@ -11,8 +11,9 @@
 namespace norma {
 
 AppendFile::AppendFile(const Folder& folder, const std::string& name, Mode mode, FlushPolicy policy,
-                       std::uint64_t keep_bytes)
-    : path_(folder / name), policy_(policy), size_(keep_bytes) {
+                       std::string_view kept)
+    : path_(folder / name), policy_(policy), size_(kept.size()) {
+  hash_.update(std::as_bytes(std::span(kept)));
   descriptor_ = folder.open(name, O_WRONLY | O_CREAT | O_EXCL);
   const bool fresh = descriptor_ >= 0;
   if (!fresh && errno == EEXIST && mode == Mode::extend) descriptor_ = folder.open(name, O_WRONLY);
@@ -64,6 +65,7 @@ void AppendFile::flush() {
     done += static_cast<std::size_t>(written);
   }
   size_ += waiting_.size();
+  hash_.update(std::as_bytes(std::span(waiting_)));
   waiting_.clear();
   waiting_records_ = 0;
 }

@@ -1,11 +1,13 @@
 #include "norma/store/run_directory.h"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "norma/core/error.h"
 #include "norma/core/mapped_file.h"
 #include "norma/store/atomic_file.h"
+#include "norma/store/file_fingerprint.h"
 #include "norma/version.h"
 #include "store/run_files.h"
 
@@ -32,7 +34,10 @@ void require_vacant(const Folder& folder) {
     fail("'{}' already holds a run; resume it or choose another directory", folder.path().string());
   for (const std::string& name : folder.names()) {
     if (!is_beginning(name))
-      fail("'{}' is not empty: it holds '{}'; a run needs a directory of its own", folder.path().string(), name);
+      fail(
+          "'{}' is not empty: it holds '{}' of a run whose config.toml is missing; put that back, or choose another "
+          "directory",
+          folder.path().string(), name);
   }
   if (folder.has_folder(kCheckpointsName) && !folder.sub(kCheckpointsName).names().empty())
     fail("'{}' holds checkpoints but no config.toml; a run needs a directory of its own", folder.path().string());
@@ -76,6 +81,18 @@ std::string RunView::scheme() const { return text_or_nothing(scheme_path()); }
 std::string RunView::data() const { return text_or_nothing(data_path()); }
 std::string RunView::environment() const { return read_text(environment_path()); }
 std::string RunView::result() const { return read_text(result_path()); }
+
+void RunView::verify_end() const {
+  std::istringstream sums(read_text(path_ / kDoneName));  // empty: a run of an earlier version
+  for (std::string hash, name; sums >> hash >> name;) {
+    if (name != kResultName && name != kMetricsName)
+      fail("'{}' is damaged: it speaks of '{}'", (path_ / kDoneName).string(), name);
+    if (fingerprint_file(path_ / name).hash != hash)
+      fail(
+          "'{}' is damaged: it is not what it was when the run ended; put it back, or remove the run to train it again",
+          (path_ / name).string());
+  }
+}
 
 std::vector<std::int64_t> RunView::checkpoint_steps() const {
   if (kind_of(checkpoints_path()) != PathKind::folder) return {};
@@ -193,7 +210,10 @@ void RunDirectory::remove_checkpoints() const {
 void RunDirectory::finish(std::string_view result) {
   checkpoints_.sync();  // after the loss of power no checkpoint that was dropped comes back
   write_atomically(folder_, kResultName, result);
-  write_atomically(folder_, kDoneName, "");
+  std::string sums = fmt::format("{} {}\n", hash_text(result), kResultName);
+  if (folder_.has_file(kMetricsName))
+    sums += fmt::format("{} {}\n", fingerprint_file(metrics_path()).hash, kMetricsName);
+  write_atomically(folder_, kDoneName, sums);
 }
 
 void reopen_run(const Folder& run) {

@@ -52,7 +52,14 @@ void check_same_run(const RunView& run, const RunConfig& wanted) {
          values.begin()->second);
   const std::string kept = run.scheme();
   if (kept.empty()) return;
-  if (const auto difference = scheme_difference(kept, scheme_to_keep(wanted.model.scheme)))
+  std::optional<std::string> difference;
+  try {
+    difference = scheme_difference(kept, scheme_to_keep(wanted.model.scheme));
+  } catch (const Error& error) {
+    fail("'{}' is damaged ({}); remove it to go on with the scheme '{}' as it is now", run.scheme_path().string(),
+         error.what(), wanted.model.scheme);
+  }
+  if (difference)
     fail(
         "'{}' holds another run: the scheme '{}' has changed since it began: {}; choose another directory, or go on "
         "with the scheme as it was, in '{}'",
@@ -141,9 +148,7 @@ class Run {
     for (const std::string& file : doubtful_files(stored_record(view), data))
       observer_.warned(fmt::format(
           "'{}' was written to since the run began; what is compared of a file so large is the same", file));
-    // A run of an earlier version begins to keep it here.
-    if (view.data().empty() && !data.empty())
-      write_atomically(directory.folder(), "data.json", print_data_record(data));
+    keep_missing(directory, data);
     const CheckpointSearch search = checkpoint_to_resume(directory, cohort_.config().train.checkpoint_every);
     for (const std::string& warning : search.warnings) observer_.warned(warning);
     if (search.newest) {
@@ -151,6 +156,15 @@ class Run {
       restored_step_ = cohort_.step();
     }
     return directory;
+  }
+
+  // What a run of an earlier version did not keep, or somebody removed.
+  void keep_missing(const RunDirectory& directory, const DataRecord& data) const {
+    const auto keep = [&](const char* name, const std::string& before, const std::string& text) {
+      if (before.empty() && !text.empty()) write_atomically(directory.folder(), name, text);
+    };
+    keep("data.json", directory.data(), print_data_record(data));
+    keep("scheme.toml", directory.scheme(), scheme_to_keep(cohort_.config().model.scheme));
   }
 
   void keep_tokenizer() const {
@@ -207,7 +221,7 @@ class Run {
   }
 
   void save() {
-    metrics_.sync();
+    metrics_.seal();
     if (events_) events_->flush();
     directory_.save_checkpoint(cohort_.step(), cohort_.checkpoint_tensors(), cohort_.checkpoint_metadata(),
                                {.keep_last = static_cast<int>(cohort_.config().train.keep_checkpoints)});
@@ -251,6 +265,7 @@ RunEnd run_training(const RunRequest& request, RunObserver& observer, const std:
     if (kind_of(path) == PathKind::file) now.files[path] = fingerprint_file(path);
   }
   require_same_data(view, now);
+  view.verify_end();
   return RunEnd::finished_before;
 }
 

@@ -133,6 +133,48 @@ TEST_F(FinishedCohort, RecordsThatAreLostAreTrainedAgain) {
   EXPECT_EQ(warnings_->steps, 20);
 }
 
+TEST_F(FinishedCohort, AFlippedDigitInItsRecordsIsNotCopied) {
+  const std::string log = test::read_file(RunView(SweepPaths{pristine()}.cohort(kCohort)).metrics_path());
+  const std::size_t digit = log.find("\"loss\":") + 11;
+  mend_after([&] {
+    std::string damaged = log;
+    damaged[digit] = damaged[digit] == '7' ? '8' : '7';
+    test::write_file(cohort().metrics_path(), damaged);
+  });
+  EXPECT_EQ(warnings_->steps, 20);
+}
+
+TEST_F(FinishedCohort, ADamagedMarkerIsNotBelieved) {
+  const std::string marker = test::read_file(SweepPaths{pristine()}.marker(kCohort));
+  for (const std::string& damaged :
+       {std::string(), std::string("{}"), marker.substr(0, 20), std::string(marker).replace(marker.find("20"), 2, "21"),
+        std::string(marker).replace(marker.find("checksum"), 8, "checksun")}) {
+    mend_after([&] { test::write_file(SweepPaths{broken()}.marker(kCohort), damaged); });
+    EXPECT_EQ(warnings_->steps, 20) << damaged;
+    EXPECT_EQ(warnings_->all.size(), 1u) << damaged;
+  }
+}
+
+TEST(Sweep, DamageInWhatHasEndedIsNoticed) {
+  const TemporaryFolder folder;
+  SweepConfig config = small_sweep(20);
+  override_sweep(config, "train.lr=[1e-3, 2e-3]");
+  config.halving = HalvingConfig{.eta = 2, .min_steps = 10};
+  sweep(config, folder / "s");
+  const RunView run(folder.path() / "s/runs" / sweep_cells(config)[0].id);
+  const fs::path rung = fs::directory_iterator(folder / "s/rungs")->path();
+  for (const fs::path& path : {run.result_path(), run.metrics_path(), rung}) {
+    const std::string whole = test::read_file(path);
+    const std::size_t digit = whole.find("loss\":") + 8;
+    std::string damaged = whole;
+    damaged[digit] = damaged[digit] == '7' ? '8' : '7';
+    test::write_file(path, damaged);
+    EXPECT_NE(test::error_of([&] { sweep(config, folder / "s"); }).find(path.string()), std::string::npos) << path;
+    test::write_file(path, whole);
+  }
+  EXPECT_TRUE(sweep(config, folder / "s").finished_before);
+}
+
 TEST_F(FinishedCohort, KeepsWhatItHasWhenTheGridShrinks) {
   fs::copy(pristine(), broken(), fs::copy_options::recursive);
   SweepConfig other = small_sweep(20);

@@ -142,6 +142,35 @@ TEST(Trainer, ALogThatWasEmptiedOrRemovedIsNotGoneOnWith) {
   EXPECT_EQ(train(tiny_run(), run), RunEnd::finished);
 }
 
+TEST(Trainer, AFlippedDigitInTheLogIsNoticed) {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  train(tiny_run(), run);
+  std::string log = test::read_file(RunView(run).metrics_path());
+  const std::size_t digit = log.find("\"loss\":") + 10;
+  log[digit] = log[digit] == '7' ? '8' : '7';
+  test::write_file(RunView(run).metrics_path(), log);
+  EXPECT_NE(error_of([&] { train(tiny_run(), run); }).find("is not what it was when the run ended"), std::string::npos);
+  reopen(run);
+  EXPECT_NE(error_of([&] { train(tiny_run(), run); }).find("is not what was written to it"), std::string::npos);
+}
+
+TEST(Trainer, ASchemeThatIsMissingIsKeptAgainAndADamagedOneIsNamed) {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  train(tiny_run(), run);
+  const fs::path path = RunView(run).scheme_path();
+  const std::string scheme = test::read_file(path);
+  reopen(run);
+  fs::remove(path);
+  train(tiny_run(), run);
+  EXPECT_EQ(test::read_file(path), scheme);
+  reopen(run);
+  test::write_file(path, "sublayer = \"");
+  const std::string message = error_of([&] { train(tiny_run(), run); });
+  EXPECT_NE(message.find(path.string()), std::string::npos) << message;
+}
+
 TEST(Trainer, RecordedStepsAreThoseOfTheLog) {
   TrainConfig train;
   train.steps = 25;

@@ -54,6 +54,8 @@ class RunView {
 
   bool exists() const;  // holds a configuration
   bool is_done() const;
+  // Throws Error when result.json or metrics.jsonl of a finished run are not what they were when it ended.
+  void verify_end() const;
   std::string config() const;       // text of config.toml; throws Error when the directory holds no run
   std::string scheme() const;       // text of scheme.toml; empty: the run keeps none
   std::string data() const;         // text of data.json; empty: the run reads no files, or keeps no record of them
@@ -107,7 +109,7 @@ class RunDirectory : public RunView {
 
   void remove_checkpoints() const;  // all of them
 
-  // Writes result.json, then DONE.
+  // Writes result.json, then DONE, which says what it and metrics.jsonl hash to.
   void finish(std::string_view result);
 
  private:
