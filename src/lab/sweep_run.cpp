@@ -57,7 +57,7 @@ class Sweep {
     bool finished = finish_cohorts_under_way();
     for (std::size_t group = 0; group < ledger_.groups().size() && finished; ++group)
       finished = run_group(ledger_.groups()[group], most[group]);
-    finished ? require_ends() : ledger_.nobody_runs();
+    finished ? ledger_.require_ends() : ledger_.nobody_runs();
     return {ledger_.outcomes(), !finished, clock_.seconds(), before};
   }
 
@@ -135,31 +135,26 @@ class Sweep {
     }
   }
 
-  // A run that has its last checkpoint but not its result lost the cohort that would have written it.
-  void restart_resultless(const SweepGroup& group) {
+  // A run that has come to its end without a result, or to a rung without a score, lost the cohort that would have
+  // written it.
+  void restart_lost(const SweepGroup& group, std::int64_t until) {
+    RungScores scores;
+    if (until < ledger_.steps_of(group)) scores = read_scores(paths_.rungs_folder(), rung_name(group.key, until));
     for (const std::size_t cell : group.cells) {
       const std::string& id = ledger_.cells()[cell].id;
       const std::vector<std::int64_t> steps = RunView(paths_.run(id)).checkpoint_steps();
-      if (ledger_.is_done(cell) || steps.empty() || steps.back() < ledger_.steps_of(group)) continue;
-      observer_.warned(fmt::format("'{}' has no result; it trains again from the start", paths_.run(id).string()));
+      const bool lost = !steps.empty() && steps.back() >= until && !scores.contains(id);
+      if (!lost || ledger_.is_done(cell)) continue;
+      observer_.warned(fmt::format("'{}' lacks what its cohort brought to step {}; it trains again from the start",
+                                   paths_.run(id).string(), until));
       remove_run(paths_.runs_folder(), id);
     }
   }
 
-  // Whatever was damaged: results without some of the runs are never taken for the whole.
-  void require_ends() const {
-    for (const RunOutcome& outcome : ledger_.outcomes()) {
-      if (outcome.status != RunStatus::waiting && outcome.status != RunStatus::running) continue;
-      const RunView run(paths_.run(outcome.id));
-      fail("'{}' did not come to its end: {}; put back what is missing, or remove it to train it again",
-           run.path().string(), !run.is_done() ? "there is no DONE" : "it has DONE, but config.toml is no file");
-    }
-  }
-
   bool run_group(const SweepGroup& group, std::int64_t most) {
-    restart_resultless(group);
     std::int64_t before = 0;
     for (const std::int64_t until : ledger_.rungs_of(group)) {
+      restart_lost(group, until);
       if (!run_until(group, until, most)) return false;
       if (until < ledger_.steps_of(group)) halve(group, before, until);
       before = until;

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 const std::set<std::string> kTimes = {"tokens_per_second", "seconds",     "gflops",     "created", "command", "time",
-                                      "command_line",      "environment", "modified_ns"};
+                                      "command_line",      "environment", "modified_ns", "cohort_members", "memory_bytes"};
 
 void drop_times(Json& value) {
   if (value.is_object())
