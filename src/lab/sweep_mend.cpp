@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "norma/core/error.h"
+#include "norma/train/data_record.h"
 #include "norma/train/trained_run.h"
 
 namespace norma {
@@ -21,12 +22,25 @@ void check_config(const RunView& view, const Checkpoint& checkpoint) {
     fail("'{}' is not what '{}' says", view.config_path().string(), checkpoint.file.path().string());
 }
 
+// What the data were goes into the members' runs as well, and the sweep knows it.
+void check_data(const SweepPaths& paths, const RunView& view) {
+  const RunView sweep(paths.root);  // keeps the record under the same name
+  const DataRecord known = parse_data_record(sweep.data(), sweep.data_path().string());
+  for (const auto& [path, print] : parse_data_record(view.data(), view.data_path().string()).files) {
+    const auto found = known.files.find(path);
+    if (found == known.files.end() || !print.same_content(found->second))
+      fail("'{}' is not what '{}' says", view.data_path().string(), sweep.data_path().string());
+  }
+}
+
 // Throws Error when it cannot go on. None: it was killed before its first checkpoint.
-std::optional<Checkpoint> usable_checkpoint(const RunView& view, const CohortPlan& plan, const TrainConfig& train,
+std::optional<Checkpoint> usable_checkpoint(const SweepPaths& paths, const CohortPlan& plan, const TrainConfig& train,
                                             const Warn& warn) {
+  const RunView view(paths.cohort(plan.id));
   parse_config(view.config(), view.config_path().string());
   CheckpointSearch search = checkpoint_to_resume(view, train.checkpoint_every);
   if (!search.newest && plan.from > 0) fail("'{}' has no checkpoint of step {}", view.path().string(), plan.from);
+  check_data(paths, view);
   if (search.newest) check_config(view, *search.newest);
   if (search.newest) member_records(view, plan, *search.newest, train);
   for (const std::string& warning : search.warnings) warn(warning);
@@ -54,7 +68,7 @@ MendedCohort mend_cohort(const SweepPaths& paths, const CohortPlan& plan, const 
   if (!view.exists() && plan.from == 0) return {CohortState::open};
   std::optional<Checkpoint> checkpoint;
   try {
-    checkpoint = usable_checkpoint(view, plan, train, warn);
+    checkpoint = usable_checkpoint(paths, plan, train, warn);
   } catch (const Error& error) {
     warn(fmt::format("a cohort of {} is lost and its members train again from step {}: {}", plan.members.size(),
                      plan.from, error.what()));

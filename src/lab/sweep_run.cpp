@@ -215,7 +215,10 @@ class Sweep {
     progress_.cohorts = std::max(progress_.cohorts, progress_.cohort);
     SplitOptions split{.until = 0, .weights = request_.weights, .environment = environment_};
     const MendedCohort mended = mend_cohort(paths_, plan, config.train, warn());
-    if (mended.state == CohortState::gone) return true;  // its members wait for another
+    if (mended.state == CohortState::gone) {  // its members wait for another, or have ended
+      for (const std::string& id : plan.members) ledger_.refresh(ledger_.index_of(id));
+      return true;
+    }
     if (mended.state == CohortState::ended) {
       split.ended = true;
       split.until = mended.step;

@@ -89,8 +89,9 @@ void RunView::verify_end() const {
       fail("'{}' is damaged: it speaks of '{}'", (path_ / kDoneName).string(), name);
     if (fingerprint_file(path_ / name).hash != hash)
       fail(
-          "'{}' is damaged: it is not what it was when the run ended; put it back, or remove the run to train it again",
-          (path_ / name).string());
+          "'{}' is damaged: it is not what '{}' says that it was when the run ended; put it back, or remove the run to "
+          "train it again",
+          (path_ / name).string(), (path_ / kDoneName).string());
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "process.h"
 
@@ -14,8 +15,10 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-const std::set<std::string> kTimes = {"tokens_per_second", "seconds",     "gflops",     "created", "command", "time",
-                                      "command_line",      "environment", "modified_ns", "cohort_members", "memory_bytes"};
+// Times, speeds, who trained beside; and checksums of files that hold such things.
+const std::set<std::string> kTimes = {"tokens_per_second", "seconds",     "gflops",       "created",
+                                      "command",           "time",        "command_line", "environment",
+                                      "cohort_members",    "modified_ns", "memory_bytes", "checksum"};
 
 void drop_times(Json& value) {
   if (value.is_object())
@@ -41,6 +44,19 @@ std::string metrics_without_times(std::string text) {
     }
   }
   return text;
+}
+
+// What a finished run or study says of its files, without their checksums.
+std::string end_without_checksums(const std::string& text) {
+  Json study = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (study.is_object()) {
+    for (const char* key : {"results", "data"}) study.erase(key);
+    return study.dump(1);
+  }
+  std::string names;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) names += word.starts_with("xxh64:") ? "" : word + "\n";
+  return names;
 }
 
 // Every row of the index; the path and the speed may differ.
@@ -70,6 +86,8 @@ std::string rows_of(const fs::path& index) {
 std::string comparable(const fs::path& file) {
   const std::string name = file.filename().string();
   if (name == "index.sqlite") return rows_of(file);
+  if (name == "DONE") return end_without_checksums(text_of(file));
+  if (name == "metrics.sum") return "a checksum";
   if (name == "metrics.jsonl") return metrics_without_times(text_of(file));
   if (name == "environment.json") return Json::accept(text_of(file)) ? "JSON" : "not JSON";
   if (name == "report.html") return text_of(file).find("</html>") != std::string::npos ? "whole" : "cut short";
