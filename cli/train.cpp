@@ -124,11 +124,10 @@ std::string default_directory(const TrainOptions& options) {
 }
 
 std::string table_of(const std::string& result, const std::filesystem::path& path) {
-  try {
-    return outcome_table(result);
-  } catch (const nlohmann::json::exception&) {
+  const nlohmann::json parsed = nlohmann::json::parse(result, nullptr, false);
+  if (!parsed.is_object() || !parsed.contains("optimum") || !parsed.contains("members") || parsed["members"].empty())
     fail("'{}' is damaged; remove it and DONE beside it to have it made anew from the last checkpoint", path.string());
-  }
+  return outcome_table(result);
 }
 
 int run_train(const TrainOptions& options, const std::vector<std::string>& extras, std::vector<std::string> command) {

@@ -1,6 +1,7 @@
 // The names of the files of a run: whatever else lies in its directory is not norma's.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
