@@ -3,35 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "norma/core/error.h"
-#include "norma/train/data_record.h"
 #include "norma/train/trained_run.h"
 
 namespace norma {
 namespace {
-
-// The configuration goes into the members' runs, and only the checkpoint's copy of it has a checksum.
-void check_config(const RunView& view, const Checkpoint& checkpoint) {
-  const auto text_of = [](RunConfig config) {
-    config.train.threads = 0;  // may differ from one process to the next
-    return print_config(config);
-  };
-  const auto copy = checkpoint.file.metadata().find("norma.config");
-  if (copy == checkpoint.file.metadata().end() ||
-      text_of(parse_config(view.config(), view.config_path().string())) !=
-          text_of(parse_config(copy->second, checkpoint.file.path().string())))
-    fail("'{}' is not what '{}' says", view.config_path().string(), checkpoint.file.path().string());
-}
-
-// What the data were goes into the members' runs as well, and the sweep knows it.
-void check_data(const SweepPaths& paths, const RunView& view) {
-  const RunView sweep(paths.root);  // keeps the record under the same name
-  const DataRecord known = parse_data_record(sweep.data(), sweep.data_path().string());
-  for (const auto& [path, print] : parse_data_record(view.data(), view.data_path().string()).files) {
-    const auto found = known.files.find(path);
-    if (found == known.files.end() || !print.same_content(found->second))
-      fail("'{}' is not what '{}' says", view.data_path().string(), sweep.data_path().string());
-  }
-}
 
 // Throws Error when it cannot go on. None: it was killed before its first checkpoint.
 std::optional<Checkpoint> usable_checkpoint(const SweepPaths& paths, const CohortPlan& plan, const TrainConfig& train,

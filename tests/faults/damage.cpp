@@ -36,13 +36,13 @@ void inflict(const fs::path& file, const std::string& how) {
   }
 }
 
-// Nothing of a run hangs on these, or (kept copies of what the command says) only on what they mean, so that a blank
-// more or another title may stay.
+// Nothing of a run hangs on these (on a rung only until it was decided), or (kept copies of what the command says) only
+// on what they mean, so that a blank more or another title may stay.
 bool is_incidental(const fs::path& file) {
   const std::string name = file.filename().string();
   return name == ".lock" || name == "environment.json" || name == "config.toml" || name == "scheme.toml" ||
          name == "sweep.toml" || name.starts_with("events.out.tfevents") || name.ends_with(".norma-tmp") ||
-         name.ends_with("-journal");
+         name.ends_with("-journal") || file.parent_path().filename() == "rungs";
 }
 
 // A finished run in a sweep is no longer written; what is read of it must be noticed where it goes, in the results.
