@@ -2,7 +2,7 @@
 #include "bench/theory.h"
 
 #include "norma/models/branch_gains.h"
-#include "norma/schemes/catalogue.h"
+#include "norma/schemes/library.h"
 #include "norma/schemes/theory.h"
 
 namespace norma::bench {
@@ -26,14 +26,14 @@ void bench_theory(Report& report, const Options& options) {
                            "residual", "attnres", "attnres_block", "dyt", "hc_static", "hc_dynamic", "mhc"}) {
     const std::string entry = std::string("theory/10000 layers/") + name;
     if (!options.wants(entry)) continue;
-    const Scheme scheme = find_scheme(name);
-    add(report, options, entry, scheme, measure_branches(scheme, shape), shape);
+    const SchemeChoice scheme = name;
+    add(report, options, entry, *scheme, measure_branches(*scheme, shape), shape);
   }
   for (const char* name : {"post", "deepnorm", "pre", "admin", "mhc"}) {
     const std::string entry = std::string("theory/two stacks of 10000 layers/") + name;
     if (!options.wants(entry)) continue;
-    const Scheme scheme = find_scheme(name);
-    add(report, options, entry, scheme, measure_encoder_decoder(scheme, shape), shape);
+    const SchemeChoice scheme = name;
+    add(report, options, entry, *scheme, measure_encoder_decoder(*scheme, shape), shape);
   }
 }
 

@@ -19,7 +19,7 @@ ModelConfig model_of(const SchemesOptions& options) {
   config.width = options.width;
   config.heads = options.heads;
   config.batch = 1;
-  config.scheme = options.name;
+  config.scheme = options.library.find(options.name);
   config.norm = norm(options.norm).kind;
   return config;
 }
@@ -81,9 +81,10 @@ std::string headline(const Scheme& scheme) {
   return "";
 }
 
-Explanation explanation_of(const SchemesOptions& options, const Scheme& scheme) {
+Explanation explanation_of(const SchemesOptions& options) {
   Explanation said;
   const ModelConfig model = model_of(options);
+  const Scheme& scheme = *model.scheme;
   try {
     add_costs(model, said);
   } catch (const NotBuiltError& error) {

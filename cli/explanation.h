@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "norma/models/budget.h"
-#include "norma/schemes/catalogue.h"
 #include "norma/schemes/diagram.h"
+#include "norma/schemes/library.h"
 #include "norma/schemes/theory.h"
 
 namespace norma::cli {
@@ -24,6 +24,7 @@ struct SchemesOptions {
   std::string norm = "layer";
   std::int64_t layer = 0;
   std::string svg;
+  SchemeLibrary library = SchemeLibrary::of_environment();
   bool json = false;
 };
 
@@ -59,7 +60,7 @@ struct Explanation {
   std::vector<StackNumbers> stacks;  // the only one, or encoder and decoder
 };
 
-Explanation explanation_of(const SchemesOptions& options, const Scheme& scheme);
+Explanation explanation_of(const SchemesOptions& options);
 
 // Depths and width that exponents are fitted at.
 constexpr std::int64_t kTheoryWidth = 64;

@@ -12,7 +12,6 @@
 #include "norma/models/branch_gains.h"
 #include "norma/models/rules.h"
 #include "norma/models/stack.h"
-#include "norma/schemes/catalogue.h"
 #include "norma/schemes/theory.h"
 
 namespace norma {
@@ -169,7 +168,7 @@ class Predictions {
 
 }  // namespace
 
-void add_theory_curves(Findings& findings, const ModelConfig& model, const std::string& name) {
+void add_theory_curves(Findings& findings, const ModelConfig& model) {
   const auto predicted = [](const Analysis& analysis) {
     constexpr std::array<std::string_view, 5> kPredicted = {"stream", "branch_share", "angle", "amplification",
                                                             "gradient_batch"};
@@ -179,13 +178,12 @@ void add_theory_curves(Findings& findings, const ModelConfig& model, const std::
     if (std::ranges::find(findings.notes, text) == findings.notes.end()) findings.notes.emplace_back(text);
   };
   if (std::ranges::none_of(findings.analyses, predicted)) return;
-  const Scheme scheme = find_scheme(name);
   try {
-    Predictions predictions(model, scheme);
+    Predictions predictions(model, *model.scheme);
     for (Analysis& analysis : findings.analyses) {
       if (!predicted(analysis)) continue;
       for (Series& series : analysis.series) {
-        if (series.scheme == name) predictions.add_to(analysis, series);
+        if (model.scheme == series.scheme) predictions.add_to(analysis, series);
       }
       if (analysis.name == "gradient_batch") note(kMeanGradient);
     }

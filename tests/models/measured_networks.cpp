@@ -6,7 +6,7 @@
 
 #include "check.h"
 #include "norma/models/profile.h"
-#include "norma/schemes/catalogue.h"
+#include "schemes/named.h"
 
 namespace norma::test {
 namespace {
@@ -96,7 +96,7 @@ Measured measure(const std::string& scheme, std::int64_t layers, const Networks&
   Session session(compile(graph), {.members = seeds});
   prepare(session, model, networks.first);
   Measured result;
-  const std::vector<LearnedSpec> learned = find_scheme(scheme).learned;
+  const std::vector<LearnedSpec> learned = test::scheme_named(scheme).learned;
   if (std::ranges::any_of(learned, [](const LearnedSpec& spec) { return spec.profile != nullptr; }))
     result.profiled = profile(session, config, model, networks);
   session.run();

@@ -10,8 +10,8 @@
 
 #include "models/measured_networks.h"
 #include "norma/models/branch_gains.h"
-#include "norma/schemes/catalogue.h"
 #include "norma/schemes/theory.h"
+#include "schemes/named.h"
 
 namespace norma::test {
 
@@ -27,7 +27,7 @@ inline std::string measured_alike(const Scheme& scheme) {
 template <typename Tables, typename Measure>
 const Tables& tables_for(const std::string& name, Measure measure_tables) {
   static std::map<std::string, Tables> known;
-  const Scheme scheme = find_scheme(name);
+  const Scheme scheme = test::scheme_named(name);
   const auto [entry, fresh] = known.try_emplace(measured_alike(scheme));
   if (fresh) entry->second = measure_tables(scheme, BranchShape{.width = kWidth, .heads = kHeads, .time = kTime});
   return entry->second;
@@ -42,13 +42,13 @@ inline TheoryConfig config(std::int64_t layers) {
 }
 
 inline Theory theory_of(const std::string& scheme, std::int64_t layers) {
-  return predict(find_scheme(scheme), tables_for(scheme), config(layers));
+  return predict(test::scheme_named(scheme), tables_for(scheme), config(layers));
 }
 
 // Both stacks in one, the encoder first, as a model lists its sublayers.
 Theory theory_of_both(const std::string& scheme, std::int64_t layers) {
   const auto& tables = tables_for<EncoderDecoderTables>(scheme, measure_encoder_decoder);
-  EncoderDecoderTheory both = predict(find_scheme(scheme), tables, config(layers));
+  EncoderDecoderTheory both = predict(test::scheme_named(scheme), tables, config(layers));
   Theory all = std::move(both.encoder);
   const Theory& above = both.decoder;
   all.streams.insert(all.streams.end(), above.streams.begin(), above.streams.end());

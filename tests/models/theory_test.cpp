@@ -139,7 +139,8 @@ TEST(TheoryAgainstDecoders, PostLnLastGradientDoesNotDependOnDepth) {
     measured.push_back(measure("post", layers, {.seeds = 2}).weight_gradient.back());
   }
   EXPECT_NEAR(log_slope(depths, measured), 0, 0.05);
-  EXPECT_NEAR(fit_exponents(find_scheme("post"), tables_for("post"), config(1), {6, 24, 96}).last_gradient, 0, 0.02);
+  EXPECT_NEAR(fit_exponents(test::scheme_named("post"), tables_for("post"), config(1), {6, 24, 96}).last_gradient, 0,
+              0.02);
 }
 
 // The rest of the catalogue at one depth.

@@ -43,7 +43,7 @@ struct Instrument {
 };
 
 struct InspectOptions {
-  std::vector<std::string> schemes = {"pre"};
+  std::vector<SchemeChoice> schemes = {"pre"};
   ModelConfig model = {};  // its scheme and layers are replaced
   std::vector<std::int64_t> depths = {6, 12, 24};
   std::vector<std::uint64_t> seeds = {1, 2, 3};
@@ -65,7 +65,7 @@ std::vector<std::string> instrument_names();
 // The model's scheme at its depth and width: formulas, diagram, parameters. Needs a vocabulary.
 SchemeSummary summarise_scheme(const ModelConfig& model);
 
-// Throws Error for unknown schemes, formulas, instruments and depths, before anything is measured.
+// Throws Error for unknown instruments and depths before anything is measured.
 Findings inspect(const InspectOptions& options, const Progress& progress = nullptr);
 
 // The same for one model as it is, and what its layers are worth.

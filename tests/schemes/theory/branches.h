@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "norma/schemes/catalogue.h"
 #include "norma/schemes/theory.h"
+#include "schemes/named.h"
 
 namespace norma::test {
 
@@ -51,7 +51,7 @@ inline TheoryConfig config(std::int64_t layers, NormKind norm = NormKind::rms) {
 }
 
 inline Theory theory_of(const std::string& scheme, std::int64_t layers, double gain = 1) {
-  return predict(find_scheme(scheme), linear_branches(gain), config(layers));
+  return predict(test::scheme_named(scheme), linear_branches(gain), config(layers));
 }
 
 constexpr double kEps = 1e-4;  // norms add an eps of their own to variances

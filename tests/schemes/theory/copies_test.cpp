@@ -15,10 +15,10 @@ TEST(Theory, HyperConnectionsBeginAsPreNorm) {
   for (const NormKind norm : {NormKind::rms, NormKind::layer}) {
     TheoryConfig place = config(12, norm);
     place.width = 64;
-    const Theory pre = predict(find_scheme("pre"), linear_branches(0.5), place);
+    const Theory pre = predict(test::scheme_named("pre"), linear_branches(0.5), place);
     for (const char* name : {"hc_static", "hc_dynamic", "mhc"}) {
       SCOPED_TRACE(name);
-      const Theory theory = predict(find_scheme(name), linear_branches(0.5), place);
+      const Theory theory = predict(test::scheme_named(name), linear_branches(0.5), place);
       EXPECT_NEAR(theory.amplification, pre.amplification, 1e-4);
       ASSERT_EQ(theory.streams.size(), pre.streams.size());
       for (std::size_t k = 0; k < pre.streams.size(); ++k) {
@@ -59,7 +59,7 @@ TEST(Theory, WeightsThatTheStreamMakesNeedToBeSmall) {
   const auto error = [](std::int64_t width) {
     TheoryConfig place = config(2);
     place.width = width;
-    return error_of([&] { predict(find_scheme("mhc"), linear_branches(1), place); });
+    return error_of([&] { predict(test::scheme_named("mhc"), linear_branches(1), place); });
   };
   EXPECT_EQ(error(4096), "");
   EXPECT_NE(error(1 << 20).find("differs between tokens by 0.41"), std::string::npos) << error(1 << 20);

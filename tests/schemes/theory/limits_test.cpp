@@ -13,7 +13,7 @@ using test::theory_of;
 TEST(Theory, WhatHasNoRuleIsNamed) {
   const auto error = [](const std::string& scheme, NormKind norm = NormKind::layer) {
     try {
-      predict(find_scheme(scheme), linear_branches(1), config(4, norm));
+      predict(test::scheme_named(scheme), linear_branches(1), config(4, norm));
     } catch (const NotPredictedError& caught) {
       return std::string(caught.what());
     }
@@ -50,7 +50,7 @@ TEST(Theory, WhatHasNoRuleIsNamed) {
 }
 
 TEST(Theory, OptionsInsideCallsCountAsThoseOfTables) {
-  const Scheme scheme = find_scheme("x + f(norm(x), q = \"rmsnorm\", inner = \"norm\", scale = 2*l)");
+  const Scheme scheme = test::scheme_named("x + f(norm(x), q = \"rmsnorm\", inner = \"norm\", scale = 2*l)");
   EXPECT_EQ(theory_of("x + f(norm(x), q = \"rmsnorm\")", 4).amplification, theory_of("x + f(norm(x))", 4).amplification)
       << "the same branches";
   const Scheme plain = with_options_in_tables(scheme);
@@ -67,7 +67,7 @@ TEST(Theory, DecodersNeedAFormulaForCrossAttention) {
   const Scheme scheme = parse_scheme("own", "title = \"Own\"\nlayer = \"x + attn(x) + ffn(x)\"");
   EXPECT_EQ(error_of([&] { check_predicted_encoder_decoder(scheme, config(2)); }),
             "scheme 'own' has no formula for decoders with cross-attention");
-  EXPECT_EQ(error_of([&] { check_predicted_encoder_decoder(find_scheme("realformer"), config(2)); }),
+  EXPECT_EQ(error_of([&] { check_predicted_encoder_decoder(test::scheme_named("realformer"), config(2)); }),
             "scheme 'realformer': the theory has no rule for scores that are carried from layer to layer in "
             "cross-attention");
 }
@@ -97,7 +97,7 @@ TEST(Theory, EverySchemeOfTheCatalogueIsPredictedOrSaysWhyNot) {
 // How long it takes: norma bench --only theory.
 TEST(Theory, ReachesTenThousandLayers) {
   for (const char* name : {"post", "lns", "keel", "siamese", "admin", "hc_static", "attnres"}) {
-    const Theory theory = predict(find_scheme(name), linear_branches(1), config(10000));
+    const Theory theory = predict(test::scheme_named(name), linear_branches(1), config(10000));
     EXPECT_EQ(theory.streams.size(), 20000u) << name;
     EXPECT_TRUE(std::isfinite(theory.output_rms)) << name;
     EXPECT_TRUE(std::isfinite(theory.amplification)) << name;

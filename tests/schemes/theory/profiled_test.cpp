@@ -53,11 +53,12 @@ TEST(Theory, CarriedScoresHandGradientsToEveryLayerBelow) {
     tables.attention_split = CrossTable(0, 2, 2, 1, std::vector<CrossResponse>(4, response));
     return tables;
   };
-  const Theory plain = theory_of("post", 6), carried = predict(find_scheme("realformer"), branches(0), config(6));
+  const Theory plain = theory_of("post", 6),
+               carried = predict(test::scheme_named("realformer"), branches(0), config(6));
   EXPECT_NEAR(carried.streams.front().gradient_rms, plain.streams.front().gradient_rms, 1e-9);
   EXPECT_NEAR(carried.amplification, plain.amplification, 1e-9);
   // Scores of layer l have variance l, and a softmax that sharp passes 1/l to each of the l inputs.
-  const Theory theory = predict(find_scheme("realformer"), branches(0.5), config(6));
+  const Theory theory = predict(test::scheme_named("realformer"), branches(0.5), config(6));
   double gradient = 1, scores = 0;
   for (double l = 6; l >= 1; --l) {
     scores += 0.5 * gradient / 2 / l;

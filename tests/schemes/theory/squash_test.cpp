@@ -12,7 +12,7 @@ using test::config;
 using test::linear_branches;
 
 TEST(Theory, DyTSquashes) {
-  Scheme scheme = find_scheme("x + f(dyt(x))");
+  Scheme scheme = test::scheme_named("x + f(dyt(x))");
   TheoryConfig small = config(1);
   small.input = {1e-6, 0};
   EXPECT_NEAR(predict(scheme, linear_branches(1), small).streams[0].rms, 1e-3 * std::sqrt(1.25), 1e-7)

@@ -10,7 +10,7 @@ using test::linear_stacks;
 
 TEST(Theory, GradientsOfAnEncoderAreThoseOfEveryCrossAttention) {
   for (const std::int64_t layers : {1, 2, 6}) {
-    const EncoderDecoderTheory theory = predict(find_scheme("post"), linear_stacks(1), config(layers));
+    const EncoderDecoderTheory theory = predict(test::scheme_named("post"), linear_stacks(1), config(layers));
     ASSERT_EQ(theory.encoder.streams.size(), static_cast<std::size_t>(2 * layers));
     ASSERT_EQ(theory.decoder.streams.size(), static_cast<std::size_t>(3 * layers));
     // Each cross-attention of Post-LN gives half of the gradient to the memory and leaves half to the stream.
@@ -23,7 +23,7 @@ TEST(Theory, GradientsOfAnEncoderAreThoseOfEveryCrossAttention) {
 
 TEST(Theory, ChangesOfAnEncoderReachTheDecoder) {
   // Post-LN: the encoder's change, 2N/2, replaces half of the decoder's at every cross-attention.
-  const EncoderDecoderTheory theory = predict(find_scheme("post"), linear_stacks(1), config(6));
+  const EncoderDecoderTheory theory = predict(test::scheme_named("post"), linear_stacks(1), config(6));
   EXPECT_NEAR(theory.encoder.amplification, 6, 0.1);
   double change = 0;
   for (int layer = 0; layer < 6; ++layer) {
@@ -37,7 +37,7 @@ TEST(Theory, ChangesOfAnEncoderReachTheDecoder) {
 TEST(Theory, StacksHaveTheirOwnConstants) {
   TheoryConfig place = config(6);
   place.encoder_layers = 18;
-  const EncoderDecoderTheory theory = predict(find_scheme("deepnorm"), linear_stacks(1), place);
+  const EncoderDecoderTheory theory = predict(test::scheme_named("deepnorm"), linear_stacks(1), place);
   ASSERT_EQ(theory.encoder.streams.size(), 36u);
   const double encoder_beta = 0.87 * std::pow(std::pow(18, 4) * 6, -1.0 / 16), decoder_beta = std::pow(12 * 6, -0.25);
   EXPECT_NEAR(theory.encoder.branches[2].rms, encoder_beta * encoder_beta, kEps);
@@ -51,7 +51,7 @@ TEST(Theory, StacksHaveTheirOwnConstants) {
 
 TEST(Theory, CrossAttentionScalesWithItsMemory) {
   // No norms: what the decoder reads is the encoder's stream, of variance 4 after two branches of variance 1 and 2.
-  const EncoderDecoderTheory theory = predict(find_scheme("x + f(x)"), linear_stacks(1), config(1));
+  const EncoderDecoderTheory theory = predict(test::scheme_named("x + f(x)"), linear_stacks(1), config(1));
   EXPECT_NEAR(theory.encoder.output_rms, 2, 1e-9);
   EXPECT_NEAR(theory.decoder.branches[1].rms, 2, 1e-9);
   EXPECT_NEAR(theory.decoder.streams[1].rms, std::sqrt(6), 1e-9);

@@ -50,7 +50,7 @@ TEST(Theory, AmplificationIsLinearForPostAndLogarithmicForPre) {
 TEST(Theory, ExponentsAreThePublishedOnes) {
   const std::vector<std::int64_t> depths = {64, 128, 256, 512};
   const auto fit = [&](const char* scheme) {
-    return fit_exponents(find_scheme(scheme), linear_branches(0.5), config(1), depths);
+    return fit_exponents(test::scheme_named(scheme), linear_branches(0.5), config(1), depths);
   };
   EXPECT_NEAR(fit("post").last_gradient, 0, 0.01);
   EXPECT_NEAR(fit("post").amplification, 1, 0.02);
@@ -66,7 +66,7 @@ TEST(Theory, ExponentsAreThePublishedOnes) {
   EXPECT_NEAR(fit("depth_mup").amplification, 0, 0.02);
   TheoryConfig gpt2 = config(1);
   gpt2.width = 2500;  // where Xavier's deviation is GPT-2's 0.02
-  const Exponents scaled = fit_exponents(find_scheme("pre_gpt2"), linear_branches(0.5), gpt2, depths);
+  const Exponents scaled = fit_exponents(test::scheme_named("pre_gpt2"), linear_branches(0.5), gpt2, depths);
   EXPECT_NEAR(scaled.amplification, 1, 0.02) << "weights are small beside a change of fixed size";
   EXPECT_NEAR(scaled.last_gradient, 0, 0.02) << "the stream no longer grows";
 }

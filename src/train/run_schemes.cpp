@@ -1,4 +1,4 @@
-#include "norma/train/kept_scheme.h"
+#include "norma/train/run_schemes.h"
 
 #include <map>
 #include <sstream>
@@ -38,7 +38,7 @@ std::string value_of(const Entries& entries, const std::string& key) {
   return found == entries.end() ? "nothing" : found->second;
 }
 
-// Read without the configuration's checks, which would look the scheme up.
+// Read without the configuration's checks, which would resolve the scheme.
 std::string scheme_named_in(const RunView& run) {
   const toml::table config = parse_toml(run.config(), run.config_path().string());
   const std::optional<std::string> name = config["model"]["scheme"].value<std::string>();
@@ -46,22 +46,21 @@ std::string scheme_named_in(const RunView& run) {
   return *name;
 }
 
-}  // namespace
-
-std::string scheme_to_keep(const std::string& name_file_or_formula) { return locate_scheme(name_file_or_formula).text; }
-
-std::shared_ptr<const KeptScheme> scheme_of_run(const std::filesystem::path& run) {
+SchemeLibrary with_scheme_of(const std::filesystem::path& run, SchemeLibrary library, SchemeLibrary::Rank rank) {
   const RunView view(run);
-  if (!view.exists()) return nullptr;
-  std::string text = view.scheme();
-  if (text.empty()) return nullptr;
-  return std::make_shared<const KeptScheme>(scheme_named_in(view), std::move(text));
+  if (!view.exists()) return library;
+  if (std::string text = view.scheme(); !text.empty()) library.put(scheme_named_in(view), std::move(text), rank);
+  return library;
 }
 
-std::shared_ptr<const KeptScheme> scheme_to_resume(const std::filesystem::path& run) {
-  const RunView view(run);
-  if (!view.exists() || has_scheme(scheme_named_in(view))) return nullptr;
-  return scheme_of_run(run);
+}  // namespace
+
+SchemeLibrary library_of_run(const std::filesystem::path& run, SchemeLibrary others) {
+  return with_scheme_of(run, std::move(others), SchemeLibrary::Rank::first);
+}
+
+SchemeLibrary library_to_resume(const std::filesystem::path& run, SchemeLibrary others) {
+  return with_scheme_of(run, std::move(others), SchemeLibrary::Rank::last);
 }
 
 std::optional<std::string> scheme_difference(std::string_view before, std::string_view now) {
