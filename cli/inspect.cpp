@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <memory>
 
@@ -64,14 +63,13 @@ std::vector<std::int64_t> parse_depths(const std::string& list) {
 bool reads_random(const InspectVerb& verb) { return verb.task == "random" && verb.text.empty(); }
 
 ModelConfig model_of(const InspectVerb& verb) {
-  ModelConfig model{.family = verb.family, .width = verb.width, .heads = verb.heads, .hidden = verb.hidden};
+  ModelConfig model = initial_model(verb.family, verb.width);
+  model.heads = verb.heads;
+  model.hidden = verb.hidden;
   model.vocabulary = reads_random(verb) ? verb.vocabulary : 0;
   model.batch = verb.batch;
   model.time = verb.time;
   model.norm = norm(verb.norm).kind;
-  // The stream starts at rms 1 and the logits of a normalised stream at rms 1, as theories assume.
-  model.scale_embedding = true;
-  model.embedding_std = 1 / std::sqrt(static_cast<double>(verb.width));
   return model;
 }
 

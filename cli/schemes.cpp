@@ -80,6 +80,9 @@ void add_schemes(CLI::App& app) {
   add_family(*verb, options->family);
   verb->add_option("--layers,--depth", options->layers, "Depth; of an encoder-decoder, of each stack")
       ->check(CLI::Range(1, 100000));
+  verb->add_option("--depths", options->depths, "Depths that exponents are predicted over (6,12,24)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 100000));
   verb->add_option("--width", options->width, "Width of the stream")->check(CLI::Range(1, 1 << 20));
   verb->add_option("--heads", options->heads, "Attention heads")->check(CLI::Range(1, 1 << 16));
   verb->add_option("--norm", options->norm, "What `norm` means in a formula");

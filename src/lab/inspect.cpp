@@ -1,6 +1,7 @@
 #include "norma/lab/inspect.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "lab/collector.h"
 #include "lab/theory_curves.h"
@@ -58,6 +59,15 @@ void check(const InspectOptions& options) {
 }
 
 }  // namespace
+
+ModelConfig initial_model(Family family, std::int64_t width) {
+  ModelConfig model{.family = family, .width = width, .heads = 4};
+  model.batch = 4;
+  model.time = 64;
+  model.scale_embedding = true;
+  model.embedding_std = 1 / std::sqrt(static_cast<double>(width));
+  return model;
+}
 
 SchemeSummary summarise_scheme(const ModelConfig& model) {
   const Scheme& scheme = *model.scheme;
