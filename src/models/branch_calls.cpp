@@ -5,6 +5,7 @@
 
 #include "norma/models/branch_tables.h"
 #include "norma/schemes/trace.h"
+#include "norma/schemes/walk.h"
 
 namespace norma {
 namespace {
@@ -28,7 +29,6 @@ std::vector<std::string> kinds_called(const Scheme& scheme, std::string_view key
 }
 
 void collect(const Scheme& scheme, std::string_view key, const Expression& e, OptionsOfCalls& found) {
-  for (const ExpressionPtr& child : e.children) collect(scheme, key, *child, found);
   if (!is_branch_call(e)) return;
   for (const std::string& kind : kinds_called(scheme, key, e.name)) {
     const std::vector<std::string>& known = branch_option_names(kind);
@@ -49,33 +49,24 @@ ExpressionPtr without_options(const ExpressionPtr& e) {
   return std::make_shared<const Expression>(std::move(plain));
 }
 
-std::string norm_on_branch_in(const Expression& e) {
-  if (e.kind == Expression::Kind::call && is_norm_name(e.name) && e.children.size() == 1) {
-    const Expression& inner = *e.children[0];
-    if (inner.kind == Expression::Kind::call && (inner.name == "f" || inner.name == "attn" || inner.name == "ffn"))
-      return e.name;
-  }
-  for (const ExpressionPtr& child : e.children) {
-    if (std::string found = norm_on_branch_in(*child); !found.empty()) return found;
-  }
-  return "";
-}
-
 }  // namespace
 
 std::string norm_on_branches(const Scheme& scheme) {
+  std::string found;
   for (const auto& [key, formula] : scheme.formulas) {
-    for (const Statement& statement : formula.statements) {
-      if (std::string found = norm_on_branch_in(*statement.value); !found.empty()) return found;
-    }
+    visit(formula, [&](const Expression& e) {
+      if (!found.empty() || e.kind != Expression::Kind::call || !is_norm_name(e.name) || e.children.size() != 1) return;
+      const Expression& inner = *e.children[0];
+      if (is_branch_call(inner) && inner.name != "cross") found = e.name;
+    });
   }
-  return "";
+  return found;
 }
 
 Scheme with_options_in_tables(const Scheme& scheme) {
   OptionsOfCalls found;
   for (const auto& [key, formula] : scheme.formulas) {
-    for (const Statement& statement : formula.statements) collect(scheme, key, *statement.value, found);
+    visit(formula, [&, of = std::string_view(key)](const Expression& e) { collect(scheme, of, e, found); });
   }
   Scheme plain = scheme;
   for (const auto& [kind, options] : found) {

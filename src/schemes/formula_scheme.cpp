@@ -3,24 +3,20 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "norma/schemes/walk.h"
+
 namespace norma {
 namespace {
 
 // The first call of one of these functions, or null.
-const Expression* call_of(const Expression& e, std::initializer_list<std::string_view> functions) {
-  if (e.kind == Expression::Kind::call && std::find(functions.begin(), functions.end(), e.name) != functions.end())
-    return &e;
-  for (const ExpressionPtr& child : e.children) {
-    if (const Expression* found = call_of(*child, functions)) return found;
-  }
-  return nullptr;
-}
-
 const Expression* call_of(const Formula& formula, std::initializer_list<std::string_view> functions) {
-  for (const Statement& statement : formula.statements) {
-    if (const Expression* found = call_of(*statement.value, functions)) return found;
-  }
-  return nullptr;
+  const Expression* found = nullptr;
+  visit(formula, [&](const Expression& e) {
+    const bool called =
+        e.kind == Expression::Kind::call && std::find(functions.begin(), functions.end(), e.name) != functions.end();
+    if (called && found == nullptr) found = &e;
+  });
+  return found;
 }
 
 // Which formula of a scheme this is, by the branches that it calls.

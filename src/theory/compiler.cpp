@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "norma/schemes/trace.h"
+#include "norma/schemes/walk.h"
 
 namespace norma {
 
 TheoryCompiler::TheoryCompiler(const Formula& formula, const std::string& branch,
                                const TheorySurroundings& surroundings, const Variables& place)
-    : formula_(formula), branch_(branch), s_(surroundings), place_(place) {
+    : formula_(formula), branch_(branch), s_(surroundings), place_(place), folding_(surroundings, formula.text) {
   for (const TheoryStream& stream : s_.streams) {
     TheoryWires wires{.form = stream.grows    ? TheoryWires::Form::growing
                               : stream.copies ? TheoryWires::Form::copies
@@ -25,15 +25,15 @@ TheoryCompiler::TheoryCompiler(const Formula& formula, const std::string& branch
 TheoryProgram TheoryCompiler::run() {
   for (const Statement& statement : formula_.statements) {
     const std::string target = statement.target.empty() ? "x" : statement.target;
-    if (is_wire(*statement.value)) {
-      TheoryWires value = wires(*statement.value);
-      for (TheorySum& part : value.parts) {
+    Value value = walk(*statement.value, *this);
+    if (TheoryWires* wires = std::get_if<TheoryWires>(&value)) {
+      for (TheorySum& part : wires->parts) {
         if (part.size() != 1) part = {{materialise(std::move(part)), {1.0}}};
       }
-      wires_[target] = std::move(value);
+      wires_[target] = std::move(*wires);
       weights_.erase(target);
-    } else if (is_weights(*statement.value)) {
-      weights_[target] = weights(*statement.value);
+    } else if (is_weights(value)) {
+      weights_[target] = weights(*statement.value, value);
       wires_.erase(target);
     } else {
       throw not_predicted(fmt::format("a number that is named '{}' in a formula", target));
@@ -55,16 +55,20 @@ TheoryProgram TheoryCompiler::run() {
 }
 
 TheoryProfile TheoryCompiler::profile(const LearnedSpec& learned) {
-  if (chooses(*learned.profile)) throw not_predicted(fmt::format("a condition in the profile of '{}'", learned.name));
+  visit(*learned.profile, [&](const Expression& e) {
+    if (e.kind == Expression::Kind::conditional)
+      throw not_predicted(fmt::format("a condition in the profile of '{}'", learned.name));
+  });
   TheoryProfile result;
-  std::vector<int> kept;
-  const ExpressionPtr next = with_variances(learned.profile, kept, result);
+  profile_ = &result;
+  const Value next = walk(*learned.profile, *this);
+  if (!is_number(next)) throw reads_otherwise(*learned.profile);
+  result.next = number(*learned.profile, next);
   std::vector<int> ends;
   for (int r = 0; r < s_.stream_registers(); ++r) ends.push_back(r);
-  TheoryRegisters given = registers(std::move(ends), kept);
-  for (std::size_t i = 0; i < kept.size(); ++i) result.variances[i].second = given.of(kept[i]);
+  TheoryRegisters given = registers(std::move(ends), kept_);
+  for (std::size_t i = 0; i < kept_.size(); ++i) result.variances[i].second = given.of(kept_[i]);
   result.program = given.take();
-  result.next = fold(*next, s_, formula_.text);
   return result;
 }
 
@@ -91,24 +95,6 @@ bool TheoryCompiler::keeps_form(const TheoryWires& value, const TheoryStream& st
          static_cast<int>(value.parts.size()) == stream.registers;
 }
 
-bool TheoryCompiler::chooses(const Expression& e) {
-  return e.kind == Expression::Kind::conditional ||
-         std::any_of(e.children.begin(), e.children.end(), [](const ExpressionPtr& c) { return chooses(*c); });
-}
-
-ExpressionPtr TheoryCompiler::with_variances(const ExpressionPtr& e, std::vector<int>& kept, TheoryProfile& result) {
-  if (e->kind == Expression::Kind::call && e->name == "var" && e->children.size() == 1) {
-    kept.push_back(materialise(linear(*e->children[0])));
-    result.variances.emplace_back(fmt::format("#{}", kept.size()), -1);
-    return named(result.variances.back().first).expression;
-  }
-  if (e->kind == Expression::Kind::name && wires_.contains(e->name))
-    throw not_predicted(fmt::format("a profile that reads '{}' otherwise than by var", e->name));
-  Expression copy = *e;
-  for (ExpressionPtr& child : copy.children) child = with_variances(child, kept, result);
-  return std::make_shared<const Expression>(std::move(copy));
-}
-
 NotPredictedError TheoryCompiler::not_predicted(const std::string& what) const {
   return NotPredictedError(fmt::format("scheme '{}': the theory has no rule for {}", s_.scheme.name, what));
 }
@@ -117,99 +103,102 @@ NotPredictedError TheoryCompiler::not_predicted(const Expression& e) const {
   return not_predicted(fmt::format("'{}'", print_expression(e)));
 }
 
-bool TheoryCompiler::is_branch(const std::string& name) const {
-  if (!branch_.empty()) return name == "f";
-  return name == "attn" || name == "ffn" || name == "cross";
-}
-
-const Expression& TheoryCompiler::chosen(const Expression& e) const {
-  return value_of(fold(*e.children[0], s_, formula_.text), place_) != 0 ? *e.children[1] : *e.children[2];
-}
-
-const LearnedSpec* TheoryCompiler::learned(const Expression& e) const {
-  if (e.kind != Expression::Kind::name) return nullptr;
-  const auto found = std::find_if(s_.scheme.learned.begin(), s_.scheme.learned.end(),
-                                  [&](const LearnedSpec& spec) { return spec.name == e.name; });
-  return found == s_.scheme.learned.end() ? nullptr : &*found;
-}
-
-TheoryCompiler::Sort TheoryCompiler::sort_of(const Expression& e) const {
-  if (e.kind == Expression::Kind::name) {
-    if (wires_.contains(e.name)) return Sort::wire;
-    const LearnedSpec* spec = learned(e);
-    const bool listed = spec != nullptr && spec->extent == LearnedSpec::Extent::listed;
-    return weights_.contains(e.name) || listed ? Sort::weights : Sort::number;
+NotPredictedError TheoryCompiler::reads_otherwise(const Expression& e) const {
+  for (const std::string& name : names_in(e)) {
+    if (wires_.contains(name))
+      return not_predicted(fmt::format("a profile that reads '{}' otherwise than by var", name));
   }
-  if (e.kind == Expression::Kind::conditional) return sort_of(chosen(e));
-  if (e.kind == Expression::Kind::call) {
-    if (is_branch(e.name) || is_norm_name(e.name)) return Sort::wire;
-    if (is_one_of(e.name, {"copies", "append", "sum", "weigh", "mix", "spread", "flat"})) return Sort::wire;
-    if (is_one_of(e.name, {"dot", "matmul", "transpose", "matrix", "sinkhorn"})) return Sort::weights;
-  }
-  Sort sort = Sort::number;
-  for (const ExpressionPtr& child : e.children) sort = std::max(sort, sort_of(*child));
-  for (const NamedArgument& argument : e.named) sort = std::max(sort, sort_of(*argument.value));
-  return sort;
+  return not_predicted(e);
 }
 
-bool TheoryCompiler::is_several(const Expression& e) const {
-  if (e.kind == Expression::Kind::name) {
-    const auto found = wires_.find(e.name);
-    return found != wires_.end() && (found->second.form != TheoryWires::Form::plain || found->second.read_only);
-  }
-  if (e.kind == Expression::Kind::conditional) return is_several(chosen(e));
-  if (e.kind == Expression::Kind::call) {
-    if (is_one_of(e.name, {"copies", "append", "mix", "spread", "flat"})) return true;
-    if (is_branch(e.name) || is_one_of(e.name, {"sum", "weigh"})) return false;
-  }
-  return std::any_of(e.children.begin(), e.children.end(), [&](const ExpressionPtr& c) { return is_several(*c); });
+TheoryCompiler::Value TheoryCompiler::name(const Expression& e) {
+  if (const auto found = wires_.find(e.name); found != wires_.end()) return found->second;
+  if (const auto found = weights_.find(e.name); found != weights_.end()) return found->second;
+  const auto learned = std::find_if(s_.scheme.learned.begin(), s_.scheme.learned.end(),
+                                    [&](const LearnedSpec& spec) { return spec.name == e.name; });
+  if (learned != s_.scheme.learned.end()) return TheoryLearned{.spec = &*learned, .where = &e};
+  return folding_.name(e);
 }
 
-Coefficient TheoryCompiler::number(const Expression& e) const {
-  if (is_weights(e)) throw not_predicted(e);
-  return fold(e, s_, formula_.text);
+TheoryCompiler::Value TheoryCompiler::unary(const Expression& e, const Value& a) {
+  if (is_number(a)) return folding_.unary(e, folded(*e.children[0], a));
+  if (e.name != "-") throw not_predicted(e);
+  if (is_wire(a)) return scaled(wires(*e.children[0], a), {-1.0});
+  return refused_if_none(e, combined("*", equal_weights(1, 1, {-1.0}), weights(*e.children[0], a)));
 }
 
-TheorySum TheoryCompiler::linear(const Expression& e) {
-  TheoryWires value = wires(e);
-  if (value.form != TheoryWires::Form::plain || value.read_only) throw not_predicted(e);
-  return std::move(value.parts[0]);
+TheoryCompiler::Value TheoryCompiler::binary(const Expression& e, const Value& a, const Value& b) {
+  if (is_wire(a) || is_wire(b)) return wire_binary(e, a, b);
+  const Expression &left = *e.children[0], &right = *e.children[1];
+  if (is_number(a) && is_number(b)) return folding_.binary(e, folded(left, a), folded(right, b));
+  if (e.name != "+" && e.name != "-" && e.name != "*" && e.name != "/") throw not_predicted(e);
+  return refused_if_none(e, combined(e.name.c_str(), weights(left, a), weights(right, b)));
 }
 
-TheoryWires TheoryCompiler::wires(const Expression& e) {
-  switch (e.kind) {
-    case Expression::Kind::name:
-      if (const auto found = wires_.find(e.name); found != wires_.end()) return found->second;
-      throw FormulaError(formula_.text, e.span, "this is a number; expected a wire such as x");
-    case Expression::Kind::conditional: return wires(chosen(e));
-    case Expression::Kind::call: return call(e);
-    case Expression::Kind::unary: return scaled(wires(*e.children[0]), {-1.0});
-    case Expression::Kind::binary: return binary(e);
-    default: break;
-  }
+std::optional<TheoryCompiler::Value> TheoryCompiler::answered(const Expression& e, const Value& a) {
+  if (!is_number(a)) throw not_predicted(e);
+  if (std::optional<ExpressionPtr> known = folding_.answered(e, folded(*e.children[0], a))) return *std::move(known);
+  return std::nullopt;
+}
+
+std::optional<bool> TheoryCompiler::decides(const Expression& e, const Value& condition) {
+  return value_of(number(*e.children[0], condition), place_) != 0;
+}
+
+TheoryCompiler::Value TheoryCompiler::either(const Expression& e, const Value&, const Value&, const Value&) const {
+  throw InternalError(fmt::format("a wiring was not decided: {}", print_expression(e)));
+}
+
+bool TheoryCompiler::is_weights(const Value& value) {
+  const TheoryLearned* learned = std::get_if<TheoryLearned>(&value);
+  return std::holds_alternative<TheoryWeights>(value) ||
+         (learned != nullptr && learned->spec->extent == LearnedSpec::Extent::listed);
+}
+
+ExpressionPtr TheoryCompiler::folded(const Expression& e, const Value& value) {
+  if (const ExpressionPtr* known = std::get_if<ExpressionPtr>(&value)) return *known;
+  if (!is_number(value)) throw not_predicted(e);
+  return folding_.name(*std::get<TheoryLearned>(value).where);
+}
+
+TheoryWires TheoryCompiler::wires(const Expression& e, const Value& value) const {
+  if (const TheoryWires* known = std::get_if<TheoryWires>(&value)) return *known;
+  if (e.kind == Expression::Kind::name)
+    throw FormulaError(formula_.text, e.span, "this is a number; expected a wire such as x");
   throw not_predicted(e);
 }
 
-TheoryWires TheoryCompiler::binary(const Expression& e) {
+TheoryWeights TheoryCompiler::weights(const Expression& e, const Value& value) {
+  if (const TheoryWeights* known = std::get_if<TheoryWeights>(&value)) return *known;
+  if (is_wire(value)) throw not_predicted(e);
+  if (is_weights(value)) return listed(std::get<TheoryLearned>(value));
+  return equal_weights(1, 1, number(e, value));
+}
+
+TheorySum TheoryCompiler::linear(const Expression& e, const Value& value) const {
+  TheoryWires known = wires(e, value);
+  if (known.form != TheoryWires::Form::plain || known.read_only) throw not_predicted(e);
+  return std::move(known.parts[0]);
+}
+
+TheoryWires TheoryCompiler::wire_binary(const Expression& e, const Value& a, const Value& b) {
   const Expression &left = *e.children[0], &right = *e.children[1];
-  if (e.name == "*" && !is_wire(left)) return scaled(wires(right), number(left));
-  if (e.name == "*" && !is_wire(right)) return scaled(wires(left), number(right));
-  if (e.name == "/" && !is_wire(right)) {
-    const Coefficient divisor = number(right);
+  if (e.name == "*" && !is_wire(a)) return scaled(wires(right, b), number(left, a));
+  if (e.name == "*" && !is_wire(b)) return scaled(wires(left, a), number(right, b));
+  if (e.name == "/" && !is_wire(b)) {
+    const Coefficient divisor = number(right, b);
     if (divisor.expression == nullptr && divisor.value == 0)
       throw FormulaError(formula_.text, right.span, "this is zero");
-    return scaled(wires(left), divisor, "/");
+    return scaled(wires(left, a), divisor, "/");
   }
-  if ((e.name == "+" || e.name == "-") && is_wire(left) && is_wire(right)) {
-    TheoryWires a = wires(left);
-    const TheoryWires b = e.name == "-" ? scaled(wires(right), {-1.0}) : wires(right);
-    if (a.form != b.form || a.form == TheoryWires::Form::growing || a.parts.size() != b.parts.size() || a.read_only ||
-        b.read_only)
-      throw not_predicted(e);
-    for (std::size_t i = 0; i < a.parts.size(); ++i) a.parts[i] = plus(std::move(a.parts[i]), b.parts[i]);
-    return a;
-  }
-  throw not_predicted(e);
+  if ((e.name != "+" && e.name != "-") || !is_wire(a) || !is_wire(b)) throw not_predicted(e);
+  TheoryWires sum = wires(left, a);
+  const TheoryWires other = e.name == "-" ? scaled(wires(right, b), {-1.0}) : wires(right, b);
+  if (sum.form != other.form || sum.form == TheoryWires::Form::growing || sum.parts.size() != other.parts.size() ||
+      sum.read_only || other.read_only)
+    throw not_predicted(e);
+  for (std::size_t i = 0; i < sum.parts.size(); ++i) sum.parts[i] = plus(std::move(sum.parts[i]), other.parts[i]);
+  return sum;
 }
 
 int TheoryCompiler::materialise(TheorySum sum) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "norma/schemes/trace.h"
 #include "theory/compiler.h"
 
 namespace norma {
@@ -12,23 +11,9 @@ namespace {
 
 constexpr double kSmallScatter = 0.1;  // of weights: what is left out changes second moments by its square
 
-using NumberFunction = double (*)(double);
-
-NumberFunction number_function(const std::string& name) {
-  static const std::map<std::string, NumberFunction> functions = {
-      {"tanh", [](double x) { return std::tanh(x); }},
-      {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},
-      {"silu", [](double x) { return x / (1 + std::exp(-x)); }},
-      {"exp", [](double x) { return std::exp(x); }},
-      {"abs", [](double x) { return std::abs(x); }},
-  };
-  const auto found = functions.find(name);
-  return found == functions.end() ? nullptr : found->second;
-}
-
 }  // namespace
 
-TheoryWeights TheoryCompiler::settled(TheoryWeights by, const Expression& e) const {
+TheoryWeights TheoryCompiler::settled(const Expression& e, TheoryWeights by) const {
   if (by.scatter > kSmallScatter)
     throw not_predicted(
         fmt::format("'{}', which differs between tokens by {:.2g} from the start", print_expression(e), by.scatter));
@@ -36,39 +21,28 @@ TheoryWeights TheoryCompiler::settled(TheoryWeights by, const Expression& e) con
   return by;
 }
 
-TheoryWeights TheoryCompiler::weights(const Expression& e) {
-  const auto or_refused = [&](std::optional<TheoryWeights> result) {
-    if (!result) throw not_predicted(e);
-    return *std::move(result);
-  };
-  if (e.kind == Expression::Kind::conditional) return weights(chosen(e));
-  if (!is_weights(e)) {
-    if (is_wire(e)) throw not_predicted(e);
-    return equal_weights(1, 1, number(e));
-  }
-  if (e.kind == Expression::Kind::name) {
-    const auto found = weights_.find(e.name);
-    return found != weights_.end() ? found->second : listed(*learned(e), e);
-  }
-  if (e.kind == Expression::Kind::unary)
-    return or_refused(combined("*", equal_weights(1, 1, {-1.0}), weights(*e.children[0])));
-  if (e.kind == Expression::Kind::binary && is_one_of(e.name, {"+", "-", "*", "/"}))
-    return or_refused(combined(e.name.c_str(), weights(*e.children[0]), weights(*e.children[1])));
-  if (e.kind != Expression::Kind::call || !e.named.empty() || e.children.empty()) throw not_predicted(e);
+TheoryWeights TheoryCompiler::refused_if_none(const Expression& e, std::optional<TheoryWeights> by) const {
+  if (!by) throw not_predicted(e);
+  return *std::move(by);
+}
+
+TheoryWeights TheoryCompiler::of_weights(const Expression& e, const Function& function,
+                                         const std::vector<Value>& arguments) {
   const Expression& first = *e.children[0];
-  if (is_one_of(e.name, {"dot", "matmul"}) && e.children.size() == 2) return read_from(e, first, *e.children[1]);
-  if (e.name == "sinkhorn" && e.children.size() == 2) {
-    const double times = value_of(number(*e.children[1]), place_);
-    if (!(times >= 1 && times <= 1000)) throw not_predicted(e);
-    return or_refused(sinkhorn_of(settled(weights(first), first), static_cast<int>(times)));
+  const TheoryWeights by = weights(first, arguments[0]);
+  switch (function.moments.value) {
+    case MomentRule::transpose: return transposed(by);
+    case MomentRule::square: return matrix(e, by);
+    case MomentRule::softmax: return refused_if_none(e, softmax_of(settled(first, by)));
+    case MomentRule::sinkhorn: {
+      const double times = value_of(number(*e.children[1], arguments[1]), place_);
+      if (!(times >= 1 && times <= 1000)) throw not_predicted(e);
+      return refused_if_none(e, sinkhorn_of(settled(first, by), static_cast<int>(times)));
+    }
+    default: break;
   }
-  if (e.children.size() != 1) throw not_predicted(e);
-  if (e.name == "transpose") return transposed(weights(first));
-  if (e.name == "matrix") return matrix(e, weights(first));
-  if (e.name == "softmax") return or_refused(softmax_of(settled(weights(first), first)));
-  if (const NumberFunction function = number_function(e.name))
-    return or_refused(mapped(settled(weights(first), first), function));
-  throw not_predicted(e);
+  if (!function.number || function.arguments.size() != 1) throw not_predicted(e);
+  return refused_if_none(e, mapped(settled(first, by), function.number.value));
 }
 
 TheoryWeights TheoryCompiler::matrix(const Expression& e, TheoryWeights by) const {
@@ -78,7 +52,9 @@ TheoryWeights TheoryCompiler::matrix(const Expression& e, TheoryWeights by) cons
   return by;
 }
 
-TheoryWeights TheoryCompiler::listed(const LearnedSpec& spec, const Expression& e) const {
+TheoryWeights TheoryCompiler::listed(const TheoryLearned& learned) const {
+  const LearnedSpec& spec = *learned.spec;
+  const Expression& e = *learned.where;
   std::vector<int> sizes;
   for (const ExpressionPtr& size : spec.shape) sizes.push_back(size_of(*size, e));
   const int rows = sizes.size() > 1 ? sizes[0] : 1, columns = sizes.back();
@@ -104,14 +80,15 @@ int TheoryCompiler::size_of(const Expression& size, const Expression& e) const {
   return static_cast<int>(value);
 }
 
-TheoryWeights TheoryCompiler::read_from(const Expression& e, const Expression& stream, const Expression& by) {
-  const LearnedSpec* spec = learned(by);
+TheoryWeights TheoryCompiler::read_from(const Expression& e, const std::vector<Value>& arguments) const {
+  const TheoryLearned* learned = std::get_if<TheoryLearned>(&arguments[1]);
+  const LearnedSpec* spec = learned == nullptr ? nullptr : learned->spec;
   const bool sized = spec != nullptr && (e.name == "dot" || spec->extent == LearnedSpec::Extent::listed);
-  if (!sized || !is_wire(stream)) throw not_predicted(e);
-  const TheoryWires value = wires(stream);
+  if (!sized || !is_wire(arguments[0])) throw not_predicted(e);
+  const TheoryWires value = wires(*e.children[0], arguments[0]);
   if (!value.read_only && value.form == TheoryWires::Form::plain) throw not_predicted(e);
   const int copies = value.form == TheoryWires::Form::copies ? static_cast<int>(value.parts.size()) : 1;
-  const int columns = e.name == "dot" ? 1 : size_of(*spec->shape.back(), by);
+  const int columns = e.name == "dot" ? 1 : size_of(*spec->shape.back(), *learned->where);
   if (columns > kMostCopies * kMostCopies || (value.form == TheoryWires::Form::growing && e.name != "dot"))
     throw not_predicted(e);
   TheoryWeights result = e.name == "dot" ? equal_weights(1, copies, {0.0}) : equal_weights(copies, columns, {0.0});

@@ -1,53 +1,59 @@
 #include "theory/number.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <span>
+
+#include "norma/schemes/walk.h"
 
 namespace norma {
 
-NumberCode::NumberCode(const Expression& expression) { add(expression); }
+NumberCode::NumberCode(const Expression& expression) { walk(expression, *this); }
 
-NumberCode::Op NumberCode::operation(const Expression& e) {
-  static const std::map<std::string, Op> binary = {
+NumberCode::Op NumberCode::operation(const std::string& binary) {
+  static const std::map<std::string, Op> all = {
       {"+", Op::add},      {"-", Op::subtract},    {"*", Op::multiply}, {"/", Op::divide},         {"^", Op::power},
       {"<", Op::less},     {"<=", Op::less_equal}, {">", Op::greater},  {">=", Op::greater_equal}, {"==", Op::equal},
       {"!=", Op::unequal}, {"and", Op::both},      {"or", Op::either}};
-  static const std::map<std::string, Op> calls = {
-      {"sqrt", Op::square_root}, {"floor", Op::floor}, {"mod", Op::modulus}};
-  const auto among = [&](const std::map<std::string, Op>& known) {
-    const auto found = known.find(e.name);
-    return found == known.end() ? Op::unknown : found->second;
-  };
-  switch (e.kind) {
-    case Expression::Kind::number: return Op::constant;
-    case Expression::Kind::name: return Op::variable;
-    case Expression::Kind::unary: return e.name == "-" ? Op::negative : Op::inverse;
-    case Expression::Kind::binary: return among(binary);
-    case Expression::Kind::conditional: return Op::choice;
-    case Expression::Kind::call: {
-      const Op op = among(calls);
-      const std::size_t arguments = op == Op::modulus ? 2 : 1;
-      return e.children.size() == arguments && e.named.empty() ? op : Op::unknown;
-    }
-    default: return Op::unknown;
-  }
+  return all.at(binary);
 }
 
-int NumberCode::add(const Expression& e) {
-  Node node{.op = operation(e)};
-  const bool leaf = node.op == Op::unknown || node.op == Op::constant || node.op == Op::variable;
-  if (!leaf) {
-    node.a = add(*e.children[0]);
-    if (e.children.size() > 1) node.b = add(*e.children[1]);
-    if (e.children.size() > 2) node.c = add(*e.children[2]);
-  }
+int NumberCode::add(const Node& node, double value) {
   const int index = static_cast<int>(nodes_.size());
-  if (node.op == Op::variable) variables_.emplace_back(index, e.name);
   if (node.op != Op::constant) computed_.push_back(index);
-  values_.push_back(std::isfinite(e.number) ? e.number : std::numeric_limits<double>::quiet_NaN());
+  values_.push_back(std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN());
   nodes_.push_back(node);
   return index;
+}
+
+int NumberCode::number(const Expression& e) { return add({.op = Op::constant}, e.number); }
+
+int NumberCode::name(const Expression& e) {
+  const int index = add({.op = Op::variable});
+  variables_.emplace_back(index, e.name);
+  return index;
+}
+
+int NumberCode::unary(const Expression& e, int a) {
+  return add({.op = e.name == "-" ? Op::negative : Op::inverse, .from = {a}});
+}
+
+int NumberCode::binary(const Expression& e, int a, int b) { return add({.op = operation(e.name), .from = {a, b}}); }
+
+int NumberCode::either(const Expression& /*e*/, int condition, int yes, int no) {
+  return add({.op = Op::choice, .from = {condition, yes, no}});
+}
+
+int NumberCode::call(const Expression& e, const std::vector<int>& arguments) {
+  const Function* function = find_function(e.name);
+  const bool known = function != nullptr && function->number && e.named.empty() &&
+                     arguments.size() == function->arguments.size() && arguments.size() <= kMostArguments;
+  if (!known) return unknown();
+  Node node{.op = Op::function, .function = function->number.value, .arguments = arguments.size()};
+  std::copy(arguments.begin(), arguments.end(), node.from.begin());
+  return add(node);
 }
 
 void NumberCode::bind(const Variables& place) {
@@ -68,24 +74,32 @@ double NumberCode::at(const Variables& place) {
   return values_.back();
 }
 
+double NumberCode::of_function(const Node& node) const {
+  std::array<double, kMostArguments> arguments = {};
+  for (std::size_t i = 0; i < node.arguments; ++i) {
+    arguments[i] = values_[static_cast<std::size_t>(node.from[i])];
+    if (std::isnan(arguments[i])) return std::numeric_limits<double>::quiet_NaN();
+  }
+  return node.function(std::span(arguments).first(node.arguments));
+}
+
 double NumberCode::raw(const Node& node) const {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   const auto value = [&](int index) { return values_[static_cast<std::size_t>(index)]; };
   if (node.op == Op::variable) return node.where == nullptr ? kUnknown : *node.where;
   if (node.op == Op::unknown) return kUnknown;
-  const double a = value(node.a);
+  const double a = value(node.from[0]);
   if (std::isnan(a)) return kUnknown;
   switch (node.op) {
     case Op::negative: return -a;
     case Op::inverse: return a == 0 ? 1 : 0;
-    case Op::square_root: return std::sqrt(a);
-    case Op::floor: return std::floor(a);
-    case Op::choice: return value(a != 0 ? node.b : node.c);
+    case Op::function: return of_function(node);
+    case Op::choice: return value(node.from[a != 0 ? 1 : 2]);
     default: break;
   }
   if (node.op == Op::both && a == 0) return 0;
   if (node.op == Op::either && a != 0) return 1;
-  const double b = value(node.b);
+  const double b = value(node.from[1]);
   if (std::isnan(b)) return kUnknown;
   switch (node.op) {
     case Op::add: return a + b;
@@ -101,7 +115,6 @@ double NumberCode::raw(const Node& node) const {
     case Op::unequal: return a != b ? 1 : 0;
     case Op::both:
     case Op::either: return b != 0 ? 1 : 0;
-    case Op::modulus: return a - b * std::floor(a / b);
     default: return kUnknown;
   }
 }

@@ -1,21 +1,38 @@
 // An expression of l, k and the like, flattened: ten thousand layers ask for it ten thousand times.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "norma/schemes/evaluate.h"
+#include "norma/schemes/functions.h"
 
 namespace norma {
 
+// Also the algebra (walk.h) that makes it: a value is a node, and nothing is decided before a place is known.
 class NumberCode {
  public:
+  using Value = int;
+
   explicit NumberCode(const Expression& expression);
 
   // What evaluate() gives, or NaN wherever that might throw. The variables may change, their map must not.
   double at(const Variables& place);
+
+  int number(const Expression& e);
+  int text(const Expression& /*e*/) { return unknown(); }
+  int name(const Expression& e);
+  int unary(const Expression& e, int a);
+  int binary(const Expression& e, int a, int b);
+  static std::optional<int> answered(const Expression& /*e*/, int /*a*/) { return std::nullopt; }
+  static void expects(const Expression& /*e*/) {}
+  int call(const Expression& e, const std::vector<int>& arguments);
+  static std::optional<bool> decides(const Expression& /*e*/, int /*condition*/) { return std::nullopt; }
+  int either(const Expression& e, int condition, int yes, int no);
 
  private:
   enum class Op : std::uint8_t {
@@ -37,21 +54,25 @@ class NumberCode {
     both,
     either,
     choice,
-    square_root,
-    floor,
-    modulus,
+    function,
     unknown,
   };
+  static constexpr std::size_t kMostArguments = 3;  // of a function
+
   struct Node {  // operands stand before it
     Op op = Op::unknown;
-    int a = 0, b = 0, c = 0;
-    const double* where = nullptr;  // variable
+    std::array<int, kMostArguments> from = {};
+    const double* where = nullptr;      // variable
+    NumberFunction function = nullptr;  // with so many arguments
+    std::size_t arguments = 0;
   };
 
-  int add(const Expression& e);
-  static Op operation(const Expression& e);
+  static Op operation(const std::string& binary);
+  int add(const Node& node, double value = 0);
+  int unknown() { return add({.op = Op::unknown}); }
   void bind(const Variables& place);
   double raw(const Node& node) const;
+  double of_function(const Node& node) const;
 
   std::vector<Node> nodes_;
   std::vector<double> values_;  // of the nodes

@@ -2,10 +2,13 @@
 
 #include <cmath>
 #include <optional>
+#include <variant>
 
 #include "norma/schemes/evaluate.h"
+#include "norma/schemes/functions.h"
 #include "norma/schemes/place.h"
 #include "norma/schemes/trace.h"
+#include "norma/schemes/walk.h"
 
 namespace norma {
 namespace {
@@ -14,66 +17,108 @@ namespace {
 struct Residual {
   double keep = 0;
   std::optional<double> add = {};
-  bool normed = false;  // b norm(f(..))
+  bool normed = false;                                       // b norm(f(..))
+  enum class Form { sum, branch, closed } form = Form::sum;  // a call of f as it is; a norm of the whole, which ends it
 };
 
-bool keeps_direction(const Expression& e) {
-  return e.kind == Expression::Kind::call && is_norm_name(e.name) && e.name != "dyt" && e.children.size() == 1;
-}
-
-// Reads a formula at one place, whose numbers and learned values are known.
-class ResidualReader {
+// The algebra of shares (walk.h): numbers, residuals, and what is neither.
+class ShareAlgebra {
  public:
-  explicit ResidualReader(const Variables& numbers) : numbers_(numbers) {}
+  using Value = std::variant<std::monostate, double, Residual>;
 
-  std::optional<Residual> formula(const Expression& e) const {
-    if (e.kind == Expression::Kind::conditional) return formula(chosen(e));
-    const std::optional<Residual> found = keeps_direction(e) ? sum(*e.children[0]) : sum(e);
-    return found && found->keep != 0 && found->add ? found : std::nullopt;
+  ShareAlgebra(const Variables& numbers, std::string_view text) : known_(numbers), numbers_(numbers, text) {}
+
+  // What a whole formula keeps and adds.
+  static std::optional<Residual> whole(const Value& value) {
+    const Residual* found = std::get_if<Residual>(&value);
+    return found != nullptr && found->keep != 0 && found->add ? std::optional(*found) : std::nullopt;
   }
+
+  Value number(const Expression& e) const { return numbers_.number(e); }
+  static Value text(const Expression& /*e*/) { return {}; }
+  Value name(const Expression& e) const {
+    if (e.name == "x") return Residual{.keep = 1};
+    return known_.contains(e.name) ? Value(numbers_.name(e)) : Value();
+  }
+
+  Value unary(const Expression& e, const Value& a) const {
+    if (const double* value = std::get_if<double>(&a)) return numbers_.unary(e, *value);
+    return e.name == "-" ? scaled(a, -1) : Value();
+  }
+
+  Value binary(const Expression& e, const Value& left, const Value& right) const {
+    const double *a = std::get_if<double>(&left), *b = std::get_if<double>(&right);
+    if (a != nullptr && b != nullptr) return numbers_.binary(e, *a, *b);
+    if (e.name == "*" && a != nullptr) return scaled(right, *a);
+    if (e.name == "*" && b != nullptr) return scaled(left, *b);
+    if (e.name == "/" && b != nullptr) return scaled(left, 1 / *b);
+    return e.name == "+" ? total(left, right, 1) : e.name == "-" ? total(left, right, -1) : Value();
+  }
+
+  std::optional<Value> answered(const Expression& e, const Value& a) const {
+    const double* value = std::get_if<double>(&a);
+    const std::optional<double> known = value == nullptr ? std::nullopt : numbers_.answered(e, *value);
+    return known ? std::optional<Value>(*known) : std::nullopt;
+  }
+
+  static void expects(const Expression& /*e*/) {}
+  Value call(const Expression& e, const std::vector<Value>& arguments) const {
+    if (e.name == "f") return Residual{.add = 1, .form = Residual::Form::branch};
+    if (is_norm_name(e.name)) return e.name != "dyt" && arguments.size() == 1 ? normed(arguments[0]) : Value();
+    const Function* function = find_function(e.name);
+    if (function == nullptr || arguments.size() != function->arguments.size()) return {};
+    if (function->share && function->share.value == ShareRule::same) return arguments[0];
+    std::vector<double> numbers;
+    for (const Value& argument : arguments) {
+      const double* value = std::get_if<double>(&argument);
+      if (value == nullptr || !function->number) return {};
+      numbers.push_back(*value);
+    }
+    return numbers_.call(e, numbers);
+  }
+
+  static std::optional<bool> decides(const Expression& /*e*/, const Value& condition) {
+    const double* value = std::get_if<double>(&condition);
+    return value == nullptr ? std::nullopt : std::optional(*value != 0);
+  }
+  static Value either(const Expression& /*e*/, const Value&, const Value&, const Value&) { return {}; }
 
  private:
-  double number(const Expression& e) const { return evaluate(e, numbers_, print_expression(e)); }
-
-  const Expression& chosen(const Expression& e) const {
-    return number(*e.children[0]) != 0 ? *e.children[1] : *e.children[2];
+  // A residual that more can be done to.
+  static const Residual* open(const Value& value) {
+    const Residual* found = std::get_if<Residual>(&value);
+    return found == nullptr || found->form == Residual::Form::closed ? nullptr : found;
   }
 
-  static bool is_branch(const Expression& e) { return e.kind == Expression::Kind::call && e.name == "f"; }
-
-  std::optional<Residual> sum(const Expression& e) const {
-    if (e.kind == Expression::Kind::name && e.name == "x") return Residual{.keep = 1};
-    if (is_branch(e)) return Residual{.add = 1};
-    if (keeps_direction(e) && is_branch(*e.children[0])) return Residual{.add = 1, .normed = true};
-    if (e.kind == Expression::Kind::conditional) return sum(chosen(e));
-    if (e.kind != Expression::Kind::binary) return std::nullopt;
-    const Expression &left = *e.children[0], &right = *e.children[1];
-    if (e.name == "+" || e.name == "-") return total(sum(left), sum(right), e.name == "+" ? 1 : -1);
-    if (e.name == "*") {
-      if (const auto by_left = scaled(sum(right), left, false)) return by_left;
-      return scaled(sum(left), right, false);
-    }
-    return e.name == "/" ? scaled(sum(left), right, true) : std::nullopt;
+  static Value normed(const Value& value) {
+    const Residual* found = open(value);
+    if (found == nullptr || !found->add) return {};
+    if (found->form == Residual::Form::branch) return Residual{.add = 1, .normed = true};
+    Residual whole = *found;
+    whole.form = Residual::Form::closed;
+    return whole;
   }
 
-  static std::optional<Residual> total(std::optional<Residual> a, const std::optional<Residual>& b, double sign) {
-    if (!a || !b || (a->add && b->add)) return std::nullopt;
-    a->keep += sign * b->keep;
-    if (!b->add) return a;
-    a->add = sign * *b->add;
-    a->normed = b->normed;
-    return a;
+  static Value total(const Value& left, const Value& right, double sign) {
+    const Residual *a = open(left), *b = open(right);
+    if (a == nullptr || b == nullptr || (a->add && b->add)) return {};
+    Residual sum{.keep = a->keep + sign * b->keep, .add = a->add, .normed = a->normed};
+    if (!b->add) return sum;
+    sum.add = sign * *b->add;
+    sum.normed = b->normed;
+    return sum;
   }
 
-  std::optional<Residual> scaled(std::optional<Residual> value, const Expression& by, bool divided) const {
-    if (!value) return std::nullopt;
-    const double factor = divided ? 1 / number(by) : number(by);
-    value->keep *= factor;
-    if (value->add) *value->add *= factor;
-    return value;
+  static Value scaled(const Value& value, double factor) {
+    const Residual* found = open(value);
+    if (found == nullptr) return {};
+    Residual result{.keep = factor * found->keep, .add = found->add, .normed = found->normed};
+    if (result.add) *result.add *= factor;
+    return result;
   }
 
-  const Variables& numbers_;
+  const Variables& known_;
+  NumberAlgebra numbers_;
 };
 
 class ShareReader {
@@ -140,7 +185,8 @@ class ShareReader {
     const Formula* own = scheme_.formula(kind);
     const Formula* formula = own != nullptr ? own : scheme_.formula("sublayer");
     if (formula == nullptr || formula->statements.size() != 1) return std::nullopt;
-    return ResidualReader(numbers).formula(*formula->statements[0].value);
+    ShareAlgebra shares(numbers, formula->text);
+    return ShareAlgebra::whole(walk(*formula->statements[0].value, shares));
   }
 
   const Scheme& scheme_;

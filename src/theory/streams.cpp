@@ -4,44 +4,37 @@
 #include <algorithm>
 #include <cmath>
 
+#include "norma/schemes/functions.h"
+#include "norma/schemes/walk.h"
 #include "theory/program.h"
 
 namespace norma {
 namespace {
 
-bool appended_to(const Expression& e, const std::string& stream) {
-  if (e.kind == Expression::Kind::call && e.name == "append" && !e.children.empty() &&
-      e.children[0]->kind == Expression::Kind::name && e.children[0]->name == stream)
-    return true;
-  return std::any_of(e.children.begin(), e.children.end(),
-                     [&](const ExpressionPtr& child) { return appended_to(*child, stream); });
+bool is_name(const Expression& e, const std::string& name) {
+  return e.kind == Expression::Kind::name && e.name == name;
 }
 
 bool grows(const Scheme& scheme, const std::string& stream) {
-  return std::any_of(scheme.formulas.begin(), scheme.formulas.end(), [&](const auto& entry) {
-    const std::vector<Statement>& statements = entry.second.statements;
-    return std::any_of(statements.begin(), statements.end(),
-                       [&](const Statement& statement) { return appended_to(*statement.value, stream); });
-  });
-}
-
-bool reads(const Expression& e, const std::string& stream) {
-  return (e.kind == Expression::Kind::name && e.name == stream) ||
-         std::any_of(e.children.begin(), e.children.end(),
-                     [&](const ExpressionPtr& child) { return reads(*child, stream); }) ||
-         std::any_of(e.named.begin(), e.named.end(),
-                     [&](const NamedArgument& argument) { return reads(*argument.value, stream); });
+  bool found = false;
+  for (const auto& [key, formula] : scheme.formulas) {
+    visit(formula, [&](const Expression& e) {
+      const Function* function = e.kind == Expression::Kind::call ? find_function(e.name) : nullptr;
+      const bool appends = function != nullptr && function->moments && function->moments.value == MomentRule::append;
+      found = found || (appends && !e.children.empty() && is_name(*e.children[0], stream));
+    });
+  }
+  return found;
 }
 
 bool reads(const Scheme& scheme, const std::string& stream) {
-  for (const auto& [key, formula] : scheme.formulas) {
-    for (const Statement& statement : formula.statements) {
-      if (reads(*statement.value, stream)) return true;
-    }
+  bool found = false;
+  const auto look = [&](const Expression& e) { found = found || is_name(e, stream); };
+  for (const auto& [key, formula] : scheme.formulas) visit(formula, look);
+  for (const LearnedSpec& learned : scheme.learned) {
+    if (learned.profile != nullptr) visit(*learned.profile, look);
   }
-  return std::any_of(scheme.learned.begin(), scheme.learned.end(), [&](const LearnedSpec& learned) {
-    return learned.profile != nullptr && reads(*learned.profile, stream);
-  });
+  return found;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace norma {
 namespace {
@@ -68,10 +69,10 @@ TheoryWeights transposed(const TheoryWeights& weights) {
   return result;
 }
 
-std::optional<TheoryWeights> mapped(const TheoryWeights& weights, double (*function)(double)) {
+std::optional<TheoryWeights> mapped(const TheoryWeights& weights, NumberFunction function) {
   if (!fixed_everywhere(weights)) return std::nullopt;
   TheoryWeights result = weights;
-  for (Coefficient& c : result.elements) c.value = function(c.value);
+  for (Coefficient& c : result.elements) c.value = function({&c.value, 1});
   return result;
 }
 
@@ -95,7 +96,7 @@ std::optional<TheoryWeights> softmax_of(const TheoryWeights& weights) {
 
 std::optional<TheoryWeights> sinkhorn_of(const TheoryWeights& weights, int times) {
   if (weights.rows != weights.columns) return std::nullopt;
-  std::optional<TheoryWeights> result = mapped(weights, [](double x) { return std::exp(x); });
+  std::optional<TheoryWeights> result = mapped(weights, [](std::span<const double> x) { return std::exp(x[0]); });
   if (!result) return std::nullopt;
   const int side = weights.rows;
   const auto divide = [&](int first, int step) {

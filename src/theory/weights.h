@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "norma/schemes/functions.h"
 #include "theory/program.h"
 
 namespace norma {
@@ -32,8 +33,8 @@ std::optional<TheoryWeights> combined(const char* op, const TheoryWeights& a, co
 TheoryWeights transposed(const TheoryWeights& weights);
 
 // These need numbers that are the same at every layer, and give nothing for others.
-std::optional<TheoryWeights> mapped(const TheoryWeights& weights, double (*function)(double));
-std::optional<TheoryWeights> softmax_of(const TheoryWeights& weights);  // along rows
+std::optional<TheoryWeights> mapped(const TheoryWeights& weights, NumberFunction function);  // of one number
+std::optional<TheoryWeights> softmax_of(const TheoryWeights& weights);                       // along rows
 std::optional<TheoryWeights> sinkhorn_of(const TheoryWeights& weights, int times);
 
 }  // namespace norma
