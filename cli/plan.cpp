@@ -30,6 +30,7 @@ struct PlanOptions {
   std::string config;
   bool json = false;
   bool measure = false;
+  SchemeLibrary schemes = SchemeLibrary::of_environment();
 };
 
 struct Limits {
@@ -157,7 +158,7 @@ json describe_plan(const RunConfig& given, bool measure) {
   const double tokens = static_cast<double>(config.model.batch * config.model.time);
   json by_role;
   for (const auto& [role, parameters] : budget.by_role) by_role[role] = parameters;
-  json all = {{"scheme", config.model.scheme},
+  json all = {{"scheme", config.model.scheme.asked()},
               {"members", count},
               {"parameters", budget.parameters},
               {"parameters_by_role", by_role},
@@ -234,11 +235,11 @@ void add_plan(CLI::App& app) {
   verb->add_option("config", options->config, "TOML file; without it the embedded default run");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->add_flag("--measure", options->measure, "Take a few steps and compare");
-  add_schemes_dir(*verb);
+  add_schemes_dir(*verb, options->schemes);
   verb->allow_extras();
   verb->callback([options, verb] {
-    RunConfig config = options->config.empty() ? RunConfig() : read_config(options->config);
-    apply_overrides(config, verb->remaining());
+    RunConfig config = options->config.empty() ? RunConfig() : read_config(options->config, options->schemes);
+    apply_overrides(config, verb->remaining(), options->schemes);
     const json all = describe_plan(config, options->measure);
     if (options->json) {
       fmt::print("{}\n", all.dump(2));

@@ -12,7 +12,7 @@ namespace norma {
 namespace {
 
 InspectOptions small_options() {
-  InspectOptions options{.schemes = {"pre", "norm(x + f(x))"}, .model = test::theory_model("", 1, 32, 16)};
+  InspectOptions options{.schemes = {"pre", "norm(x + f(x))"}, .model = test::theory_model("pre", 1, 32, 16)};
   options.depths = {8, 2, 4, 2};
   options.seeds = {1, 2};
   options.only = {"gradient", "stream", "amplification"};
