@@ -19,9 +19,9 @@ namespace norma {
 namespace {
 
 using Numbers = std::span<const double>;
-using Wires = std::span<const Traced>;
+using Traces = std::span<const Traced>;
 
-Wire at(Wires a, std::size_t i) { return std::get<Wire>(a[i]); }
+Wire at(Traces a, std::size_t i) { return std::get<Wire>(a[i]); }
 
 // Why a column is empty.
 constexpr std::string_view kOnlyNumbers = "it is a function of numbers";
@@ -30,25 +30,25 @@ constexpr std::string_view kBends = "it does not keep a sum of skip and branch";
 constexpr std::string_view kWholeBatch = "it is a number of the whole batch";
 
 using Rule = MomentRule;
-constexpr Drawing kBox = {};
+constexpr Drawing kDrawnAsBox = {};
 
 constexpr Function kFunctions[] = {
     // name, arguments; numbers; wires; moments; drawing; share
-    {"sqrt", "w", [](Numbers a) { return std::sqrt(a[0]); }, [](Wires a) { return sqrt(at(a, 0)); }, Rule::elementwise,
-     kBox, kBends},
-    {"exp", "w", [](Numbers a) { return std::exp(a[0]); }, [](Wires a) { return exp(at(a, 0)); }, Rule::elementwise,
-     kBox, kBends},
-    {"ln", "w", [](Numbers a) { return std::log(a[0]); }, [](Wires a) { return log(at(a, 0)); }, Rule::elementwise,
-     kBox, kBends},
+    {"sqrt", "w", [](Numbers a) { return std::sqrt(a[0]); }, [](Traces a) { return sqrt(at(a, 0)); }, Rule::elementwise,
+     kDrawnAsBox, kBends},
+    {"exp", "w", [](Numbers a) { return std::exp(a[0]); }, [](Traces a) { return exp(at(a, 0)); }, Rule::elementwise,
+     kDrawnAsBox, kBends},
+    {"ln", "w", [](Numbers a) { return std::log(a[0]); }, [](Traces a) { return log(at(a, 0)); }, Rule::elementwise,
+     kDrawnAsBox, kBends},
     {"abs", "w", [](Numbers a) { return std::abs(a[0]); },
-     [](Wires a) { return at(a, 0) * (step(at(a, 0)) * 2.0 - 1.0); }, Rule::elementwise, kBox, kBends},
-    {"tanh", "w", [](Numbers a) { return std::tanh(a[0]); }, [](Wires a) { return tanh(at(a, 0)); }, Rule::squash, kBox,
-     kBends},
-    {"sigmoid", "w", [](Numbers a) { return 1 / (1 + std::exp(-a[0])); }, [](Wires a) { return sigmoid(at(a, 0)); },
-     Rule::elementwise, kBox, kBends},
+     [](Traces a) { return at(a, 0) * (step(at(a, 0)) * 2.0 - 1.0); }, Rule::elementwise, kDrawnAsBox, kBends},
+    {"tanh", "w", [](Numbers a) { return std::tanh(a[0]); }, [](Traces a) { return tanh(at(a, 0)); }, Rule::squash,
+     kDrawnAsBox, kBends},
+    {"sigmoid", "w", [](Numbers a) { return 1 / (1 + std::exp(-a[0])); }, [](Traces a) { return sigmoid(at(a, 0)); },
+     Rule::elementwise, kDrawnAsBox, kBends},
     {"silu", "w", [](Numbers a) { return a[0] / (1 + std::exp(-a[0])); },
-     [](Wires a) { return activate(at(a, 0), Activation::silu); }, Rule::elementwise, kBox, kBends},
-    {"sg", "w", [](Numbers a) { return a[0]; }, [](Wires a) { return stop_gradient(at(a, 0)); }, Rule::stop,
+     [](Traces a) { return activate(at(a, 0), Activation::silu); }, Rule::elementwise, kDrawnAsBox, kBends},
+    {"sg", "w", [](Numbers a) { return a[0]; }, [](Traces a) { return stop_gradient(at(a, 0)); }, Rule::stop,
      Drawing{Drawing::Kind::pill, "stop gradient"}, ShareRule::same},
     {"floor", "n", [](Numbers a) { return std::floor(a[0]); }, kOnlyNumbers, kOnlyNumbers, kOnlyNumbers, kOnlyNumbers},
     {"ceil", "n", [](Numbers a) { return std::ceil(a[0]); }, kOnlyNumbers, kOnlyNumbers, kOnlyNumbers, kOnlyNumbers},
@@ -60,24 +60,26 @@ constexpr Function kFunctions[] = {
      kOnlyNumbers},
     {"clamp", "nnn", [](Numbers a) { return std::min(std::max(a[0], a[1]), a[2]); }, kOnlyNumbers, kOnlyNumbers,
      kOnlyNumbers, kOnlyNumbers},
-    {"unit", "w", kOnlyWires, [](Wires a) { return scale_norm(at(a, 0), {}, kShortestUnit); }, Rule::shorten, kBox,
+    {"unit", "w", kOnlyWires, [](Traces a) { return scale_norm(at(a, 0), {}, kShortestUnit); }, Rule::shorten,
+     kDrawnAsBox, kBends},
+    {"rms", "w", kOnlyWires, [](Traces a) { return rms_norm(at(a, 0), {}); }, Rule::normalise, kDrawnAsBox, kBends},
+    {"softmax", "w", kOnlyWires, [](Traces a) { return softmax(at(a, 0)); }, Rule::softmax, kDrawnAsBox, kBends},
+    {"mean", "w", kOnlyWires, [](Traces a) { return mean_all(at(a, 0)); }, kWholeBatch, kDrawnAsBox, kBends},
+    {"var", "w", kOnlyWires, variance_of_all, Rule::variance, kDrawnAsBox, kBends},
+    {"copies", "wn", kOnlyWires, copies_of_one, Rule::repeat, kDrawnAsBox, kBends},
+    {"append", "ww", kOnlyWires, append_copy, Rule::append, kDrawnAsBox, kBends},
+    {"sum", "w", kOnlyWires, sum_copies, Rule::total, kDrawnAsBox, kBends},
+    {"weigh", "ww", kOnlyWires, weigh_copies, Rule::weigh, kDrawnAsBox, kBends},
+    {"mix", "ww", kOnlyWires, mix_copies, Rule::mix, kDrawnAsBox, kBends},
+    {"spread", "ww", kOnlyWires, spread_copies, Rule::spread, kDrawnAsBox, kBends},
+    {"dot", "ww", kOnlyWires, dot_last, Rule::read, kDrawnAsBox, kBends},
+    {"matmul", "ww", kOnlyWires, [](Traces a) { return matmul_rows(at(a, 0), at(a, 1)); }, Rule::read, kDrawnAsBox,
      kBends},
-    {"rms", "w", kOnlyWires, [](Wires a) { return rms_norm(at(a, 0), {}); }, Rule::normalise, kBox, kBends},
-    {"softmax", "w", kOnlyWires, [](Wires a) { return softmax(at(a, 0)); }, Rule::softmax, kBox, kBends},
-    {"mean", "w", kOnlyWires, [](Wires a) { return mean_all(at(a, 0)); }, kWholeBatch, kBox, kBends},
-    {"var", "w", kOnlyWires, variance_of_all, Rule::variance, kBox, kBends},
-    {"copies", "wn", kOnlyWires, copies_of_one, Rule::repeat, kBox, kBends},
-    {"append", "ww", kOnlyWires, append_copy, Rule::append, kBox, kBends},
-    {"sum", "w", kOnlyWires, sum_copies, Rule::total, kBox, kBends},
-    {"weigh", "ww", kOnlyWires, weigh_copies, Rule::weigh, kBox, kBends},
-    {"mix", "ww", kOnlyWires, mix_copies, Rule::mix, kBox, kBends},
-    {"spread", "ww", kOnlyWires, spread_copies, Rule::spread, kBox, kBends},
-    {"dot", "ww", kOnlyWires, dot_last, Rule::read, kBox, kBends},
-    {"matmul", "ww", kOnlyWires, [](Wires a) { return matmul_rows(at(a, 0), at(a, 1)); }, Rule::read, kBox, kBends},
-    {"transpose", "w", kOnlyWires, [](Wires a) { return swap_axes(at(a, 0), -2, -1); }, Rule::transpose, kBox, kBends},
-    {"flat", "w", kOnlyWires, flat_copies, Rule::flatten, kBox, kBends},
-    {"matrix", "w", kOnlyWires, as_matrix, Rule::square, kBox, kBends},
-    {"sinkhorn", "wn", kOnlyWires, sinkhorn_matrix, Rule::sinkhorn, kBox, kBends},
+    {"transpose", "w", kOnlyWires, [](Traces a) { return swap_axes(at(a, 0), -2, -1); }, Rule::transpose, kDrawnAsBox,
+     kBends},
+    {"flat", "w", kOnlyWires, flat_copies, Rule::flatten, kDrawnAsBox, kBends},
+    {"matrix", "w", kOnlyWires, as_matrix, Rule::square, kDrawnAsBox, kBends},
+    {"sinkhorn", "wn", kOnlyWires, sinkhorn_matrix, Rule::sinkhorn, kDrawnAsBox, kBends},
 };
 
 template <typename Wanted>

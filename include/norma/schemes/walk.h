@@ -31,10 +31,17 @@ void visit(const Formula& formula, const Action& action) {
 //   Value call(e, arguments)                positional ones; named ones are the algebra's own affair
 //   std::optional<bool> decides(e, a)       the condition of e; nothing where it is not known yet, and then
 //   Value either(e, condition, yes, no)
+// and, where it wants to, void operand(e, Value&): called for each operand and argument of e before the next is walked.
 template <typename Algebra>
 typename Algebra::Value walk(const Expression& e, Algebra& algebra) {
   using Meaning = typename Algebra::Value;
-  const auto child = [&](std::size_t i) { return walk(*e.children[i], algebra); };
+  const auto child = [&](std::size_t i) {
+    Meaning value = walk(*e.children[i], algebra);
+    if constexpr (requires { algebra.operand(e, value); }) {
+      if (e.kind != Expression::Kind::conditional) algebra.operand(e, value);
+    }
+    return value;
+  };
   switch (e.kind) {
     case Expression::Kind::number: return algebra.number(e);
     case Expression::Kind::text: return algebra.text(e);
