@@ -11,8 +11,8 @@ void add(Report& report, const Options& options, const std::string& entry, const
   if (!options.wants(entry)) return;
   ModelConfig model{.family = family, .width = 64, .heads = 4, .time = 16, .scheme = scheme};
   model.embedding_std = 1;
-  const Predictor predictor(model);
-  const Timing timing = time_repeated([&] { predictor.at(10000); }, options.seconds);
+  const ModelTheory theory(model);
+  const Timing timing = time_repeated([&] { theory.at(10000); }, options.seconds);
   report.add_value(entry, timing.best * 1e3, "ms");
 }
 

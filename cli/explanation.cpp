@@ -74,9 +74,9 @@ void add_theory(const SchemesOptions& options, const SchemeChoice& scheme, Expla
   said.width = model.width;
   said.time = model.time;
   try {
-    const Predictor predictor(model);
+    const ModelTheory theory(model);
     std::vector<Prediction> predictions;
-    for (const std::int64_t depth : said.depths) predictions.push_back(predictor.at(depth));
+    for (const std::int64_t depth : said.depths) predictions.push_back(theory.at(depth));
     said.exponents = exponents_of(predictions);
   } catch (const NotPredictedError& error) {
     said.not_predicted = error.what();

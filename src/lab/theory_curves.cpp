@@ -28,7 +28,7 @@ double angle_of(double share) { return std::atan(share) / std::numbers::pi; }
 
 class Predictions {
  public:
-  explicit Predictions(const ModelConfig& model) : predictor_(model) {}
+  explicit Predictions(const ModelConfig& model) : theory_(model) {}
 
   void add_to(const Analysis& analysis, Series& series) {
     std::vector<Predicted> all;
@@ -58,8 +58,7 @@ class Predictions {
   // Encoders are as deep as their decoders here.
   const Prediction& at(std::int64_t layers) {
     const auto known = predictions_.find(layers);
-    return known != predictions_.end() ? known->second
-                                       : predictions_.emplace(layers, predictor_.at(layers)).first->second;
+    return known != predictions_.end() ? known->second : predictions_.emplace(layers, theory_.at(layers)).first->second;
   }
 
   Predicted predicted(const std::string& analysis, const LayerProfile& profile) {
@@ -73,7 +72,7 @@ class Predictions {
     } else if (analysis == "gradient_batch") {
       along = ffn_gradients(theory);
     } else {
-      along = predictor_.shares(theory);
+      along = theory_.shares(theory);
       if (analysis == "angle") std::ranges::transform(along, along.begin(), angle_of);
     }
     return {along.empty() ? NAN : along.back(), along};
@@ -95,7 +94,7 @@ class Predictions {
     return all;
   }
 
-  Predictor predictor_;
+  ModelTheory theory_;
   std::map<std::int64_t, Prediction> predictions_;
 };
 

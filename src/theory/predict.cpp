@@ -67,7 +67,7 @@ Theory joined(EncoderDecoderTheory both) {
 
 }  // namespace
 
-struct Predictor::Parts {
+struct ModelTheory::Parts {
   explicit Parts(const ModelConfig& given)
       : model(given), scheme(given.constants.empty() ? *given.scheme : with_constants(*given.scheme, given.constants)) {
     // What has no rule is found before anything is measured.
@@ -111,20 +111,20 @@ struct Predictor::Parts {
   std::optional<EncoderDecoderTables> both;
 };
 
-Predictor::Predictor(const ModelConfig& model) : parts_(std::make_unique<const Parts>(model)) {}
-Predictor::Predictor(Predictor&&) noexcept = default;
-Predictor& Predictor::operator=(Predictor&&) noexcept = default;
-Predictor::~Predictor() = default;
+ModelTheory::ModelTheory(const ModelConfig& model) : parts_(std::make_unique<const Parts>(model)) {}
+ModelTheory::ModelTheory(ModelTheory&&) noexcept = default;
+ModelTheory& ModelTheory::operator=(ModelTheory&&) noexcept = default;
+ModelTheory::~ModelTheory() = default;
 
-Prediction Predictor::at(std::int64_t layers) const { return parts_->at(layers, layers); }
+Prediction ModelTheory::at(std::int64_t layers) const { return parts_->at(layers, layers); }
 
-std::vector<double> Predictor::shares(const Prediction& prediction) const {
+std::vector<double> ModelTheory::shares(const Prediction& prediction) const {
   return branch_shares(parts_->scheme, parts_->model, prediction);
 }
 
 Prediction predict(const ModelConfig& model) {
-  const Predictor predictor(model);
-  return predictor.parts_->at(model.layers, model.encoder_layers == 0 ? model.layers : model.encoder_layers);
+  const ModelTheory theory(model);
+  return theory.parts_->at(model.layers, model.encoder_layers == 0 ? model.layers : model.encoder_layers);
 }
 
 }  // namespace norma

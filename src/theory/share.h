@@ -7,7 +7,7 @@
 
 namespace norma {
 
-// See Predictor::shares. Reads both stacks of an encoder-decoder as equally deep.
+// See ModelTheory::shares. Reads both stacks of an encoder-decoder as equally deep.
 std::vector<double> branch_shares(const Scheme& scheme, const ModelConfig& model, const Prediction& prediction);
 
 }  // namespace norma

@@ -128,7 +128,6 @@ TEST(Inspect, RefusesWhatItCannotMeasure) {
     return test::error_of([&] { inspect(options); });
   };
   EXPECT_NE(error_with([](auto& o) { o.depths = {4, 0}; }).find("a depth of 0 layers"), std::string::npos);
-  EXPECT_NE(error_with([](auto& o) { o.schemes = {"psot"}; }).find("did you mean 'post'"), std::string::npos);
   EXPECT_NE(error_with([](auto& o) { o.only = {"gradeint"}; }).find("did you mean 'gradient'"), std::string::npos);
   EXPECT_NE(error_with([](auto& o) { o.seeds = {}; }).find("at least one seed"), std::string::npos);
   const std::string family = error_with([](auto& o) {

@@ -19,11 +19,11 @@ ModelConfig small_model(const char* scheme, Family family = Family::decoder) {
 
 TEST(Predict, IsWhatAPredictorSaysAtTheModelsDepth) {
   const ModelConfig model = small_model("deepnorm");
-  const Prediction once = predict(model), again = Predictor(model).at(model.layers);
+  const Prediction once = predict(model), again = ModelTheory(model).at(model.layers);
   EXPECT_EQ(once.streams.size(), 6u);
   EXPECT_EQ(once.amplification, again.amplification);
   EXPECT_EQ(once.layers, 3);
-  EXPECT_NE(Predictor(model).at(6).amplification, once.amplification);
+  EXPECT_NE(ModelTheory(model).at(6).amplification, once.amplification);
 }
 
 TEST(Predict, TheStreamEntersAsTheModelsTablesBegin) {
@@ -61,23 +61,23 @@ TEST(Predict, BothStacksStandInOrderAndHaveTheirOwnDepths) {
   ASSERT_EQ(both.streams.size(), 2u * 2 + 3u * 3);
   EXPECT_EQ(both.branches[0].kind, BranchTheory::Kind::attention);
   EXPECT_EQ(both.branches[5].kind, BranchTheory::Kind::cross) << "the decoder comes last";
-  EXPECT_EQ(Predictor(model).at(3).streams.size(), 2u * 3 + 3u * 3);
+  EXPECT_EQ(ModelTheory(model).at(3).streams.size(), 2u * 3 + 3u * 3);
 }
 
 TEST(Predict, SharesAreThoseOfTheFormula) {
-  const Predictor predictor(small_model("x + f(norm(x))/4"));
-  const Prediction found = predictor.at(2);
-  const std::vector<double> shares = predictor.shares(found);
+  const ModelTheory theory(small_model("x + f(norm(x))/4"));
+  const Prediction found = theory.at(2);
+  const std::vector<double> shares = theory.shares(found);
   ASSERT_EQ(shares.size(), 4u);
   EXPECT_DOUBLE_EQ(shares[0], found.branches[0].rms / 4 / found.input_rms);
   EXPECT_DOUBLE_EQ(shares[3], found.branches[3].rms / 4 / found.streams[2].rms);
-  EXPECT_TRUE(Predictor(small_model("x + tanh(x) + f(norm(x))")).shares(found).empty()) << "no such formula";
+  EXPECT_TRUE(ModelTheory(small_model("x + tanh(x) + f(norm(x))")).shares(found).empty()) << "no such formula";
 }
 
 TEST(Predict, ExponentsAreSlopesOfPredictions) {
   std::vector<Prediction> all;
-  const Predictor predictor(small_model("x + f(norm(x))"));
-  for (const std::int64_t depth : {4, 8, 16}) all.push_back(predictor.at(depth));
+  const ModelTheory theory(small_model("x + f(norm(x))"));
+  for (const std::int64_t depth : {4, 8, 16}) all.push_back(theory.at(depth));
   std::vector<double> n, rms;
   for (const Prediction& one : all) {
     n.push_back(static_cast<double>(one.layers));

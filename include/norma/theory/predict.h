@@ -57,12 +57,12 @@ struct Prediction {
 Prediction predict(const ModelConfig& model);
 
 // The same at any depth; what takes time, the measurement of its branches, is done once.
-class Predictor {
+class ModelTheory {
  public:
-  explicit Predictor(const ModelConfig& model);
-  Predictor(Predictor&&) noexcept;
-  Predictor& operator=(Predictor&&) noexcept;
-  ~Predictor();
+  explicit ModelTheory(const ModelConfig& model);
+  ModelTheory(ModelTheory&&) noexcept;
+  ModelTheory& operator=(ModelTheory&&) noexcept;
+  ~ModelTheory();
 
   Prediction at(std::int64_t layers) const;  // of each stack
 
