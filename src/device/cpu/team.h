@@ -12,7 +12,7 @@ namespace norma {
 
 class Team {
  public:
-  explicit Team(int size);
+  explicit Team(int size);  // throws Error where so many threads cannot be started
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -27,6 +27,7 @@ class Team {
 
  private:
   void worker_loop(int worker);
+  void stop();
 
   int size_;
   std::vector<std::thread> threads_;
