@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "core/json.h"
 #include "lab/checkpoint_path.h"
 #include "lab/inputs.h"
 #include "norma/core/error.h"
@@ -120,7 +121,7 @@ class StoredWeights final : public Weights {
 std::int64_t step_of(const SafetensorsFile& file) {
   const auto found = file.metadata().find("norma.training");
   if (found == file.metadata().end()) return 0;
-  const nlohmann::json state = nlohmann::json::parse(found->second, nullptr, false);
+  const nlohmann::json state = parse_json(found->second);
   return state.is_object() ? state.value("step", std::int64_t{0}) : 0;
 }
 
