@@ -76,16 +76,17 @@ Footprint footprint_of(const Plan& plan, const Step& step) {
   return footprint;
 }
 
-// Of one tile, from the op's own count of work: a core does some 60 operations or moves 20 bytes in a nanosecond, and
-// calling a kernel costs a little. The phases of a kernel count alike.
-double tile_nanoseconds(const Plan& plan, const Step& step, std::int64_t tiles) {
+// Of one tile, from the op's own count of work: a core does some 100 operations or moves 20 bytes in a nanosecond, and
+// calling a kernel costs a little. What follows the first phase of a kernel mostly adds up what that left.
+double tile_nanoseconds(const Plan& plan, const Step& step, std::size_t phase) {
   const Node& node = plan.nodes()[static_cast<std::size_t>(step.node)];
   std::vector<Type> in, out;
   for (const int id : node.inputs) in.push_back(plan.values()[static_cast<std::size_t>(id)].type);
   for (const int id : node.outputs) out.push_back(plan.values()[static_cast<std::size_t>(id)].type);
   const Cost cost = node.op->cost(in, out);
-  const double work = (cost.flops / 60 + cost.bytes / 20) / static_cast<double>(step.kernel.phases.size());
-  return 150 + work / static_cast<double>(tiles);
+  const std::size_t phases = step.kernel.phases.size();
+  const double share = phases == 1 ? 1 : phase == 0 ? 0.7 : 0.3 / static_cast<double>(phases - 1);
+  return 150 + share * (cost.flops / 100 + cost.bytes / 20) / static_cast<double>(step.kernel.phases[phase].tiles);
 }
 
 }  // namespace
@@ -109,7 +110,7 @@ std::vector<Level> dependency_levels(const Plan& plan, Watching watching) {
     for (int phase = 0; phase < phases; ++phase) {
       const std::int64_t tiles = step.kernel.phases[static_cast<std::size_t>(phase)].tiles;
       levels[static_cast<std::size_t>(before + 1 + phase)].push_back(
-          {static_cast<int>(index), phase, tiles, tile_nanoseconds(plan, step, tiles)});
+          {static_cast<int>(index), phase, tiles, tile_nanoseconds(plan, step, static_cast<std::size_t>(phase))});
     }
   }
   return levels;
