@@ -5,6 +5,7 @@
 
 #include "device/cpu/gemm.h"
 #include "norma/core/error.h"
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "ops/check.h"
 
@@ -95,15 +96,16 @@ Cost MatMul::cost(std::span<const Type> in, std::span<const Type> out) const {
           .bytes = traffic(in, out)};
 }
 
-CpuKernel MatMul::cpu(std::span<const Type> in, std::span<const Type>) const {
-  const Sizes s = sizes(in);
+CpuKernel cpu_kernel(const MatMul& op, Types in, Types) {
+  const MatMul::Sizes s = op.sizes(in);
   const std::int64_t element = static_cast<std::int64_t>(size_of(in[0].dtype));
-  const bool a_transposed = product_ == Product::reduce_rows || (product_ == Product::batched && yes(a_));
-  const bool b_transposed = product_ != Product::reduce_rows && yes(b_);
+  const bool a_transposed =
+      op.product() == Product::reduce_rows || (op.product() == Product::batched && yes(op.transpose_a()));
+  const bool b_transposed = op.product() != Product::reduce_rows && yes(op.transpose_b());
   // Tiles are blocks of rows of c; a whole product of a batch is one item when the batch alone gives enough tiles.
-  const Tiling blocks(s.m, gemm_tile_grain(s.n, s.k, product_ == Product::reduce_rows ? 32 : 64), 16);
+  const Tiling blocks(s.m, gemm_tile_grain(s.n, s.k, op.product() == Product::reduce_rows ? 32 : 64), 16);
   GemmShape shape = row_major_gemm(s.m, s.n, s.k, a_transposed, b_transposed);
-  shape.accumulate = accumulate_;
+  shape.accumulate = op.accumulates();
   const auto gemm_for = [&](std::int64_t rows) {
     GemmShape tile = shape;
     tile.m = rows;
@@ -114,7 +116,7 @@ CpuKernel MatMul::cpu(std::span<const Type> in, std::span<const Type>) const {
   const auto last = rest == blocks.block ? full : gemm_for(rest);
   CpuKernel kernel;
   kernel.worker_bytes = std::max(full->worker_bytes(), last->worker_bytes());
-  const bool accumulate = accumulate_;
+  const bool accumulate = op.accumulates();
   kernel.phases.push_back({s.batch * blocks.tiles, [=](const Call& call, std::int64_t tile) {
                              const std::int64_t batch = tile / blocks.tiles, block = tile % blocks.tiles;
                              const std::int64_t first = blocks.begin(block);

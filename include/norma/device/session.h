@@ -85,6 +85,7 @@ class Session {
   int members_;
   std::vector<int> active_;  // in order
   std::int64_t member_stride_;
+  std::int64_t scratch_stride_ = 0;
   std::unique_ptr<Team> team_;
   Arena arena_;
   Arena worker_scratch_;

@@ -7,31 +7,29 @@
 #include "device/cpu/team.h"
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
+#include "norma/device/cpu/backend.h"
 
 namespace norma {
 namespace {
 
 Call make_call(const Step& step, std::byte* member_base, std::byte* worker_scratch) {
-  Call call;
-  call.inputs = step.inputs;
-  call.scratch = member_base + step.scratch;
-  call.worker_scratch = worker_scratch;
-  for (std::size_t i = 0; i < step.offsets.size(); ++i) {
-    call.arguments[i] = step.offsets[i] < 0 ? nullptr : member_base + step.offsets[i];
-  }
-  return call;
+  return {.base = member_base,
+          .offsets = step.offsets.data(),
+          .inputs = step.inputs,
+          .scratch = member_base + step.scratch,
+          .worker_scratch = worker_scratch};
 }
 
-bool left_out(const Step& step, Watching watching) {
-  return step.kernel.phases.empty() || (step.only_watched && watching == Watching::no);
-}
+const std::vector<Phase>& phases(const Step& step) { return static_cast<const CpuProgram&>(*step.kernel).phases; }
+
+bool left_out(const Step& step, Watching watching) { return step.only_watched && watching == Watching::no; }
 
 // All tiles of one member on this thread alone.
 void run_member(const Plan& plan, Watching watching, std::byte* member_base, std::byte* worker_scratch) {
   for (const Step& step : plan.steps()) {
     if (left_out(step, watching)) continue;
     const Call call = make_call(step, member_base, worker_scratch);
-    for (const Phase& phase : step.kernel.phases) {
+    for (const Phase& phase : phases(step)) {
       for (std::int64_t tile = 0; tile < phase.tiles; ++tile) phase.run(call, tile);
     }
   }
@@ -45,7 +43,7 @@ void run_shared(const Plan& plan, Watching watching, std::byte* member_base, std
   for (const Step& step : plan.steps()) {
     if (left_out(step, watching)) continue;
     const Call call = make_call(step, member_base, worker_scratch);
-    for (const Phase& phase : step.kernel.phases) {
+    for (const Phase& phase : phases(step)) {
       if (phase.tiles == 1) {
         if (worker == 0) phase.run(call, 0);
         alone = true;
@@ -121,7 +119,8 @@ Session::Session(std::shared_ptr<const Plan> plan, Options options)
   member_stride_ = align_up(plan_->member_bytes()) + 2 * kArenaAlignment;
   check_memory(*plan_, members_, member_stride_);
   arena_ = Arena(member_stride_ * members_);
-  worker_scratch_ = Arena((plan_->worker_bytes() + 2 * kArenaAlignment) * threads);
+  scratch_stride_ = worker_bytes(*plan_) + 2 * kArenaAlignment;
+  worker_scratch_ = Arena(scratch_stride_ * threads);
   team_ = std::make_unique<Team>(threads);
   for (int member = 0; member < members_; ++member) active_.push_back(member);
   for (const Value& value : plan_->values()) {
@@ -144,9 +143,8 @@ void Session::run(Watching watching) {
   const int active = static_cast<int>(active_.size());
   int alone = active / threads * threads;
   if (const int left = active - alone; left * 2 > threads) alone = active;
-  const std::int64_t scratch_stride = plan_->worker_bytes() + 2 * kArenaAlignment;
   team.run([&](int worker) {
-    std::byte* const scratch = worker_scratch_.data() + worker * scratch_stride;
+    std::byte* const scratch = worker_scratch_.data() + worker * scratch_stride_;
     const auto at = [&](int index) { return base(active_[static_cast<std::size_t>(index)]); };
     for (int index = worker; index < alone; index += threads) run_member(*plan_, watching, at(index), scratch);
     for (int index = alone; index < active; ++index) run_shared(*plan_, watching, at(index), scratch, team, worker);
@@ -162,15 +160,14 @@ std::optional<NonFinite> Session::run_checked() {
 
 std::optional<NonFinite> Session::run_checked(int member) {
   check_member(member);
-  const std::int64_t scratch_stride = plan_->worker_bytes() + 2 * kArenaAlignment;
   for (std::size_t index = 0; index < plan_->steps().size(); ++index) {
     const Step& step = plan_->steps()[index];
     if (step.only_watched) continue;  // a probe shows what others have done
     const Call base_call = make_call(step, base(member), nullptr);
-    for (const Phase& phase : step.kernel.phases) {
+    for (const Phase& phase : phases(step)) {
       team_->run([&](int worker) {
         Call call = base_call;
-        call.worker_scratch = worker_scratch_.data() + worker * scratch_stride;
+        call.worker_scratch = worker_scratch_.data() + worker * scratch_stride_;
         const std::int64_t begin = phase.tiles * worker / team_->size();
         const std::int64_t end = phase.tiles * (worker + 1) / team_->size();
         for (std::int64_t tile = begin; tile < end; ++tile) phase.run(call, tile);
