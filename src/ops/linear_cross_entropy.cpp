@@ -5,6 +5,7 @@
 #include "device/cpu/gemm_tiles.h"
 #include "norma/core/arena.h"
 #include "norma/core/error.h"
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/cross_entropy.h"
 #include "norma/ops/matmul.h"
@@ -179,8 +180,8 @@ Cost LinearCrossEntropy::cost(std::span<const Type> in, std::span<const Type> ou
           .bytes = traffic(in, out)};
 }
 
-CpuKernel LinearCrossEntropy::cpu(std::span<const Type> in, std::span<const Type>) const {
-  return in[0].dtype == DType::f32 ? forward_kernel<float>(in, options_) : forward_kernel<double>(in, options_);
+CpuKernel cpu_kernel(const LinearCrossEntropy& op, Types in, Types) {
+  return in[0].dtype == DType::f32 ? forward_kernel<float>(in, op.options()) : forward_kernel<double>(in, op.options());
 }
 
 std::vector<Type> LinearCrossEntropyBackward::infer(std::span<const Type> in) const {
@@ -197,8 +198,9 @@ Cost LinearCrossEntropyBackward::cost(std::span<const Type> in, std::span<const 
           .bytes = traffic(in, out)};
 }
 
-CpuKernel LinearCrossEntropyBackward::cpu(std::span<const Type> in, std::span<const Type>) const {
-  return in[0].dtype == DType::f32 ? backward_kernel<float>(in, options_) : backward_kernel<double>(in, options_);
+CpuKernel cpu_kernel(const LinearCrossEntropyBackward& op, Types in, Types) {
+  return in[0].dtype == DType::f32 ? backward_kernel<float>(in, op.options())
+                                   : backward_kernel<double>(in, op.options());
 }
 
 Wire linear_cross_entropy(Wire x, Wire weight, Wire targets, Wire smoothing, CrossEntropyOptions options) {

@@ -5,6 +5,7 @@
 
 #include "device/cpu/gemm_tiles.h"
 #include "norma/core/error.h"
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "ops/check.h"
 
@@ -95,19 +96,20 @@ Cost MatMul::cost(std::span<const Type> in, std::span<const Type> out) const {
           .bytes = traffic(in, out)};
 }
 
-CpuKernel MatMul::cpu(std::span<const Type> in, std::span<const Type>) const {
-  const Sizes s = sizes(in);
+CpuKernel cpu_kernel(const MatMul& op, Types in, Types) {
+  const MatMul::Sizes s = op.sizes(in);
   const std::int64_t element = static_cast<std::int64_t>(size_of(in[0].dtype));
-  const bool a_transposed = product_ == Product::reduce_rows || (product_ == Product::batched && yes(a_));
-  const bool b_transposed = product_ != Product::reduce_rows && yes(b_);
+  const bool a_transposed =
+      op.product() == Product::reduce_rows || (op.product() == Product::batched && yes(op.transpose_a()));
+  const bool b_transposed = op.product() != Product::reduce_rows && yes(op.transpose_b());
   GemmShape shape = row_major_gemm(s.m, s.n, s.k, a_transposed, b_transposed);
-  shape.accumulate = accumulate_;
-  const auto cut = product_ == Product::reduce_rows ? GemmTiles::Cut::rows_and_columns : GemmTiles::Cut::rows;
+  shape.accumulate = op.accumulates();
+  const auto cut = op.product() == Product::reduce_rows ? GemmTiles::Cut::rows_and_columns : GemmTiles::Cut::rows;
   // A whole product of a batch is one tile when the batch alone gives enough of them.
   const GemmTiles tiles(shape, in[0].dtype, cut);
   CpuKernel kernel;
   kernel.worker_bytes = tiles.worker_bytes();
-  const bool accumulate = accumulate_;
+  const bool accumulate = op.accumulates();
   kernel.phases.push_back({s.batch * tiles.count(), [=](const Call& call, std::int64_t item) {
                              const std::int64_t batch = item / tiles.count(), tile = item % tiles.count();
                              const std::byte* a = call.in<std::byte>(0) + batch * s.m * s.k * element;

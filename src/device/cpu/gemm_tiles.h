@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "device/cpu/gemm.h"
-#include "norma/graph/kernel.h"
+#include "norma/device/cpu/kernel.h"
 
 namespace norma {
 
