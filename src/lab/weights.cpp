@@ -9,10 +9,10 @@
 #include "core/json.h"
 #include "lab/checkpoint_path.h"
 #include "lab/inputs.h"
+#include "norma/backends/cpu.h"
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
 #include "norma/lab/subject.h"
-#include "norma/models/fusions.h"
 #include "norma/models/profile.h"
 #include "norma/store/safetensors.h"
 #include "norma/train/cohort.h"
@@ -40,7 +40,7 @@ class InitialWeights final : public Weights {
     Graph graph;
     const Model built = build_model(graph, model, {.profile = true});
     if (graph.outputs().empty()) return;
-    Session session(compile(graph, {.rewrites = all_fusions()}), {.members = members(), .threads = threads});
+    Session session(compile(graph, cpu_backend()), {.members = members(), .threads = threads});
     initialise_all(session, built.parameters);
     for (int member = 0; member < members(); ++member) {
       Batch batch;

@@ -26,7 +26,7 @@ inline std::shared_ptr<const Plan> several_kernels() {
   g.output("dx", gradients[2]);
   accumulate(w, gradients[0] * -0.5);
   accumulate(m, gradients[1] * -0.5);
-  return compile(g);
+  return test_plan(g);
 }
 
 }  // namespace norma::test

@@ -1,17 +1,16 @@
 #include "device/cpu/crew.h"
 
+#include "norma/device/cpu/backend.h"
+
 namespace norma {
 namespace {
 
 Call make_call(const Step& step, std::byte* member, std::byte* worker_scratch) {
-  Call call;
-  call.inputs = step.inputs;
-  call.scratch = member + step.scratch;
-  call.worker_scratch = worker_scratch;
-  for (std::size_t i = 0; i < step.offsets.size(); ++i) {
-    call.arguments[i] = step.offsets[i] < 0 ? nullptr : member + step.offsets[i];
-  }
-  return call;
+  return {.base = member,
+          .offsets = step.offsets.data(),
+          .inputs = step.inputs,
+          .scratch = member + step.scratch,
+          .worker_scratch = worker_scratch};
 }
 
 }  // namespace
@@ -19,7 +18,7 @@ Call make_call(const Step& step, std::byte* member, std::byte* worker_scratch) {
 Crew::Crew(std::shared_ptr<const Plan> plan, int threads)
     : plan_(std::move(plan)),
       team_(threads),
-      scratch_stride_(plan_->worker_bytes() + 2 * kArenaAlignment),
+      scratch_stride_(worker_bytes(*plan_) + 2 * kArenaAlignment),
       scratch_(scratch_stride_ * threads) {}
 
 void Crew::run(std::span<std::byte* const> members, Watching watching) {
@@ -43,7 +42,7 @@ void Crew::run(std::span<std::byte* const> members, Watching watching) {
 }
 
 void Crew::run_step(const Step& step, std::byte* member) {
-  for (const Phase& phase : step.kernel.phases) {
+  for (const Phase& phase : phases_of(step)) {
     team_.run([&](int thread) {
       const Call call = make_call(step, member, scratch(thread));
       const std::int64_t begin = phase.tiles * thread / threads(), end = phase.tiles * (thread + 1) / threads();
@@ -55,9 +54,9 @@ void Crew::run_step(const Step& step, std::byte* member) {
 // In the order of the plan: what a kernel wrote is still in the cache when the next one reads it.
 void Crew::run_alone(Watching watching, std::byte* member, int thread) {
   for (const Step& step : plan_->steps()) {
-    if (step.kernel.phases.empty() || (step.only_watched && watching == Watching::no)) continue;
+    if (step.only_watched && watching == Watching::no) continue;
     const Call call = make_call(step, member, scratch(thread));
-    for (const Phase& phase : step.kernel.phases) {
+    for (const Phase& phase : phases_of(step)) {
       for (std::int64_t tile = 0; tile < phase.tiles; ++tile) phase.run(call, tile);
     }
   }
@@ -71,7 +70,7 @@ void Crew::run_shared(const Programme& programme, std::byte* member, const Shift
     }
     const Step& step = plan_->steps()[static_cast<std::size_t>(piece.step)];
     const Call call = make_call(step, member, scratch(thread));
-    const Phase& phase = step.kernel.phases[static_cast<std::size_t>(piece.phase)];
+    const Phase& phase = phases_of(step)[static_cast<std::size_t>(piece.phase)];
     for (std::int64_t tile = piece.begin; tile < piece.end; ++tile) phase.run(call, tile);
   }
 }

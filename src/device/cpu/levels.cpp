@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "norma/device/cpu/backend.h"
+
 namespace norma {
 namespace {
 
@@ -72,31 +74,34 @@ Footprint footprint_of(const Plan& plan, const Step& step) {
     add(footprint.reads, step.offsets[in], bytes_of(node.inputs[in]));
   for (std::size_t out = 0; out < node.outputs.size(); ++out)
     add(footprint.writes, step.offsets[node.inputs.size() + out], bytes_of(node.outputs[out]));
-  add(footprint.writes, step.scratch, step.kernel.scratch_bytes);
+  add(footprint.writes, step.scratch, step.kernel->needs.scratch_bytes);
   return footprint;
 }
 
-// Of one tile, from the op's own count of work: a core does some 60 operations or moves 20 bytes in a nanosecond, and
-// calling a kernel costs a little. The phases of a kernel count alike.
-double tile_nanoseconds(const Plan& plan, const Step& step, std::int64_t tiles) {
+// Of one tile, from the op's own count of work: a core does some 100 operations or moves 20 bytes in a nanosecond, and
+// calling a kernel costs a little. What follows the first phase of a kernel mostly adds up what that left.
+double tile_nanoseconds(const Plan& plan, const Step& step, std::size_t phase) {
   const Node& node = plan.nodes()[static_cast<std::size_t>(step.node)];
   std::vector<Type> in, out;
   for (const int id : node.inputs) in.push_back(plan.values()[static_cast<std::size_t>(id)].type);
   for (const int id : node.outputs) out.push_back(plan.values()[static_cast<std::size_t>(id)].type);
   const Cost cost = node.op->cost(in, out);
-  const double work = (cost.flops / 60 + cost.bytes / 20) / static_cast<double>(step.kernel.phases.size());
-  return 150 + work / static_cast<double>(tiles);
+  const std::vector<Phase>& phases = phases_of(step);
+  const double share = phases.size() == 1 ? 1 : phase == 0 ? 0.7 : 0.3 / static_cast<double>(phases.size() - 1);
+  return 150 + share * (cost.flops / 100 + cost.bytes / 20) / static_cast<double>(phases[phase].tiles);
 }
 
 }  // namespace
+
+const std::vector<Phase>& phases_of(const Step& step) { return static_cast<const CpuProgram&>(*step.kernel).phases; }
 
 std::vector<Level> dependency_levels(const Plan& plan, Watching watching) {
   std::vector<Level> levels;
   MemoryHistory history(plan.member_bytes());
   for (std::size_t index = 0; index < plan.steps().size(); ++index) {
     const Step& step = plan.steps()[index];
-    const auto phases = static_cast<int>(step.kernel.phases.size());
-    if (phases == 0 || (step.only_watched && watching == Watching::no)) continue;
+    const auto phases = static_cast<int>(phases_of(step).size());
+    if (step.only_watched && watching == Watching::no) continue;
     const Footprint footprint = footprint_of(plan, step);
     int before = kNever;
     for (const ByteRange& range : footprint.reads)
@@ -107,9 +112,9 @@ std::vector<Level> dependency_levels(const Plan& plan, Watching watching) {
     for (const ByteRange& range : footprint.writes) history.write(range.begin, range.end, last);
     if (static_cast<int>(levels.size()) <= last) levels.resize(static_cast<std::size_t>(last) + 1);
     for (int phase = 0; phase < phases; ++phase) {
-      const std::int64_t tiles = step.kernel.phases[static_cast<std::size_t>(phase)].tiles;
+      const std::int64_t tiles = phases_of(step)[static_cast<std::size_t>(phase)].tiles;
       levels[static_cast<std::size_t>(before + 1 + phase)].push_back(
-          {static_cast<int>(index), phase, tiles, tile_nanoseconds(plan, step, tiles)});
+          {static_cast<int>(index), phase, tiles, tile_nanoseconds(plan, step, static_cast<std::size_t>(phase))});
     }
   }
   return levels;

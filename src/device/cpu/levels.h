@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/plan.h"
 
 namespace norma {
@@ -19,6 +20,9 @@ struct Task {
 };
 
 using Level = std::vector<Task>;  // in the order of the plan
+
+// The plan must have been made for the CPU.
+const std::vector<Phase>& phases_of(const Step& step);
 
 std::vector<Level> dependency_levels(const Plan& plan, Watching watching);
 
