@@ -4,7 +4,7 @@ PYTHON := /usr/bin/python3
 SOURCES = $(shell git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh')
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: build test study bench bench-beside parity asan tsan clang fuzz cuda web web-check web-test format format-check tidy clean help
+.PHONY: build test study bench bench-beside parity asan tsan clang fuzz dist cuda web web-check web-test format format-check tidy clean help
 
 build: build/release/build.ninja  ## build everything (default)
 	cmake --build --preset release
@@ -55,6 +55,10 @@ clang: build/clang/build.ninja  ## build everything with clang 16
 fuzz: build/asan/build.ninja  ## run the fuzzers of formulas and scheme files for 15 s each (clang 16)
 	cmake --build --preset asan --target formula_fuzzer scheme_fuzzer
 	fuzz/run build/asan 15
+
+dist: build/release/build.ninja  ## build/dist/norma: a folder and tarball that run where nothing can be installed
+	cmake --build --preset release --target norma
+	tools/dist build/release build/dist/norma
 
 cuda: build/cuda/build.ninja  ## build everything with CUDA
 	cmake --build --preset cuda

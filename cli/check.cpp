@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/output.h"
 #include "cli/overrides.h"
 #include "cli/verbs.h"
 #include "norma/train/check.h"
@@ -30,10 +31,10 @@ void run_check(const CheckOptions& options, const std::vector<std::string>& extr
   if (options.json) {
     const nlohmann::json all = {
         {"loss", result.loss}, {"parameters", result.parameters}, {"tensors", result.tensors}, {"file", options.out}};
-    fmt::print("{}\n", all.dump(2));
+    write_json(all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else {
-    fmt::print("loss {:.8g}\n{} tensors of a model with {} parameters written to {}\n", result.loss,
-               result.tensors.size(), result.parameters, options.out);
+    print("loss {:.8g}\n{} tensors of a model with {} parameters written to {}\n", result.loss, result.tensors.size(),
+          result.parameters, options.out);
   }
 }
 

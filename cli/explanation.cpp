@@ -2,8 +2,8 @@
 
 #include <array>
 
+#include "norma/backends/cpu.h"
 #include "norma/core/error.h"
-#include "norma/models/fusions.h"
 
 namespace norma::cli {
 namespace {
@@ -31,7 +31,7 @@ Counted count(const ModelConfig& config) {
   const Model model = build_model(graph, config);
   Counted counted{.budget = model_budget(graph, model)};
   graph.output("loss", model.loss);
-  counted.bytes = compile(graph, {.rewrites = all_fusions()})->cost().bytes;
+  counted.bytes = compile(graph, cpu_backend())->cost().bytes;
   return counted;
 }
 

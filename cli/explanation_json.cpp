@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/explanation.h"
+#include "cli/output.h"
 
 namespace norma::cli {
 namespace {
@@ -75,7 +76,7 @@ void print_json(const SchemesOptions& options, const SchemeEntry& entry, const E
   }
   if (!said.not_built.empty()) all["not_built"] = said.not_built;
   if (!said.not_predicted.empty()) all["not_predicted"] = said.not_predicted;
-  fmt::print("{}\n", all.dump(2));
+  write_json(all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace norma::cli

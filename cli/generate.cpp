@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/output.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/core/mapped_file.h"
@@ -125,7 +126,7 @@ class Generation {
     }
     std::vector<std::int32_t> whole = translates() ? std::vector<std::int32_t>() : prompt;
     whole.insert(whole.end(), said.tokens.begin(), said.tokens.end());
-    fmt::print("{}\n", source_->decode(whole));
+    write_said(source_->decode(whole) + "\n");
   }
 
   void evaluate() {
@@ -134,7 +135,7 @@ class Generation {
     json named = json::object();
     for (const Score& score : scores) {
       named[score.name] = score.value;
-      if (!options_.json) fmt::print("{:<16} {:.4f}\n", score.name, score.value);
+      if (!options_.json) cli::print("{:<16} {:.4f}\n", score.name, score.value);
     }
     if (options_.json) print({{"scores", named}});
   }
@@ -144,7 +145,7 @@ class Generation {
     result["member"] = options_.member;
     result["step"] = model_.step;
     // Bytes that a model says need not be UTF-8.
-    fmt::print("{}\n", result.dump(2, ' ', false, json::error_handler_t::replace));
+    write_json(result.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
   }
 
   const Options& options_;

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/findings_table.h"
+#include "cli/output.h"
 #include "cli/overrides.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
@@ -93,13 +94,12 @@ class ProgressLine {
     const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     std::string left;
     if (done > 0.02) left = fmt::format(", {:.0f} s left", passed * (1 - done) / done);
-    fmt::print(stderr, "\r\x1b[K{:3.0f} %{}  {}", 100 * done, left, what);
-    std::fflush(stderr);
+    note("\r\x1b[K{:3.0f} %{}  {}", 100 * done, left, what);
   }
 
  private:
   void clear() {
-    if (shown_) fmt::print(stderr, "\r\x1b[K");
+    if (shown_) note("\r\x1b[K");
   }
 
   bool shown_;
@@ -134,8 +134,8 @@ void show(const InspectVerb& verb, const Findings& findings, Provenance provenan
   const std::string all = results_json(findings, provenance) + "\n";
   if (!verb.out.empty()) write_atomically(verb.out, all);
   if (!verb.report.empty()) write_report(verb.report, all);
-  fmt::print("{}", verb.json ? all : findings_table(findings));
-  if (!verb.json && !verb.quiet) fmt::print("\n{:.1f} s\n", provenance.seconds);
+  verb.json ? write_json(all) : print("{}", findings_table(findings));
+  if (!verb.json && !verb.quiet) print("\n{:.1f} s\n", provenance.seconds);
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {

@@ -121,13 +121,10 @@ MeasuredRun measure_run(RunConfig config, std::int64_t steps) {
   return {.peak_bytes = ended.peak_bytes, .seconds_per_step = seconds_per_step(run, tokens_per_step(config))};
 }
 
-std::int64_t allocated_bytes() {
-  std::ifstream file("/proc/self/status");
-  for (std::string word; file >> word;) {
-    std::int64_t kilobytes = 0;
-    if (word == "RssAnon:" && file >> kilobytes) return kilobytes * 1024;
-  }
-  return 0;
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t all = 0, resident = 0;
+  return file >> all >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
 }
 
 }  // namespace norma::cli

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/explanation.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/store/atomic_file.h"
@@ -27,7 +28,7 @@ void list_schemes(const SchemesOptions& options) {
       if (!entry.file.empty()) one["file"] = entry.file.string();
       all.push_back(std::move(one));
     }
-    fmt::print("{}\n", all.dump(2));
+    write_json(all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
     return;
   }
   std::size_t width = 0;
@@ -36,11 +37,11 @@ void list_schemes(const SchemesOptions& options) {
   }
   for (const SchemeEntry& entry : entries) {
     if (!entry.scheme) continue;
-    fmt::print("{:<{}}  {}\n{:<{}}  {}\n", entry.name, width, entry->title, "", width, headline(*entry.scheme));
-    if (!entry.file.empty()) fmt::print("{:<{}}  {}\n", "", width, note_on(entry));
+    print("{:<{}}  {}\n{:<{}}  {}\n", entry.name, width, entry->title, "", width, headline(*entry.scheme));
+    if (!entry.file.empty()) print("{:<{}}  {}\n", "", width, note_on(entry));
   }
   for (const SchemeEntry& entry : entries) {
-    if (!entry.scheme) fmt::print(stderr, "norma: {}\n", entry.error);
+    if (!entry.scheme) note("norma: {}\n", entry.error);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/output.h"
 #include "cli/overrides.h"
 #include "cli/stop.h"
 #include "cli/text.h"
@@ -43,7 +44,7 @@ class StudyDisplay final : public StudyObserver {
       close();
       part_ = part;
       started_ = now;
-      if (!live_) fmt::print(stderr, "{} ...\n", part);
+      if (!live_) note("{} ...\n", part);
     }
     if (!live_ || (now - shown_ < std::chrono::milliseconds(100) && done < 1)) return;
     shown_ = now;
@@ -52,19 +53,18 @@ class StudyDisplay final : public StudyObserver {
     const int filled = static_cast<int>(24 * done);
     std::string bar;
     for (int i = 0; i < 24; ++i) bar += i < filled ? "█" : "░";
-    fmt::print(stderr, "\r\033[K{:<17} {} {:>3.0f} %  {} left  {}", part, bar, 100 * done, duration_text(left), what);
-    std::fflush(stderr);
+    note("\r\033[K{:<17} {} {:>3.0f} %  {} left  {}", part, bar, 100 * done, duration_text(left), what);
     open_ = true;
   }
 
   void said(const std::string& line) override {
     if (quiet_) return;
     close();
-    fmt::print(stderr, "{}\n", line);
+    note("{}\n", line);
   }
 
   void close() {
-    if (open_) fmt::print(stderr, "\n");
+    if (open_) note("\n");
     open_ = false;
   }
 
@@ -111,15 +111,15 @@ int run(const StudyOptions& options, const std::vector<std::string>& extras) {
       run_study({.config = config, .directory = folder, .command_line = command_line()}, progress, stop_on_signals());
   progress.close();
   if (result.interrupted) {
-    fmt::print(stderr, "stopped; the same command goes on from here\n");
+    note("stopped; the same command goes on from here\n");
     return 130;
   }
   write_atomically(folder / "results.json", result.results_json);
   write_report(folder / "report.html", result.results_json);
   if (options.json) {
-    fmt::print("{}", result.results_json);
+    write_json(result.results_json);
   } else {
-    fmt::print("\n{}\nreport: {}\n", study_table(result.results_json), (folder / "report.html").string());
+    print("\n{}\nreport: {}\n", study_table(result.results_json), (folder / "report.html").string());
   }
   return 0;
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 
+#include "cli/output.h"
 #include "cli/overrides.h"
 #include "cli/stop.h"
 #include "cli/sweep_table.h"
@@ -43,7 +44,7 @@ class SweepDisplay final : public SweepObserver {
   }
   void warned(const std::string& what) override {
     close();
-    fmt::print(stderr, "warning: {}\n", what);
+    note("warning: {}\n", what);
   }
 
   void started(const SweepProgress& progress, const Cohort& cohort) override {
@@ -69,11 +70,10 @@ class SweepDisplay final : public SweepObserver {
                     progress.cohort, progress.cohorts, cohort.step(), progress.until, cohort.active_members(),
                     cohort.members(), best, progress.ended, progress.runs, duration_text(progress.seconds_left));
     if (live_) {
-      fmt::print(stderr, "\r\033[K{}", line);
+      note("\r\033[K{}", line);
       open_line_ = true;
-      std::fflush(stderr);
     } else {
-      fmt::print(stderr, "{}\n", line);
+      note("{}\n", line);
     }
   }
 
@@ -82,7 +82,7 @@ class SweepDisplay final : public SweepObserver {
   }
 
   void close() {
-    if (open_line_) fmt::print(stderr, "\n");
+    if (open_line_) note("\n");
     open_line_ = false;
   }
 
@@ -90,7 +90,7 @@ class SweepDisplay final : public SweepObserver {
   void say(const std::string& line) {
     if (quiet_) return;
     close();
-    fmt::print(stderr, "{}\n", line);
+    note("{}\n", line);
   }
 
   bool quiet_, live_;
@@ -139,9 +139,9 @@ void report(const Outcomes& outcomes, const SweepConfig& config, const std::stri
                                                             .schemes = summarise_schemes(config, directory)});
   write_atomically(std::filesystem::path(directory) / "results.json", results);
   if (as_json) {
-    fmt::print("{}", results);
+    write_json(results);
   } else {
-    fmt::print("{}written to {}\n", sweep_tables(outcomes), directory);
+    print("{}written to {}\n", sweep_tables(outcomes), directory);
   }
 }
 
@@ -162,7 +162,7 @@ int run(const SweepOptions& options, const std::vector<std::string>& extras) {
                                        progress, stop_on_signals());
   progress.close();
   if (result.interrupted) {
-    fmt::print(stderr, "stopped; the same command goes on from here\n");
+    note("stopped; the same command goes on from here\n");
     return 130;
   }
   report(result.outcomes, config, directory, result.seconds, options.json);

@@ -35,17 +35,19 @@ std::vector<Instrument> chosen(const std::vector<std::string>& only, int batches
   return result;
 }
 
-// What cannot be drawn, such as one too wide for a terminal, is left out.
-std::string drawn(std::string (*draw)(const Scheme&, const DiagramOptions&), const Scheme& scheme,
-                  const ModelConfig& model) {
+// The layer as svg and text. Numbers never depend on a drawing: what cannot be drawn, such as a text too wide for a
+// terminal, is left out, and the summary says why.
+void draw_layer(const Scheme& scheme, const ModelConfig& model, SchemeSummary& summary) {
   using Cross = DiagramOptions::Cross;
+  const DiagramOptions options{.layers = model.layers,
+                               .width = model.width,
+                               .heads = model.heads,
+                               .cross = model.family == Family::encoder_decoder ? Cross::present : Cross::absent};
   try {
-    return draw(scheme, {.layers = model.layers,
-                         .width = model.width,
-                         .heads = model.heads,
-                         .cross = model.family == Family::encoder_decoder ? Cross::present : Cross::absent});
-  } catch (const Error&) {
-    return "";
+    summary.diagram_svg = diagram_svg(scheme, options);
+    summary.diagram_text = diagram_text(scheme, options);
+  } catch (const std::exception& problem) {
+    summary.diagram_note = problem.what();
   }
 }
 
@@ -76,9 +78,8 @@ SchemeSummary summarise_scheme(const ModelConfig& model) {
                         .source = scheme.source,
                         .formulas = {},
                         .layers = model.layers,
-                        .by_role = {},
-                        .diagram_svg = drawn(diagram_svg, scheme, model),
-                        .diagram_text = drawn(diagram_text, scheme, model)};
+                        .by_role = {}};
+  draw_layer(scheme, model, summary);
   for (const auto& [key, formula] : scheme.formulas) summary.formulas.emplace_back(key, print_formula(formula));
   const Budget budget = model_budget(model);
   summary.norm_instances = budget.norm_instances;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "lab/sweep_files.h"
 #include "norma/core/error.h"
 #include "norma/store/atomic_file.h"
@@ -113,7 +114,7 @@ std::vector<CohortPlan> read_markers(const SweepPaths& paths, const std::functio
   std::sort(entries.begin(), entries.end());
   for (const fs::path& path : entries) {
     if (path.extension() != ".json") continue;
-    const json marker = json::parse(read_small_file(path), nullptr, false);
+    const json marker = parse_json(read_small_file(path));
     try {
       plans.push_back({path.stem().string(), marker.at("members").get<std::vector<std::string>>(), marker.at("from"),
                        marker.at("until")});

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "lab/sweep_files.h"
 #include "lab/sweep_members.h"
 #include "norma/core/error.h"
@@ -24,7 +25,7 @@ SchemeTexts read_scheme_texts(const fs::path& directory) {
   std::error_code error;
   if (!fs::exists(path, error)) return {};
   try {
-    return nlohmann::json::parse(read_small_file(path)).get<SchemeTexts>();
+    return parse_json(read_small_file(path)).get<SchemeTexts>();
   } catch (const nlohmann::json::exception&) {
     fail("'{}' is damaged; remove it to go on with the schemes as they are now", path.string());
   }

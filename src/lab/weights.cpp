@@ -6,12 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "core/json.h"
 #include "lab/checkpoint_path.h"
 #include "lab/inputs.h"
+#include "norma/backends/cpu.h"
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
 #include "norma/lab/subject.h"
-#include "norma/models/fusions.h"
 #include "norma/models/profile.h"
 #include "norma/store/safetensors.h"
 #include "norma/train/cohort.h"
@@ -39,7 +40,7 @@ class InitialWeights final : public Weights {
     Graph graph;
     const Model built = build_model(graph, model, {.profile = true});
     if (graph.outputs().empty()) return;
-    Session session(compile(graph, {.rewrites = all_fusions()}), {.members = members(), .threads = threads});
+    Session session(compile(graph, cpu_backend()), {.members = members(), .threads = threads});
     initialise_all(session, built.parameters);
     for (int member = 0; member < members(); ++member) {
       Batch batch;
@@ -120,7 +121,7 @@ class StoredWeights final : public Weights {
 std::int64_t step_of(const SafetensorsFile& file) {
   const auto found = file.metadata().find("norma.training");
   if (found == file.metadata().end()) return 0;
-  const nlohmann::json state = nlohmann::json::parse(found->second, nullptr, false);
+  const nlohmann::json state = parse_json(found->second);
   return state.is_object() ? state.value("step", std::int64_t{0}) : 0;
 }
 

@@ -38,6 +38,7 @@ HWY_AFTER_NAMESPACE();
 #include <algorithm>
 #include <cmath>
 
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/gradient_norm.h"
 #include "ops/check.h"
@@ -77,8 +78,8 @@ Cost SquaredSums::cost(std::span<const Type> in, std::span<const Type> out) cons
   return {.flops = 2 * traffic(in, {}) / static_cast<double>(size_of(in[0].dtype)), .bytes = traffic(in, out)};
 }
 
-CpuKernel SquaredSums::cpu(std::span<const Type> in, std::span<const Type>) const {
-  const int gradients = static_cast<int>(in.size()) - (continued_ ? 1 : 0);
+CpuKernel cpu_kernel(const SquaredSums& op, Types in, Types) {
+  const int gradients = static_cast<int>(in.size()) - (op.continued() ? 1 : 0);
   std::vector<Block> blocks;
   for (int input = 0; input < gradients; ++input) {
     const std::int64_t total = in[static_cast<std::size_t>(input)].shape.elements();
@@ -94,7 +95,7 @@ CpuKernel SquaredSums::cpu(std::span<const Type> in, std::span<const Type>) cons
                                const Block& block = blocks[static_cast<std::size_t>(tile)];
                                call.shared<T>()[tile] = run(call.in<T>(block.input) + block.begin, block.count);
                              }});
-    kernel.phases.push_back({1, [=, continued = continued_](const Call& call, std::int64_t) {
+    kernel.phases.push_back({1, [=, continued = op.continued()](const Call& call, std::int64_t) {
                                T* squares = call.out<T>(0);
                                double total = continued ? static_cast<double>(*call.in<T>(gradients)) : 0;
                                std::int64_t next = 0;
@@ -121,7 +122,7 @@ std::vector<Type> ClipScale::infer(std::span<const Type> in) const {
   return {in[0], in[0]};
 }
 
-CpuKernel ClipScale::cpu(std::span<const Type> in, std::span<const Type>) const {
+CpuKernel cpu_kernel(const ClipScale&, Types in, Types) {
   const auto make = []<typename T>(T) -> CpuKernel {
     return {.phases = {{1, [](const Call& call, std::int64_t) {
                           const T norm = std::sqrt(*call.in<T>(0)), bound = *call.in<T>(1);
@@ -144,7 +145,7 @@ std::vector<Type> Accumulate::infer(std::span<const Type> in) const {
   return {in[0]};
 }
 
-CpuKernel Accumulate::cpu(std::span<const Type> in, std::span<const Type>) const {
+CpuKernel cpu_kernel(const Accumulate&, Types in, Types) {
   const Tiling tiling(in[0].shape.elements(), 8192, 64);
   const auto make = [&]<typename T>(auto* add) -> CpuKernel {
     return {.phases = {{tiling.tiles, [=](const Call& call, std::int64_t tile) {

@@ -111,6 +111,7 @@ HWY_AFTER_NAMESPACE();
 #include <cmath>
 
 #include "norma/core/error.h"
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "ops/check.h"
 
@@ -210,31 +211,31 @@ Cost Optimiser::cost(std::span<const Type> in, std::span<const Type> out) const 
   return {.flops = 16.0 * static_cast<double>(in[0].shape.elements()), .bytes = traffic(in, out)};
 }
 
-CpuKernel Optimiser::cpu(std::span<const Type> in, std::span<const Type>) const {
+CpuKernel cpu_kernel(const Optimiser& op, Types in, Types) {
   const Tiling tiling = tiles_of(in[0]);
   const auto kernel = [&]<typename T>(auto* run, auto* rows_kernel, auto* columns_kernel) -> CpuKernel {
     CpuKernel made;
-    made.phases.push_back(
-        {tiling.tiles, [=, kind = kind_, group = group_, count = states()](const Call& call, std::int64_t tile) {
-           const T* control = call.in<T>(kFirstState + count);
-           const T scale = *call.in<T>(kFirstState + count + 1);
-           T* const squares = call.out<T>(1 + count);
-           if (!applies(control, scale)) {
-             if (squares != nullptr) squares[tile] = 0;
-             return;
-           }
-           const std::int64_t at = tiling.begin(tile);
-           T* const first = call.out<T>(1) + at;
-           const T sum = run(kind, {.p = call.out<T>(0) + at,
-                                    .g = call.in<T>(1) + at,
-                                    .m = first,
-                                    .v = count == 2 ? call.out<T>(2) + at : first,
-                                    .n = tiling.end(tile) - at,
-                                    .rates = rates_of(control, scale, group)});
-           if (squares != nullptr) squares[tile] = sum;
-         }});
-    if (group_.unit != UnitVectors::none)
-      made.phases.push_back(unit_phase<T>(group_.unit, in[0].shape, states(), rows_kernel, columns_kernel));
+    made.phases.push_back({tiling.tiles, [=, kind = op.kind(), group = op.group(), count = op.states()](
+                                             const Call& call, std::int64_t tile) {
+                             const T* control = call.in<T>(kFirstState + count);
+                             const T scale = *call.in<T>(kFirstState + count + 1);
+                             T* const squares = call.out<T>(1 + count);
+                             if (!applies(control, scale)) {
+                               if (squares != nullptr) squares[tile] = 0;
+                               return;
+                             }
+                             const std::int64_t at = tiling.begin(tile);
+                             T* const first = call.out<T>(1) + at;
+                             const T sum = run(kind, {.p = call.out<T>(0) + at,
+                                                      .g = call.in<T>(1) + at,
+                                                      .m = first,
+                                                      .v = count == 2 ? call.out<T>(2) + at : first,
+                                                      .n = tiling.end(tile) - at,
+                                                      .rates = rates_of(control, scale, group)});
+                             if (squares != nullptr) squares[tile] = sum;
+                           }});
+    if (op.group().unit != UnitVectors::none)
+      made.phases.push_back(unit_phase<T>(op.group().unit, in[0].shape, op.states(), rows_kernel, columns_kernel));
     return made;
   };
   return in[0].dtype == DType::f32

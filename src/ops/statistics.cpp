@@ -59,6 +59,7 @@ HWY_AFTER_NAMESPACE();
 #include <limits>
 
 #include "norma/core/error.h"
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/statistics.h"
 #include "ops/check.h"
@@ -88,7 +89,7 @@ Cost StatisticsOp::cost(std::span<const Type> in, std::span<const Type> out) con
   return {.flops = 4.0 * static_cast<double>(in[0].shape.elements()), .bytes = traffic(in, out)};
 }
 
-CpuKernel StatisticsOp::cpu(std::span<const Type> in, std::span<const Type>) const {
+CpuKernel cpu_kernel(const StatisticsOp&, Types in, Types) {
   const Tiling tiling = statistics_tiling(in[0].shape.elements());
   const auto make = [&]<typename T>(auto* run) {
     CpuKernel kernel;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "norma/models/fusions.h"
+#include "norma/backends/cpu.h"
 #include "norma/models/profile.h"
 #include "norma/train/data.h"
 #include "norma/train/judge.h"
@@ -88,7 +88,7 @@ void Cohort::profile() {
   Graph graph;
   const Model model = build_model(graph, config_.model, {.profile = true});
   if (graph.outputs().empty()) return;
-  Session profiled(compile(graph, {.rewrites = all_fusions()}), {.members = members(), .threads = session_.threads()});
+  Session profiled(compile(graph, cpu_backend()), {.members = members(), .threads = session_.threads()});
   for (int member = 0; member < members(); ++member) {
     const auto seed = static_cast<std::uint64_t>(settings_[static_cast<std::size_t>(member)].seed);
     initialise(profiled, model.parameters, seed, member);
@@ -119,7 +119,7 @@ std::int64_t Cohort::parameters() const {
 }
 
 std::int64_t Cohort::memory_bytes() const {
-  return plan_.plan->member_bytes() * session_.members() + plan_.plan->worker_bytes() * session_.threads();
+  return plan_.plan->member_bytes() * session_.members() + worker_bytes(*plan_.plan) * session_.threads();
 }
 
 double Cohort::number(Session& session, const std::string& output, int member, std::size_t index) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "norma/store/run_directory.h"
 #include "norma/train/cohort.h"
 #include "norma/train/generate.h"
@@ -32,7 +33,7 @@ SafetensorsFile open_checkpoint(const fs::path& run) {
 std::int64_t step_of(const SafetensorsFile& file) {
   const auto state = file.metadata().find("norma.training");
   if (state == file.metadata().end()) return 0;
-  const nlohmann::json parsed = nlohmann::json::parse(state->second, nullptr, false);
+  const nlohmann::json parsed = parse_json(state->second);
   if (!parsed.is_object() || !parsed.contains("step") || !parsed["step"].is_number_integer())
     fail("'{}' has a damaged training state", file.path().string());
   return parsed["step"];

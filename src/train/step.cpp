@@ -2,8 +2,8 @@
 
 #include <set>
 
+#include "norma/backends/cpu.h"
 #include "norma/graph/differentiate.h"
-#include "norma/models/fusions.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/attention_probe.h"
 #include "norma/ops/elementwise.h"
@@ -28,12 +28,17 @@ class StepBuilder {
     if (options_.probes) probe(model, forward_nodes);
     update(model, parameters, gather(parameters, differentiate(objective(model.loss), parameters)));
     graph_.output("loss", model.loss);
-    step_.plan = compile(graph_, {.rewrites = options_.fuse ? all_fusions() : std::vector<Rewrite>(),
-                                  .recompute_every = options_.recompute_every});
+    step_.plan = compile(graph_, options_.backend == nullptr ? cpu_backend() : *options_.backend, compile_options());
     return std::move(step_);
   }
 
  private:
+  CompileOptions compile_options() const {
+    CompileOptions options{.recompute_every = options_.recompute_every};
+    if (!options_.fuse) options.rewrites.emplace();
+    return options;
+  }
+
   Wire objective(Wire loss) const {
     return options_.accumulate == 1 ? loss : loss * (1.0 / static_cast<double>(options_.accumulate));
   }
@@ -143,7 +148,7 @@ EvaluationStep build_evaluation_step(const ModelConfig& config, bool logits) {
   const Model model = build_model(graph, config, {.logits = logits});
   graph.output("loss", model.loss);
   if (logits) graph.output("logits", model.logits);
-  return {compile(graph, {.rewrites = all_fusions()}), model.parameters};
+  return {compile(graph, cpu_backend()), model.parameters};
 }
 
 }  // namespace norma

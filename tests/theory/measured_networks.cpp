@@ -65,7 +65,7 @@ ModelConfig model_config(Family family, const std::string& scheme, std::int64_t 
 std::vector<double> profile(Session& target, const ModelConfig& config, const Model& model, const Networks& networks) {
   Graph graph;
   const Model profiling = build_model(graph, config, {.profile = true});
-  Session session(compile(graph), {.members = networks.seeds});
+  Session session(test::plain_plan(graph), {.members = networks.seeds});
   prepare(session, profiling, networks.first);
   session.run();
   std::vector<double> found;
@@ -93,7 +93,7 @@ Measured measure(const std::string& scheme, std::int64_t layers, const Networks&
   for (std::size_t i = 0; i < count; ++i) graph.output(fmt::format("stream{}", i), model.sites[i].stream_out);
   for (std::size_t i = 0; i < gradients.size(); ++i) graph.output(fmt::format("gradient{}", i), gradients[i]);
   graph.output("hidden", model.hidden);
-  Session session(compile(graph), {.members = seeds});
+  Session session(test::plain_plan(graph), {.members = seeds});
   prepare(session, model, networks.first);
   Measured result;
   const std::vector<LearnedSpec> learned = test::scheme_named(scheme).learned;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "check.h"
+#include "elementary_backend.h"
 
 namespace norma {
 namespace {
@@ -66,6 +67,13 @@ TEST_P(Schemes, LearnsOneBatch) {
 TEST_P(Schemes, FusionsChangeNothingButRounding) {
   const std::vector<float> fused = train(tiny(GetParam()), {}, {1e-3f}, 5).losses[0];
   const std::vector<float> plain = train(tiny(GetParam()), {.fuse = false}, {1e-3f}, 5).losses[0];
+  for (std::size_t i = 0; i < fused.size(); ++i) EXPECT_NEAR(fused[i], plain[i], 2e-5f * plain[i]) << i;
+}
+
+TEST_P(Schemes, ABackendOfElementaryOpsTrainsTheSame) {
+  const test::ElementaryBackend elementary;
+  const std::vector<float> fused = train(tiny(GetParam()), {}, {1e-3f}, 5).losses[0];
+  const std::vector<float> plain = train(tiny(GetParam()), {.backend = &elementary}, {1e-3f}, 5).losses[0];
   for (std::size_t i = 0; i < fused.size(); ++i) EXPECT_NEAR(fused[i], plain[i], 2e-5f * plain[i]) << i;
 }
 

@@ -14,11 +14,11 @@ namespace norma {
 class SquaredSums final : public Op {
  public:
   explicit SquaredSums(bool continued) : continued_(continued) {}
+  bool continued() const { return continued_; }
   std::string_view name() const override { return "squared_sums"; }
   std::string attributes() const override { return continued_ ? "continued" : ""; }
   std::vector<Type> infer(std::span<const Type> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 
  private:
   bool continued_;
@@ -30,7 +30,6 @@ class ClipScale final : public Op {
  public:
   std::string_view name() const override { return "clip_scale"; }
   std::vector<Type> infer(std::span<const Type> in) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 };
 
 // Inputs: a state, a gradient of its type, and a flag [1]. The state becomes the gradient where the flag is not 0, and
@@ -39,7 +38,6 @@ class Accumulate final : public Op {
  public:
   std::string_view name() const override { return "accumulate"; }
   std::vector<Type> infer(std::span<const Type> in) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   std::vector<Update> updates() const override { return {{0, 0}}; }
 };
 

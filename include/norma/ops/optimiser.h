@@ -41,11 +41,12 @@ class Optimiser final : public Op {
  public:
   Optimiser(OptimiserKind kind, OptimiserGroup group) : kind_(kind), group_(group) {}
 
+  OptimiserKind kind() const { return kind_; }
+  const OptimiserGroup& group() const { return group_; }
   std::string_view name() const override { return name_of(kind_); }
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   std::vector<Update> updates() const override;
   bool optional_output(int out) const override { return out == states() + 1; }
   int states() const;

@@ -23,8 +23,9 @@ struct StepOptions {
   // Batches per step: their mean gradient gathers over so many runs of the plan; `first` starts, `control.active` ends.
   std::int64_t accumulate = 1;
   bool probes = true;
-  bool fuse = true;         // false only to compare with
-  int recompute_every = 0;  // layers per recomputation segment
+  bool fuse = true;                  // false only to compare with
+  int recompute_every = 0;           // layers per recomputation segment
+  const Backend* backend = nullptr;  // that the plan is for; null: the CPU
 };
 
 // Where a probe finds its numbers after a run.
