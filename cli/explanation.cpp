@@ -4,7 +4,6 @@
 
 #include "norma/backends/cpu.h"
 #include "norma/core/error.h"
-#include "norma/lab/inspect.h"
 
 namespace norma::cli {
 namespace {
@@ -67,16 +66,14 @@ StackNumbers numbers_of(const SchemesOptions& options, const Scheme& scheme, Sta
 
 // The question that norma inspect asks of networks, and thus the same number.
 void add_theory(const SchemesOptions& options, const SchemeChoice& scheme, Explanation& said) {
-  ModelConfig model = initial_model(options.family);
+  ModelConfig model = initial_model(options.family, options.theory_width);
+  model.time = options.theory_time;
   model.scheme = scheme;
   model.norm = norm(options.norm).kind;
-  said.depths = options.depths.empty() ? kInitialDepths : options.depths;
-  said.width = model.width;
-  said.time = model.time;
   try {
     const ModelTheory theory(model);
     std::vector<Prediction> predictions;
-    for (const std::int64_t depth : said.depths) predictions.push_back(theory.at(depth));
+    for (const std::int64_t depth : options.depths) predictions.push_back(theory.at(depth));
     said.exponents = exponents_of(predictions);
   } catch (const NotPredictedError& error) {
     said.not_predicted = error.what();

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "norma/lab/inspect.h"
 #include "norma/models/budget.h"
 #include "norma/schemes/diagram.h"
 #include "norma/schemes/library.h"
@@ -24,7 +25,10 @@ struct SchemesOptions {
   std::string norm = "layer";
   std::int64_t layer = 0;
   std::string svg;
-  std::vector<std::int64_t> depths;  // that exponents are fitted at; empty: those of norma inspect
+  // Of the model that the theory is asked about: what norma inspect takes unless told otherwise.
+  std::vector<std::int64_t> depths = kInitialDepths;
+  std::int64_t theory_width = initial_model().width;
+  std::int64_t theory_time = initial_model().time;
   SchemeLibrary library = SchemeLibrary::of_environment();
   bool json = false;
 };
@@ -56,9 +60,7 @@ struct Explanation {
   std::optional<Budget> budget;
   std::optional<TokenCost> cost;
   std::string not_built;
-  std::optional<Exponents> exponents;     // of the model that norma inspect measures,
-  std::vector<std::int64_t> depths = {};  // at these depths,
-  std::int64_t width = 0, time = 0;       // of this width, with so many tokens
+  std::optional<Exponents> exponents;
   std::string not_predicted;
   std::vector<StackNumbers> stacks;  // the only one, or encoder and decoder
 };

@@ -180,11 +180,11 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
   } else {
     print("  {}\n", said.not_built);
   }
-  const auto [least, most] = std::minmax_element(said.depths.begin(), said.depths.end());
+  const auto [least, most] = std::minmax_element(options.depths.begin(), options.depths.end());
   print(
-      "\nwith depth N, at initialisation, from {} to {} layers of width {}, {} tokens, as norma inspect measures it "
+      "\nwith depth N, at initialisation, from {} to {} layers of width {}, {} tokens: what norma inspect measures "
       "(docs/theory.md)\n",
-      *least, *most, said.width, said.time);
+      *least, *most, options.theory_width, options.theory_time);
   print_theory(said);
 }
 

@@ -81,12 +81,18 @@ void add_schemes(CLI::App& app) {
   add_family(*verb, options->family);
   verb->add_option("--layers,--depth", options->layers, "Depth; of an encoder-decoder, of each stack")
       ->check(CLI::Range(1, 100000));
-  verb->add_option("--depths", options->depths, "Depths that exponents are predicted over (6,12,24)")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 100000));
   verb->add_option("--width", options->width, "Width of the stream")->check(CLI::Range(1, 1 << 20));
   verb->add_option("--heads", options->heads, "Attention heads")->check(CLI::Range(1, 1 << 16));
   verb->add_option("--norm", options->norm, "What `norm` means in a formula");
+  verb->add_option("--depths", options->depths, "Of the theory's exponents: as for norma inspect (6,12,24)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 100000));
+  verb->add_option("--theory-width", options->theory_width, "Of the theory's model: --width of norma inspect")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 16));
+  verb->add_option("--theory-time", options->theory_time, "Of the theory's model: --time of norma inspect")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 16));
   verb->add_option("--layer", options->layer, "Which layer to draw, where layers are wired differently");
   verb->add_option("--svg", options->svg, "Write the diagram to this file");
   verb->add_flag("--json", options->json, "Print JSON");

@@ -42,7 +42,9 @@ TheoryCompiler::Value TheoryCompiler::call(const Expression& e, const std::vecto
 TheoryCompiler::Value TheoryCompiler::function_call(const Expression& e, const Function& function,
                                                     const std::vector<Value>& arguments) {
   const auto no_rule = [&] {
-    return profile_ != nullptr ? reads_otherwise(e) : not_predicted(fmt::format("the function '{}'", e.name));
+    if (profile_ != nullptr) return reads_otherwise(e);
+    const std::string_view why = function.moments.why_not;
+    return not_predicted(fmt::format("the function '{}'{}{}", e.name, why.empty() ? "" : ": ", why));
   };
   if (!function.moments) throw no_rule();
   switch (const MomentRule rule = function.moments.value) {

@@ -20,6 +20,8 @@ TEST(Theory, WhatHasNoRuleIsNamed) {
     return std::string();
   };
   EXPECT_EQ(error("x + gate(f(x))"), "scheme 'formula': the theory has no rule for the function 'gate'");
+  EXPECT_EQ(error("x + mean(x)*f(x)"),
+            "scheme 'formula': the theory has no rule for the function 'mean': it is a number of the whole batch");
   EXPECT_EQ(error("x + x*f(x)"), "scheme 'formula': the theory has no rule for 'x*f(x)'");
   EXPECT_EQ(error("x + f(x) + f(norm(x))"),
             "scheme 'formula': the theory has no rule for a branch that is called twice with the same weights");
@@ -47,6 +49,18 @@ TEST(Theory, WhatHasNoRuleIsNamed) {
             "scheme 'own': the theory has no rule for 'dot(H, w)'");
   EXPECT_EQ(own("sublayer = \"x = weigh(b, H); H = append(H, f(x))\"\n" + copies + "b = { init = 1, shape = [\"2\"] }"),
             "scheme 'own': the theory has no rule for 'weigh(b, H)'");
+}
+
+// Functions of numbers are followed from layer to layer, whichever they are.
+TEST(Theory, FunctionsOfNumbersThatDifferBetweenLayersAreFollowed) {
+  const Theory by_function = theory_of("x + tanh(1/l)*f(norm(x))", 3);
+  const Theory by_number = theory_of(
+      "x + (if l == 1 then 0.7615941559557649 else if l == 2 then 0.46211715726000975 else "
+      "0.3215127375316343)*f(norm(x))",
+      3);
+  EXPECT_NEAR(by_function.output_rms, by_number.output_rms, 1e-12);
+  EXPECT_NEAR(by_function.amplification, by_number.amplification, 1e-12);
+  EXPECT_GT(by_function.amplification, 0);
 }
 
 TEST(Theory, OptionsInsideCallsCountAsThoseOfTables) {
