@@ -224,13 +224,13 @@ std::vector<ProbeValue> Cohort::probes(int member) {
   };
   std::map<std::string, Sums> layers;
   std::vector<std::string> order;
-  for (const ParameterPlace& place : plan_.places) {
+  for (std::size_t i = 0; i < plan_.places.size(); ++i) {
+    const ParameterPlace& place = plan_.places[i];
     if (!layers.contains(place.layer)) order.push_back(place.layer);
     Sums& sums = layers[place.layer];
     sums.elements += place.elements;
-    sums.gradient += number(session_, place.squares_output, member, place.squares_index);
-    const auto tiles = static_cast<std::size_t>(plan_.plan->slot(place.update_output).type.shape.elements());
-    for (std::size_t tile = 0; tile < tiles; ++tile) sums.update += number(session_, place.update_output, member, tile);
+    sums.gradient += number(session_, TrainingStep::kGradientSquares, member, i);
+    sums.update += number(session_, TrainingStep::kUpdateSquares, member, i);
   }
   for (const std::string& layer : order) {
     const Sums& sums = layers.at(layer);
