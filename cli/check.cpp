@@ -15,15 +15,16 @@ namespace {
 struct CheckOptions {
   std::string config, weights, tokens;
   std::string out = "check.safetensors";
+  SchemeLibrary schemes = SchemeLibrary::of_environment();
   bool json = false;
 };
 
 void run_check(const CheckOptions& options, const std::vector<std::string>& extras) {
-  CheckRequest request{.config = options.config.empty() ? RunConfig() : read_config(options.config),
+  CheckRequest request{.config = options.config.empty() ? RunConfig() : read_config(options.config, options.schemes),
                        .weights = {},
                        .tokens = {},
                        .out = options.out};
-  apply_overrides(request.config, extras);
+  apply_overrides(request.config, extras, options.schemes);
   if (!options.weights.empty()) request.weights = options.weights;
   if (!options.tokens.empty()) request.tokens = options.tokens;
   const CheckResult result = check_model(request);
@@ -47,7 +48,7 @@ void add_check(CLI::App& app) {
   verb->add_option("--tokens", options->tokens, "safetensors with tokens and targets; without it the first batch");
   verb->add_option("--out", options->out, "File to write")->capture_default_str();
   verb->add_flag("--json", options->json, "Print what was written as JSON");
-  add_schemes_dir(*verb);
+  add_schemes_dir(*verb, options->schemes);
   verb->allow_extras();
   verb->callback([options, verb] { run_check(*options, verb->remaining()); });
 }

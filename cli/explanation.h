@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "norma/models/budget.h"
-#include "norma/schemes/catalogue.h"
 #include "norma/schemes/diagram.h"
-#include "norma/schemes/theory.h"
+#include "norma/schemes/library.h"
+#include "norma/theory/predict.h"
 
 namespace norma::cli {
 
@@ -24,6 +24,8 @@ struct SchemesOptions {
   std::string norm = "layer";
   std::int64_t layer = 0;
   std::string svg;
+  std::vector<std::int64_t> depths;  // that exponents are fitted at; empty: those of norma inspect
+  SchemeLibrary library = SchemeLibrary::of_environment();
   bool json = false;
 };
 
@@ -54,16 +56,14 @@ struct Explanation {
   std::optional<Budget> budget;
   std::optional<TokenCost> cost;
   std::string not_built;
-  std::optional<Exponents> exponents;
+  std::optional<Exponents> exponents;     // of the model that norma inspect measures,
+  std::vector<std::int64_t> depths = {};  // at these depths,
+  std::int64_t width = 0, time = 0;       // of this width, with so many tokens
   std::string not_predicted;
   std::vector<StackNumbers> stacks;  // the only one, or encoder and decoder
 };
 
-Explanation explanation_of(const SchemesOptions& options, const Scheme& scheme);
-
-// Depths and width that exponents are fitted at.
-constexpr std::int64_t kTheoryWidth = 64;
-inline const std::vector<std::int64_t> kTheoryDepths = {12, 24, 48, 96};
+Explanation explanation_of(const SchemesOptions& options);
 
 void print_json(const SchemesOptions& options, const SchemeEntry& entry, const Explanation& said);
 void print_text(const SchemesOptions& options, const SchemeEntry& entry, const Explanation& said,

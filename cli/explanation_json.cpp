@@ -72,6 +72,7 @@ void print_json(const SchemesOptions& options, const SchemeEntry& entry, const E
                         {"last_gradient", number(said.exponents->last_gradient)},
                         {"first_gradient", number(said.exponents->first_gradient)},
                         {"amplification", number(said.exponents->amplification)}};
+    all["exponents_at"] = {{"layers", said.depths}, {"width", said.width}, {"time", said.time}};
   }
   if (!said.not_built.empty()) all["not_built"] = said.not_built;
   if (!said.not_predicted.empty()) all["not_predicted"] = said.not_predicted;

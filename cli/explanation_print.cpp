@@ -180,8 +180,11 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
   } else {
     print("  {}\n", said.not_built);
   }
-  print("\nwith depth N, at initialisation, from {} to {} layers of width {} (docs/theory.md)\n", kTheoryDepths.front(),
-        kTheoryDepths.back(), kTheoryWidth);
+  const auto [least, most] = std::minmax_element(said.depths.begin(), said.depths.end());
+  print(
+      "\nwith depth N, at initialisation, from {} to {} layers of width {}, {} tokens, as norma inspect measures it "
+      "(docs/theory.md)\n",
+      *least, *most, said.width, said.time);
   print_theory(said);
 }
 

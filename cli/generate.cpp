@@ -19,6 +19,7 @@ using json = nlohmann::json;
 
 struct Options {
   std::string run;
+  SchemeLibrary schemes = SchemeLibrary::of_environment();
   std::optional<std::string> prompt, source;
   bool evaluate = false;
   std::optional<std::int64_t> beam, top_k;
@@ -49,7 +50,8 @@ std::vector<std::string> lines_of(const std::string& path) {
 
 class Generation {
  public:
-  explicit Generation(const Options& options) : options_(options), model_(open_trained(options.run, options.member)) {
+  explicit Generation(const Options& options)
+      : options_(options), model_(open_trained(options.run, options.member, options.schemes)) {
     if (options.threads > 0) model_.config.train.threads = options.threads;
     check_can_speak();
     source_ = open_data(model_);
@@ -176,7 +178,7 @@ void add_generate(CLI::App& app) {
   verb->add_option("--member", options->member, "Of a run with several")->capture_default_str();
   verb->add_option("--threads", options->threads, "0: as in the run")->capture_default_str();
   verb->add_flag("--json", options->json, "Print as JSON, with tokens and log-probabilities");
-  add_schemes_dir(*verb);
+  add_schemes_dir(*verb, options->schemes);
   verb->callback([options] { Generation(*options).run(); });
 }
 

@@ -24,6 +24,7 @@ struct PlanOptions {
   std::string config;
   bool json = false;
   bool measure = false;
+  SchemeLibrary schemes = SchemeLibrary::of_environment();
 };
 
 struct Limits {
@@ -80,7 +81,7 @@ json describe_plan(const RunPlan& plan, std::int64_t process) {
   json by_role;
   for (const auto& [role, parameters] : plan.budget.by_role) by_role[role] = parameters;
   const double tokens = plan.tokens_per_step();
-  return {{"scheme", plan.config.model.scheme},
+  return {{"scheme", plan.config.model.scheme.asked()},
           {"members", plan.members},
           {"parameters", plan.budget.parameters},
           {"parameters_by_role", by_role},
@@ -160,11 +161,11 @@ void add_plan(CLI::App& app) {
   verb->add_flag("--json", options->json, "Print JSON");
   verb->add_flag("--measure", options->measure,
                  "Take a few steps in a temporary folder: time, and memory to compare with");
-  add_schemes_dir(*verb);
+  add_schemes_dir(*verb, options->schemes);
   verb->allow_extras();
   verb->callback([options, verb] {
-    RunConfig config = options->config.empty() ? RunConfig() : read_config(options->config);
-    apply_overrides(config, verb->remaining());
+    RunConfig config = options->config.empty() ? RunConfig() : read_config(options->config, options->schemes);
+    apply_overrides(config, verb->remaining(), options->schemes);
     // Before anything is planned, what this process has is the program and its libraries.
     const std::int64_t process = options->measure ? measured_process_bytes(config) : resident_bytes();
     const RunPlan plan = plan_run(config);

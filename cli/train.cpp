@@ -13,7 +13,7 @@
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/store/run_directory.h"
-#include "norma/train/kept_scheme.h"
+#include "norma/train/run_schemes.h"
 #include "norma/train/trainer.h"
 
 namespace norma::cli {
@@ -22,6 +22,7 @@ namespace {
 struct TrainOptions {
   std::string config;
   std::string out;
+  SchemeLibrary schemes = SchemeLibrary::of_environment();
   bool print_config = false;
   bool json = false;
   bool quiet = false;
@@ -35,7 +36,7 @@ class TrainDisplay final : public RunObserver {
     first_step_ = cohort.step();
     if (quiet_) return;
     const RunConfig& c = cohort.config();
-    note("{} | {} layers, width {}, {} parameters{} | {}\n", c.model.scheme, c.model.layers, c.model.width,
+    note("{} | {} layers, width {}, {} parameters{} | {}\n", c.model.scheme.asked(), c.model.layers, c.model.width,
          with_units(static_cast<double>(cohort.parameters())),
          cohort.members() > 1 ? fmt::format(", {} members", cohort.members()) : "", source.describe());
     if (first_step_ > 0) note("resumed at step {}\n", first_step_);
@@ -124,9 +125,9 @@ std::string default_directory(const TrainOptions& options) {
 
 int run_train(const TrainOptions& options, const std::vector<std::string>& extras, std::vector<std::string> command) {
   const std::string directory = options.out.empty() ? default_directory(options) : options.out;
-  const auto scheme = scheme_to_resume(directory);  // before the configuration, which looks it up
-  RunConfig config = options.config.empty() ? RunConfig() : read_config(options.config);
-  apply_overrides(config, extras);
+  const SchemeLibrary schemes = library_to_resume(directory, options.schemes);
+  RunConfig config = options.config.empty() ? RunConfig() : read_config(options.config, schemes);
+  apply_overrides(config, extras, schemes);
   if (options.print_config) {
     print("{}", print_config(config, true));
     return 0;
@@ -159,7 +160,7 @@ void add_train(CLI::App& app, int& exit_code) {
   verb->add_flag("--print-config", options->print_config, "Print the resolved configuration with what each key means");
   verb->add_flag("--json", options->json, "Print the result as JSON");
   verb->add_flag("--quiet", options->quiet, "No progress");
-  add_schemes_dir(*verb);
+  add_schemes_dir(*verb, options->schemes);
   verb->footer("Any key of the configuration: --train.lr=3e-4 --model.scheme='norm(x + f(x))'");
   verb->allow_extras();
   verb->callback([options, verb, &exit_code] { exit_code = run_train(*options, verb->remaining(), command_line()); });

@@ -76,7 +76,7 @@ RunOutcome outcome_of(std::string id, std::map<std::string, std::string> axes, c
   RunOutcome outcome;
   outcome.id = std::move(id);
   outcome.axes = std::move(axes);
-  outcome.scheme = config.model.scheme;
+  outcome.scheme = config.model.scheme.asked();
   outcome.layers = config.model.layers;
   outcome.width = config.model.width;
   outcome.lr = config.train.lr;

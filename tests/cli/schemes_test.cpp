@@ -65,6 +65,30 @@ TEST(SchemesProcess, ExplainsOneSchemeWithItsTheory) {
     EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
 }
 
+// One question has one answer, whichever verb is asked.
+TEST(SchemesProcess, SaysWhatInspectSays) {
+  const TemporaryFolder folder;
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--depths", "4,8"}}) {
+    std::vector<std::string> asked = {"pre"}, measured = {"inspect",   "--scheme", "pre",    "--json",
+                                                          "--seeds",   "1",        "--only", "amplification,gradient",
+                                                          "--batches", "1"};
+    asked.insert(asked.end(), more.begin(), more.end());
+    measured.insert(measured.end(), more.begin(), more.end());
+    const Json said = explained(folder, asked).at("exponents");
+    const Outcome outcome = test::run(folder, measured);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    int compared = 0;
+    for (const Json& analysis : Json::parse(outcome.out).at("analyses")) {
+      const std::string name = analysis.at("name");
+      if (name != "amplification" && name != "gradient_batch") continue;
+      const Json& theory = analysis.at("series").at(0).at("theory");
+      EXPECT_NEAR(theory.at("exponent"), said.at(name == "amplification" ? name : "last_gradient"), 1e-6) << name;
+      ++compared;
+    }
+    EXPECT_EQ(compared, 2);
+  }
+}
+
 // Where layers are alike, or each reads all below it, numbers at any depth follow from a few.
 TEST(SchemesProcess, CountsAnyDepth) {
   const TemporaryFolder folder;

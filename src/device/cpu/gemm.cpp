@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/cpu/sequential_library.h"
 #include "norma/core/arena.h"
 #include "norma/core/error.h"
 
@@ -138,6 +139,9 @@ std::shared_ptr<const Gemm> make_gemm(const GemmShape& shape, DType dtype) {
   static std::mutex mutex;
   static std::map<std::pair<GemmShape, DType>, std::shared_ptr<const Gemm>> compiled;
   const std::lock_guard lock(mutex);
+  // oneDNN cuts a product by the number of threads that it finds when the product is made: without this, how fast it is
+  // and in which order it adds would depend on the cores of the machine.
+  const SequentialLibrary sequential;
   std::shared_ptr<const Gemm>& entry = compiled[{shape, dtype}];
   if (entry == nullptr) {
     if (dtype == DType::f32) {
