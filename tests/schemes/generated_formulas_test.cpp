@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "check.h"
-#include "norma/schemes/catalogue.h"
 #include "schemes/diagram_parts.h"
 #include "schemes/formula_generator.h"
+#include "schemes/named.h"
 
 namespace norma {
 namespace {
@@ -39,7 +39,7 @@ void expect_whole(const DiagramLayout& layout) {
 
 void expect_drawn(const std::string& formula) {
   SCOPED_TRACE(formula);
-  const Scheme scheme = find_scheme(formula);
+  const Scheme scheme = test::scheme_named(formula);
   const Formula& read = scheme.formulas.begin()->second;
   EXPECT_TRUE(same_formula(parse_formula(print_formula(read)), read));
   expect_whole(place_parts(diagram_parts(scheme, {.layers = 3})));
@@ -55,7 +55,7 @@ TEST(GeneratedFormulas, AWireThatIsReadTwiceIsDrawnTwice) {
   for (const char* formula : {"x + norm(x) + x + f(x)", "x + 0.5*(x + f(x)) + x", "x + x + x + f(x)", "f(x*x) + x*x",
                               "x - x + f(x)", "-x - x + f(x) - x", "a = norm(x); f(a) - a - a + a*a", "f(x) + f(x)"})
     expect_drawn(formula);
-  const DiagramLayout layout = place_parts(diagram_parts(find_scheme("x + norm(x) + x + f(x)"), {}));
+  const DiagramLayout layout = place_parts(diagram_parts(test::scheme_named("x + norm(x) + x + f(x)"), {}));
   EXPECT_EQ(layout.merges.size(), 6u) << "three into the sum of each sublayer";
 }
 

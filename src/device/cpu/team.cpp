@@ -17,8 +17,8 @@ void check_address_space(int threads) {
   const std::int64_t left = address_space();
   if (left != kNoMemoryLimit && left < threads * kStack + kOthers)
     fail(
-        "cannot start {} threads: a stack of {} for each, but the limit of address space (ulimit -v) leaves {}; ask "
-        "for fewer threads",
+        "cannot start {} threads: {} of stack each, but the limit of address space (ulimit -v) leaves {}; ask for "
+        "fewer",
         threads, describe_bytes(kStack), describe_bytes(left));
 }
 
