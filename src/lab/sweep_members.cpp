@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "lab/sweep_files.h"
 #include "norma/core/error.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/run_directory.h"
 #include "norma/train/member_checkpoint.h"
+#include "norma/train/run_schemes.h"
 #include "norma/train/trained_run.h"
 #include "norma/train/trainer.h"
 
@@ -23,6 +25,13 @@ RunConfig member_config(const RunConfig& cohort, const SweepCell& cell) {
   config.train = cell.config.train;
   config.members = {};
   return config;
+}
+
+// Where a run that has kept no scheme of its own finds the one it was asked to train.
+SchemeLibrary chosen(const RunConfig& config) {
+  SchemeLibrary schemes;
+  schemes.put(config.model.scheme);
+  return schemes;
 }
 
 // The result of one member, as if it had run alone.
@@ -155,7 +164,7 @@ void join_cohort(const SweepPaths& paths, const CohortPlan& plan, const RunConfi
   }
   // What the data resolves is the same for every member.
   const RunView first(paths.run(plan.members[0]));
-  RunConfig resolved = parse_config(first.config(), plan.members[0]);
+  RunConfig resolved = parse_config(first.config(), plan.members[0], library_of_run(first.path(), chosen(config)));
   resolved.train = config.train;
   resolved.members = config.members;
   const std::string text = print_config(resolved);
@@ -196,7 +205,7 @@ std::vector<std::vector<MemberRecord>> member_records(const RunView& cohort, con
 std::vector<std::string> member_results(const std::string& cohort, std::size_t members) {
   std::vector<std::string> results;
   try {
-    const json all = json::parse(cohort);
+    const json all = parse_json(cohort);
     if (all.at("members").size() != members)
       fail("the result of the cohort is damaged: it has {} members, not {}", all.at("members").size(), members);
     for (std::size_t i = 0; i < members; ++i) {
@@ -212,7 +221,10 @@ std::vector<std::string> member_results(const std::string& cohort, std::size_t m
 std::vector<std::string> split_cohort(const SweepPaths& paths, const CohortPlan& plan,
                                       const std::vector<const SweepCell*>& cells, const SplitOptions& options) {
   const RunView cohort(paths.cohort(plan.id));
-  const RunConfig config = parse_config(cohort.config(), cohort.config_path().string());
+  const auto any = std::find_if(cells.begin(), cells.end(), [](const SweepCell* cell) { return cell != nullptr; });
+  const RunConfig config =
+      parse_config(cohort.config(), cohort.config_path().string(),
+                   library_of_run(cohort.path(), any == cells.end() ? SchemeLibrary() : chosen((*any)->config)));
   // Compared before it is copied: a copy has a checksum of its own and would vouch for the damage.
   const Checkpoint checkpoint = cohort.checkpoint(options.until);
   const auto records = member_records(cohort, plan, checkpoint, config.train);
