@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "norma/backends/cpu.h"
 #include "norma/core/error.h"
 #include "norma/core/random.h"
 #include "norma/graph/plan.h"
@@ -27,7 +28,7 @@ Isolated isolate(const Graph& graph, std::string_view op_name) {
     if (read.contains(found->outputs[i])) alone.output("out" + std::to_string(i), outputs[i]);
   }
   const Cost cost = found->op->cost(graph.input_types(*found), graph.output_types(*found));
-  return {compile(alone), cost};
+  return {compile(alone, cpu_backend()), cost};
 }
 
 void fill_inputs(Session& session) {

@@ -11,12 +11,14 @@
 #include <optional>
 #include <set>
 
+#include "cli/output.h"
 #include "cli/overrides.h"
 #include "cli/stop.h"
 #include "cli/sweep_table.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
+#include "norma/core/json_depth.h"
 #include "norma/core/mapped_file.h"
 #include "norma/lab/sweep.h"
 #include "norma/lab/sweep_results.h"
@@ -31,6 +33,7 @@ namespace {
 struct SweepOptions {
   std::string config;
   std::string out;
+  SchemeLibrary schemes = SchemeLibrary::of_environment();
   bool json = false;
   bool quiet = false;
   bool report = false;
@@ -46,13 +49,13 @@ class SweepDisplay final : public SweepObserver {
   }
   void warned(const std::string& what) override {
     close();
-    fmt::print(stderr, "warning: {}\n", what);
+    note("warning: {}\n", what);
   }
 
   void started(const SweepProgress& progress, const Cohort& cohort) override {
     const ModelConfig& model = cohort.config().model;
     say(fmt::format("cohort {} of {}: {} | {} layers, width {}, {} parameters, {} member{}, {}{}", progress.cohort,
-                    progress.cohorts, model.scheme, model.layers, model.width,
+                    progress.cohorts, model.scheme.asked(), model.layers, model.width,
                     with_units(static_cast<double>(cohort.parameters())), cohort.members(),
                     cohort.members() == 1 ? "" : "s", bytes_text(static_cast<double>(cohort.memory_bytes())),
                     cohort.step() > 0 ? fmt::format(", from step {}", cohort.step()) : ""));
@@ -72,11 +75,10 @@ class SweepDisplay final : public SweepObserver {
                     progress.cohort, progress.cohorts, cohort.step(), progress.until, cohort.active_members(),
                     cohort.members(), best, progress.ended, progress.runs, duration_text(progress.seconds_left));
     if (live_) {
-      fmt::print(stderr, "\r\033[K{}", line);
+      note("\r\033[K{}", line);
       open_line_ = true;
-      std::fflush(stderr);
     } else {
-      fmt::print(stderr, "{}\n", line);
+      note("{}\n", line);
     }
   }
 
@@ -85,7 +87,7 @@ class SweepDisplay final : public SweepObserver {
   }
 
   void close() {
-    if (open_line_) fmt::print(stderr, "\n");
+    if (open_line_) note("\n");
     open_line_ = false;
   }
 
@@ -93,7 +95,7 @@ class SweepDisplay final : public SweepObserver {
   void say(const std::string& line) {
     if (quiet_) return;
     close();
-    fmt::print(stderr, "{}\n", line);
+    note("{}\n", line);
   }
 
   bool quiet_, live_;
@@ -134,9 +136,9 @@ std::string tasks_of(const SweepConfig& config) {
 
 void show(const Outcomes& outcomes, const std::string& results, const std::string& directory, bool as_json) {
   if (as_json) {
-    fmt::print("{}", results);
+    write_json(results);
   } else {
-    fmt::print("{}written to {}\n", sweep_tables(outcomes), directory);
+    print("{}written to {}\n", sweep_tables(outcomes), directory);
   }
 }
 
@@ -157,7 +159,7 @@ std::optional<std::string> results_before(const SweepConfig& config, const std::
   const std::filesystem::path path = std::filesystem::path(directory) / "results.json";
   if (kind_of(path) != PathKind::file) return std::nullopt;
   std::string text = read_text(path);
-  const nlohmann::json results = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json results = nlohmann::json::parse(is_shallow_json(text) ? text : "", nullptr, false);
   const bool same = results.is_object() && results.value("norma", "") == NORMA_VERSION &&
                     results.value("config", "") == print_sweep(config);
   return same ? std::optional(std::move(text)) : std::nullopt;
@@ -166,9 +168,9 @@ std::optional<std::string> results_before(const SweepConfig& config, const std::
 int run(const SweepOptions& options, const std::vector<std::string>& extras) {
   const std::string stem = options.config.empty() ? "default" : std::filesystem::path(options.config).stem().string();
   const std::string directory = options.out.empty() ? "sweeps/" + stem : options.out;
-  // Before the configuration, which looks schemes up.
-  const KeptSchemes kept = options.report ? schemes_of_sweep(directory) : schemes_to_resume(directory);
-  SweepConfig config = options.config.empty() ? SweepConfig() : read_sweep(options.config);
+  const SchemeLibrary schemes = options.report ? library_of_sweep(directory, options.schemes)
+                                               : library_to_resume_sweep(directory, options.schemes);
+  SweepConfig config = options.config.empty() ? SweepConfig{.schemes = schemes} : read_sweep(options.config, schemes);
   apply_sweep_overrides(config, extras);
   if (options.report) {
     if (kind_of(std::filesystem::path(directory) / "sweep.toml") != PathKind::file)
@@ -181,11 +183,10 @@ int run(const SweepOptions& options, const std::vector<std::string>& extras) {
                                        progress, stop_on_signals());
   progress.close();
   if (result.interrupted) {
-    fmt::print(stderr, "stopped; the same command goes on from here\n");
+    note("stopped; the same command goes on from here\n");
     return 130;
   }
-  if (result.finished_before)
-    fmt::print(stderr, "all {} runs had ended before; nothing was trained\n", result.outcomes.size());
+  if (result.finished_before) note("all {} runs had ended before; nothing was trained\n", result.outcomes.size());
   const auto before = result.finished_before ? results_before(config, directory) : std::nullopt;
   if (before) {
     show(result.outcomes, *before, directory, options.json);
@@ -205,7 +206,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
   verb->add_flag("--json", options->json, "Print the results as JSON");
   verb->add_flag("--quiet", options->quiet, "No progress");
   verb->add_flag("--report", options->report, "Train nothing; report what has ended so far");
-  add_schemes_dir(*verb);
+  add_schemes_dir(*verb, options->schemes);
   verb->footer("A list makes a key an axis: --train.lr=[1e-4,1e-3] --model.scheme=[pre,post] --train.seed=[1,2,3]");
   verb->allow_extras();
   verb->callback([options, verb, &exit_code] { exit_code = run(*options, verb->remaining()); });

@@ -7,13 +7,15 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/output.h"
 #include "cli/overrides.h"
 #include "cli/stop.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
+#include "norma/core/json_depth.h"
 #include "norma/store/run_directory.h"
-#include "norma/train/kept_scheme.h"
+#include "norma/train/run_schemes.h"
 #include "norma/train/trainer.h"
 
 namespace norma::cli {
@@ -22,6 +24,7 @@ namespace {
 struct TrainOptions {
   std::string config;
   std::string out;
+  SchemeLibrary schemes = SchemeLibrary::of_environment();
   bool print_config = false;
   bool json = false;
   bool quiet = false;
@@ -35,16 +38,16 @@ class TrainDisplay final : public RunObserver {
     first_step_ = cohort.step();
     if (quiet_) return;
     const RunConfig& c = cohort.config();
-    fmt::print(stderr, "{} | {} layers, width {}, {} parameters{} | {}\n", c.model.scheme, c.model.layers,
-               c.model.width, with_units(static_cast<double>(cohort.parameters())),
-               cohort.members() > 1 ? fmt::format(", {} members", cohort.members()) : "", source.describe());
-    if (first_step_ > 0) fmt::print(stderr, "resumed at step {}\n", first_step_);
+    note("{} | {} layers, width {}, {} parameters{} | {}\n", c.model.scheme.asked(), c.model.layers, c.model.width,
+         with_units(static_cast<double>(cohort.parameters())),
+         cohort.members() > 1 ? fmt::format(", {} members", cohort.members()) : "", source.describe());
+    if (first_step_ > 0) note("resumed at step {}\n", first_step_);
   }
 
   // Whoever wants no progress still wants to know.
   void warned(const std::string& what) override {
     close();
-    fmt::print(stderr, "warning: {}\n", what);
+    note("warning: {}\n", what);
   }
 
   void stepped(const Cohort& cohort, double seconds) override {
@@ -54,11 +57,10 @@ class TrainDisplay final : public RunObserver {
     shown_ = seconds;
     const std::string line = status(cohort, seconds);
     if (live_) {
-      fmt::print(stderr, "\r\033[K{}", line);
+      note("\r\033[K{}", line);
       open_line_ = true;
-      std::fflush(stderr);
     } else {
-      fmt::print(stderr, "{}\n", line);
+      note("{}\n", line);
     }
   }
 
@@ -77,7 +79,7 @@ class TrainDisplay final : public RunObserver {
   }
 
   void close() {
-    if (open_line_) fmt::print(stderr, "\n");
+    if (open_line_) note("\n");
     open_line_ = false;
   }
 
@@ -108,7 +110,7 @@ class TrainDisplay final : public RunObserver {
   void say(const std::string& line) {
     if (quiet_) return;
     close();
-    fmt::print(stderr, "{}\n", line);
+    note("{}\n", line);
   }
 
   bool quiet_, live_;
@@ -124,7 +126,7 @@ std::string default_directory(const TrainOptions& options) {
 }
 
 std::string table_of(const std::string& result, const std::filesystem::path& path) {
-  const nlohmann::json parsed = nlohmann::json::parse(result, nullptr, false);
+  const nlohmann::json parsed = nlohmann::json::parse(is_shallow_json(result) ? result : "", nullptr, false);
   if (!parsed.is_object() || !parsed.contains("optimum") || !parsed.contains("members") || parsed["members"].empty())
     fail("'{}' is damaged; remove it and DONE beside it to have it made anew from the last checkpoint", path.string());
   return outcome_table(result);
@@ -132,11 +134,11 @@ std::string table_of(const std::string& result, const std::filesystem::path& pat
 
 int run_train(const TrainOptions& options, const std::vector<std::string>& extras, std::vector<std::string> command) {
   const std::string directory = options.out.empty() ? default_directory(options) : options.out;
-  const auto scheme = scheme_to_resume(directory);  // before the configuration, which looks it up
-  RunConfig config = options.config.empty() ? RunConfig() : read_config(options.config);
-  apply_overrides(config, extras);
+  const SchemeLibrary schemes = library_to_resume(directory, options.schemes);
+  RunConfig config = options.config.empty() ? RunConfig() : read_config(options.config, schemes);
+  apply_overrides(config, extras, schemes);
   if (options.print_config) {
-    fmt::print("{}", print_config(config, true));
+    print("{}", print_config(config, true));
     return 0;
   }
   TrainDisplay progress(options.quiet || options.json, std::max<std::int64_t>(1, config.train.steps / 20));
@@ -144,16 +146,16 @@ int run_train(const TrainOptions& options, const std::vector<std::string>& extra
                                   progress, stop_on_signals());
   progress.close();
   if (end == RunEnd::interrupted) {
-    fmt::print(stderr, "stopped; the same command goes on from here\n");
+    note("stopped; the same command goes on from here\n");
     return 130;
   }
-  if (end == RunEnd::finished_before) fmt::print(stderr, "{} had finished before; nothing was trained\n", directory);
+  if (end == RunEnd::finished_before) note("{} had finished before; nothing was trained\n", directory);
   const std::string result = RunView(directory).result();
   if (options.json) {
-    fmt::print("{}", result);
+    write_json(result);
   } else {
-    fmt::print("{}", table_of(result, RunView(directory).result_path()));
-    fmt::print("{} {}\n", end == RunEnd::finished_before ? "as it is in" : "written to", directory);
+    print("{}", table_of(result, RunView(directory).result_path()));
+    print("{} {}\n", end == RunEnd::finished_before ? "as it is in" : "written to", directory);
   }
   return 0;
 }
@@ -168,7 +170,7 @@ void add_train(CLI::App& app, int& exit_code) {
   verb->add_flag("--print-config", options->print_config, "Print the resolved configuration with what each key means");
   verb->add_flag("--json", options->json, "Print the result as JSON");
   verb->add_flag("--quiet", options->quiet, "No progress");
-  add_schemes_dir(*verb);
+  add_schemes_dir(*verb, options->schemes);
   verb->footer("Any key of the configuration: --train.lr=3e-4 --model.scheme='norm(x + f(x))'");
   verb->allow_extras();
   verb->callback([options, verb, &exit_code] { exit_code = run_train(*options, verb->remaining(), command_line()); });

@@ -1,4 +1,5 @@
 // One residual block, x + f(norm(x)): traced, differentiated, planned and run.
+#include <norma/backends/cpu.h>
 #include <norma/device/session.h>
 #include <norma/graph/differentiate.h>
 #include <norma/graph/graph.h>
@@ -27,7 +28,7 @@ int main() {
   graph.output("dgain", dgain);
 
   // Plan. The memory of the step is known before anything runs.
-  const auto plan = compile(graph);
+  const auto plan = compile(graph, cpu_backend());
   std::printf("%zu kernels\n%s", plan->steps().size(), plan->memory_report().c_str());
 
   // Run, here for two members with different gains in one session.

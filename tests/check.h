@@ -19,6 +19,7 @@
 #include "norma/graph/plan.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/reduce.h"
+#include "plain_plan.h"
 
 namespace norma::test {
 
@@ -49,7 +50,7 @@ struct GradientCheck {
   double tolerance = 1e-7;  // relative to the largest gradient of the tensor, plus the same absolute
   int most_elements = 60;   // per tensor; spread over it
   std::uint64_t seed = 1;
-  CompileOptions compile = {};
+  bool fuse = false;
   std::function<void(Session&)> prepare = nullptr;  // after randomising: tokens, special values
 };
 
@@ -64,7 +65,8 @@ inline void check_gradients(const std::function<Wire(Graph&)>& build, const std:
   const Wires gradients = differentiate(loss, wrt);
   graph.output("loss", loss);
   for (std::size_t i = 0; i < names.size(); ++i) graph.output("d/" + names[i], gradients[i]);
-  Session session(compile(graph, options.compile), {.threads = 1});  // many tiny runs: waking a team costs more
+  Session session(options.fuse ? compile(graph, cpu_backend()) : plain_plan(graph),
+                  {.threads = 1});  // many tiny runs: waking a team costs more
   randomise_all(session, options.seed);
   if (options.prepare) options.prepare(session);
   session.run();

@@ -147,7 +147,6 @@ Wires Graph::apply(OpPtr op, std::span<const Wire> inputs) {
   } catch (const Error& error) {
     fail("{}{}({}): {}", where(), node.op->name(), describe_inputs(), error.what());
   }
-  NORMA_ASSERT(node.inputs.size() + types.size() <= kMaxArguments);
   Wires result;
   const int index = static_cast<int>(nodes_.size());
   for (std::size_t i = 0; i < types.size(); ++i) {
@@ -207,6 +206,10 @@ void Graph::replace_nodes(std::vector<Node> nodes) {
       NORMA_ASSERT(input.role != Role::computed || (input.producer >= 0 && input.producer < static_cast<int>(index)));
     }
   }
+}
+
+void Graph::redirect_outputs(const std::vector<int>& stands_for) {
+  for (Output& output : outputs_) output.value = stands_for[static_cast<std::size_t>(output.value)];
 }
 
 }  // namespace norma

@@ -143,13 +143,6 @@ constexpr std::size_t kMostForPlaceBySize = 12000;  // it is quadratic: about 0.
 
 }  // namespace
 
-std::int64_t spaced_bytes(std::int64_t bytes) {
-  constexpr std::int64_t kPage = 4096, kQuarterPage = 17 * kArenaAlignment;  // about: odd in lines
-  if (bytes >= std::int64_t{1} << 20) return align_up(bytes) + 5 * kPage + kQuarterPage;
-  if (bytes >= std::int64_t{1} << 16) return align_up(bytes) + kQuarterPage;
-  return align_up(bytes);
-}
-
 LayoutResult lay_out(std::vector<Buffer>& buffers, int steps) {
   LayoutResult result{.bytes = 0, .peak_live_bytes = peak_of(buffers, steps)};
   result.bytes = place_by_time(buffers, steps);

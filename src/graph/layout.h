@@ -6,10 +6,6 @@
 
 namespace norma {
 
-// Bytes that a tensor takes in an arena: aligned, and for large ones a little more, so that tensors of one size do not
-// all start at the same place of a page. A load may wait for an earlier store whose address has the same lower 12 bits.
-std::int64_t spaced_bytes(std::int64_t bytes);
-
 struct Buffer {
   std::int64_t bytes = 0;  // aligned
   int first = 0;           // step that writes it first

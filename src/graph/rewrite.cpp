@@ -88,7 +88,7 @@ void Rewriter::commit() {
   graph_.replace_nodes(std::move(kept));
 }
 
-std::unordered_map<std::string, int> fuse(Graph& graph, const std::vector<Rewrite>& rewrites) {
+std::unordered_map<std::string, int> fuse(Graph& graph, std::span<const Rewrite> rewrites) {
   std::unordered_map<std::string, int> fired;
   if (rewrites.empty()) return fired;
   Rewriter rewriter(graph);

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "lab/directory_kind.h"
 #include "norma/core/error.h"
 #include "norma/core/mapped_file.h"
@@ -9,7 +10,6 @@
 #include "norma/store/file_fingerprint.h"
 #include "norma/train/data.h"
 #include "norma/train/data_record.h"
-#include "norma/train/kept_scheme.h"
 #include "norma/version.h"
 
 namespace norma {
@@ -20,10 +20,10 @@ using nlohmann::json;
 
 constexpr const char *kResultsFile = "results.json", *kDoneFile = "DONE";
 
-std::string quoted_list(const std::vector<std::string>& words) {
+std::string quoted_list(const std::vector<SchemeChoice>& schemes) {
   std::vector<std::string> quoted;
-  for (const std::string& word : words)  // a string of TOML as well
-    quoted.push_back(json(word).dump(-1, ' ', false, json::error_handler_t::replace));
+  for (const SchemeChoice& scheme : schemes)  // a string of TOML as well
+    quoted.push_back(json(scheme.asked()).dump(-1, ' ', false, json::error_handler_t::replace));
   return fmt::format("[{}]", fmt::join(quoted, ", "));
 }
 
@@ -41,7 +41,7 @@ std::string print_study(const StudyConfig& config) {
 // Of all that decides what comes out, but the data.
 std::string hash_of_study(const StudyConfig& config) {
   std::string all = NORMA_VERSION "\n" + print_study(config);
-  for (const std::string& scheme : config.schemes) all += scheme_to_keep(scheme) + "\n";
+  for (const SchemeChoice& scheme : config.schemes) all += scheme->text + "\n";
   return hash_text(all);
 }
 
@@ -63,7 +63,7 @@ Folder open_study(const fs::path& path) {
 std::optional<std::string> finished_study(const StudyRequest& request) {
   const fs::path done = request.directory / kDoneFile, results = request.directory / kResultsFile;
   if (kind_of(done) != PathKind::file || kind_of(results) != PathKind::file) return std::nullopt;
-  const json record = json::parse(read_text(done), nullptr, false);
+  const json record = parse_json(read_text(done));
   if (!record.is_object() || record.value("study", "") != hash_of_study(request.config)) return std::nullopt;
   const DataRecord before = parse_data_record(record.value("data", ""), done.string());
   if (data_difference(before, data_now(request.config))) return std::nullopt;

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "lab/inputs.h"
+#include "norma/backends/cpu.h"
 #include "norma/core/error.h"
 #include "norma/core/random.h"
-#include "norma/models/fusions.h"
 
 namespace norma {
 namespace {
@@ -130,8 +130,7 @@ Rig::Rig(const Subject& subject, const Trace& trace, const Options& options)
   trace(graph, model);
   parameters_ = model.parameters;
   schedules_ = model.schedules;
-  auto plan =
-      compile(graph, {.rewrites = all_fusions(), .recompute_every = options.backward ? recomputed_layers(config) : 0});
+  auto plan = compile(graph, cpu_backend(), {.recompute_every = options.backward ? recomputed_layers(config) : 0});
   session_ = std::make_unique<Session>(
       std::move(plan),
       Session::Options{.members = static_cast<int>(subject.seeds.size()) * options.copies, .threads = subject.threads});

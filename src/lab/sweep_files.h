@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 
+#include "core/json.h"
 #include "norma/core/error.h"
 #include "norma/store/file_fingerprint.h"
 
@@ -28,7 +29,7 @@ inline std::string with_checksum(nlohmann::json object) {
 // Throws Error when the text is no object or not what was written. Files of earlier versions have no checksum; they are
 // known by having no key but `members`, `from` and `until`.
 inline nlohmann::json without_checksum(const std::string& text, const std::filesystem::path& path) {
-  nlohmann::json object = nlohmann::json::parse(text, nullptr, false);
+  nlohmann::json object = parse_json(text);
   if (!object.is_object()) fail("'{}' is damaged", path.string());
   const nlohmann::json sum = object.value("checksum", nlohmann::json());
   object.erase("checksum");

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "lab/limits.h"
 #include "lab/sweep_files.h"
 #include "norma/core/error.h"

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "lab/sweep_files.h"
 #include "norma/core/error.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/run_directory.h"
 #include "norma/train/data_record.h"
-#include "norma/train/kept_scheme.h"
 #include "norma/train/member_checkpoint.h"
+#include "norma/train/run_schemes.h"
 #include "norma/train/trained_run.h"
 #include "norma/train/trainer.h"
 
@@ -25,6 +26,13 @@ RunConfig member_config(const RunConfig& cohort, const SweepCell& cell) {
   config.train = cell.config.train;
   config.members = {};
   return config;
+}
+
+// Where a run that has kept no scheme of its own finds the one it was asked to train.
+SchemeLibrary chosen(const RunConfig& config) {
+  SchemeLibrary schemes;
+  schemes.put(config.model.scheme);
+  return schemes;
 }
 
 // The result of one member, as if it had run alone.
@@ -89,19 +97,19 @@ bool is_cohort_id(const std::string& name) {
 
 }  // namespace
 
-void check_config(const RunView& run, const Checkpoint& checkpoint) {
+void check_config(const RunView& run, const Checkpoint& checkpoint, const SchemeLibrary& schemes) {
   const auto text_of = [](RunConfig config) {
     config.train.threads = 0;  // may differ from one process to the next
     return print_config(config);
   };
   const auto copy = checkpoint.file.metadata().find("norma.config");
   if (copy == checkpoint.file.metadata().end() ||
-      text_of(parse_config(run.config(), run.config_path().string())) !=
-          text_of(parse_config(copy->second, checkpoint.file.path().string())))
+      text_of(parse_config(run.config(), run.config_path().string(), schemes)) !=
+          text_of(parse_config(copy->second, checkpoint.file.path().string(), schemes)))
     fail("'{}' is not what '{}' says", run.config_path().string(), checkpoint.file.path().string());
 }
 
-void check_data(const SweepPaths& paths, const RunView& run) {
+void check_data(const SweepPaths& paths, const RunView& run, const SchemeLibrary& schemes) {
   const RunView sweep(paths.root);  // keeps its record under the same name
   const DataRecord known = parse_data_record(sweep.data(), sweep.data_path().string());
   const DataRecord own = parse_data_record(run.data(), run.data_path().string());
@@ -111,7 +119,7 @@ void check_data(const SweepPaths& paths, const RunView& run) {
     return both ? in_sweep->second.same_content(in_run->second)
                 : in_sweep == known.files.end() && in_run == own.files.end();
   };
-  std::vector<std::string> files = data_files(parse_config(run.config(), run.config_path().string()).data);
+  std::vector<std::string> files = data_files(parse_config(run.config(), run.config_path().string(), schemes).data);
   for (const auto& [file, print] : own.files) files.push_back(file);
   for (const std::string& file : files) {
     if (!same(file)) fail("'{}' is not what '{}' says", run.data_path().string(), sweep.data_path().string());
@@ -180,8 +188,8 @@ void join_cohort(const SweepPaths& paths, const CohortPlan& plan, const RunConfi
   std::vector<SafetensorsFile> files;
   for (const std::string& id : plan.members) {
     Checkpoint checkpoint = RunView(paths.run(id)).checkpoint(plan.from);
-    check_config(RunView(paths.run(id)), checkpoint);
-    check_data(paths, RunView(paths.run(id)));
+    check_config(RunView(paths.run(id)), checkpoint, chosen(config));
+    check_data(paths, RunView(paths.run(id)), chosen(config));
     files.push_back(std::move(checkpoint.file));
     // Before anything is trained that its history could not take up.
     RunDirectory::resume(paths.runs_folder().sub(id))
@@ -189,18 +197,16 @@ void join_cohort(const SweepPaths& paths, const CohortPlan& plan, const RunConfi
   }
   // What the data resolves is the same for every member.
   const RunView first(paths.run(plan.members[0]));
-  RunConfig resolved = parse_config(first.config(), plan.members[0]);
+  RunConfig resolved = parse_config(first.config(), plan.members[0], library_of_run(first.path(), chosen(config)));
   resolved.train = config.train;
   resolved.members = config.members;
   const std::string text = print_config(resolved);
   const CheckpointParts parts = join_members(files, text);
   const Folder cohorts = paths.cohorts_folder();
   remove_run(cohorts, plan.id);
-  RunDirectory directory =
-      RunDirectory::create(cohorts.make_sub(plan.id), {.config = text,
-                                                       .environment = environment,
-                                                       .scheme = scheme_to_keep(resolved.model.scheme),
-                                                       .data = first.data()});
+  RunDirectory directory = RunDirectory::create(
+      cohorts.make_sub(plan.id),
+      {.config = text, .environment = environment, .scheme = config.model.scheme->text, .data = first.data()});
   directory.save_checkpoint(parts.step, parts.tensors, parts.metadata);
 }
 
@@ -232,7 +238,7 @@ std::vector<std::vector<MemberRecord>> member_records(const RunView& cohort, con
 std::vector<std::string> member_results(const std::string& cohort, std::size_t members) {
   std::vector<std::string> results;
   try {
-    const json all = json::parse(cohort);
+    const json all = parse_json(cohort);
     if (all.at("members").size() != members)
       fail("the result of the cohort is damaged: it has {} members, not {}", all.at("members").size(), members);
     for (std::size_t i = 0; i < members; ++i) {
@@ -248,7 +254,10 @@ std::vector<std::string> member_results(const std::string& cohort, std::size_t m
 std::vector<std::string> split_cohort(const SweepPaths& paths, const CohortPlan& plan,
                                       const std::vector<const SweepCell*>& cells, const SplitOptions& options) {
   const RunView cohort(paths.cohort(plan.id));
-  const RunConfig config = parse_config(cohort.config(), cohort.config_path().string());
+  const auto any = std::find_if(cells.begin(), cells.end(), [](const SweepCell* cell) { return cell != nullptr; });
+  const RunConfig config =
+      parse_config(cohort.config(), cohort.config_path().string(),
+                   library_of_run(cohort.path(), any == cells.end() ? SchemeLibrary() : chosen((*any)->config)));
   // Compared before it is copied: a copy has a checksum of its own and would vouch for the damage.
   const Checkpoint checkpoint = cohort.checkpoint(options.until);
   const auto records = member_records(cohort, plan, checkpoint, config.train);
@@ -261,7 +270,7 @@ std::vector<std::string> split_cohort(const SweepPaths& paths, const CohortPlan&
     RunDirectory run = open_run(runs.make_sub(cells[i]->id),
                                 {.config = text,
                                  .environment = options.environment,
-                                 .scheme = scheme_to_keep(config.model.scheme),  // the cohort's copy has no checksum
+                                 .scheme = cells[i]->config.model.scheme->text,  // the cohort's copy has no checksum
                                  .data = cohort.data()});
     write_logs(run, records[i], plan.from, cells[i]->config.train);
     const bool ended = options.ended || (!results[i].empty() && has_diverged(results[i]));

@@ -1,23 +1,25 @@
 #include "lab/sweep_mend.h"
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "norma/core/error.h"
+#include "norma/train/run_schemes.h"
 #include "norma/train/trained_run.h"
 
 namespace norma {
 namespace {
 
 // Throws Error when it cannot go on. None: it was killed before its first checkpoint.
-std::optional<Checkpoint> usable_checkpoint(const SweepPaths& paths, const CohortPlan& plan, const TrainConfig& train,
+std::optional<Checkpoint> usable_checkpoint(const SweepPaths& paths, const CohortPlan& plan, const RunConfig& config,
                                             const Warn& warn) {
   const RunView view(paths.cohort(plan.id));
-  parse_config(view.config(), view.config_path().string());
-  CheckpointSearch search = checkpoint_to_resume(view, train.checkpoint_every);
+  SchemeLibrary schemes;
+  schemes.put(config.model.scheme);
+  parse_config(view.config(), view.config_path().string(), library_of_run(view.path(), schemes));
+  CheckpointSearch search = checkpoint_to_resume(view, config.train.checkpoint_every);
   if (!search.newest && plan.from > 0) fail("'{}' has no checkpoint of step {}", view.path().string(), plan.from);
-  check_data(paths, view);
-  if (search.newest) check_config(view, *search.newest);
-  if (search.newest) member_records(view, plan, *search.newest, train);
+  check_data(paths, view, schemes);
+  if (search.newest) check_config(view, *search.newest, schemes);
+  if (search.newest) member_records(view, plan, *search.newest, config.train);
   for (const std::string& warning : search.warnings) warn(warning);
   return std::move(search.newest);
 }
@@ -27,7 +29,7 @@ void check_result(const RunView& view, const CohortPlan& plan, const std::option
   view.verify_end();
   const std::string result = view.result();
   member_results(result, plan.members.size());
-  const std::int64_t step = nlohmann::json::parse(result).value("steps", std::int64_t{-1});
+  const std::int64_t step = parse_json(result).value("steps", std::int64_t{-1});
   if (!checkpoint || checkpoint->step != step)
     fail("'{}' is of step {}, but the newest whole checkpoint is of step {}", view.result_path().string(), step,
          checkpoint ? checkpoint->step : 0);
@@ -35,7 +37,7 @@ void check_result(const RunView& view, const CohortPlan& plan, const std::option
 
 }  // namespace
 
-MendedCohort mend_cohort(const SweepPaths& paths, const CohortPlan& plan, const TrainConfig& train, const Warn& warn) {
+MendedCohort mend_cohort(const SweepPaths& paths, const CohortPlan& plan, const RunConfig& config, const Warn& warn) {
   const Folder cohorts = paths.cohorts_folder();
   const RunView view(paths.cohort(plan.id));
   if (cohorts.kind(plan.id) == PathKind::nothing && plan.from == 0) return {CohortState::open};
@@ -43,7 +45,7 @@ MendedCohort mend_cohort(const SweepPaths& paths, const CohortPlan& plan, const 
   if (!view.exists() && plan.from == 0) return {CohortState::open};
   std::optional<Checkpoint> checkpoint;
   try {
-    checkpoint = usable_checkpoint(paths, plan, train, warn);
+    checkpoint = usable_checkpoint(paths, plan, config, warn);
   } catch (const Error& error) {
     warn(fmt::format("a cohort of {} is lost and its members train again from step {}: {}", plan.members.size(),
                      plan.from, error.what()));

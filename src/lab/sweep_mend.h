@@ -18,6 +18,6 @@ struct MendedCohort {
 };
 
 // `warn` is told whatever is not as it was left.
-MendedCohort mend_cohort(const SweepPaths& paths, const CohortPlan& plan, const TrainConfig& train, const Warn& warn);
+MendedCohort mend_cohort(const SweepPaths& paths, const CohortPlan& plan, const RunConfig& config, const Warn& warn);
 
 }  // namespace norma

@@ -41,7 +41,7 @@ class Sweep {
   SweepResult run() {
     require_sweep_directory(paths_.root);
     const std::vector<std::int64_t> most = ledger_.most_members_of_groups();
-    const std::vector<std::string> schemes = ledger_.schemes();
+    const std::vector<SchemeChoice> schemes = ledger_.schemes();
     require_same_schemes(paths_.root, schemes);
     const DataRecord data = require_same_data(paths_.root, ledger_.data());
     const Folder root = Folder::make(paths_.root);
@@ -115,12 +115,12 @@ class Sweep {
   void dissolve(const CohortPlan& plan) {
     const RunView view(paths_.cohort(plan.id));
     std::vector<const SweepCell*> cells;
-    const TrainConfig* train = &request_.config.base.train;
+    const RunConfig* config = &request_.config.base;
     for (const std::string& id : plan.members) {
       cells.push_back(ledger_.knows(id) ? &ledger_.cell(id) : nullptr);
-      if (cells.back() != nullptr) train = &cells.back()->config.train;
+      if (cells.back() != nullptr) config = &cells.back()->config;
     }
-    const MendedCohort mended = mend_cohort(paths_, plan, *train, warn());
+    const MendedCohort mended = mend_cohort(paths_, plan, *config, warn());
     const bool ended = mended.state == CohortState::ended;
     if (mended.step > plan.from)
       split_cohort(paths_, plan, cells,
@@ -214,7 +214,7 @@ class Sweep {
     ++progress_.cohort;
     progress_.cohorts = std::max(progress_.cohorts, progress_.cohort);
     SplitOptions split{.until = 0, .weights = request_.weights, .environment = environment_};
-    const MendedCohort mended = mend_cohort(paths_, plan, config.train, warn());
+    const MendedCohort mended = mend_cohort(paths_, plan, config, warn());
     if (mended.state == CohortState::gone) {  // its members wait for another, or have ended
       for (const std::string& id : plan.members) ledger_.refresh(ledger_.index_of(id));
       return true;
@@ -290,7 +290,6 @@ class Sweep {
 
 SweepResult run_sweep(const SweepRequest& request, SweepObserver& observer, const std::atomic<bool>& stop) {
   try {
-    const KeptSchemes kept = schemes_to_resume(request.directory);
     return Sweep(request, observer, stop).run();
   } catch (const fs::filesystem_error& error) {
     fail("{}", error.what());

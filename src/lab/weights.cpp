@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "lab/inputs.h"
+#include "norma/backends/cpu.h"
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
 #include "norma/lab/subject.h"
-#include "norma/models/fusions.h"
 #include "norma/models/profile.h"
 #include "norma/train/trained_run.h"
 
@@ -35,7 +35,7 @@ class InitialWeights final : public Weights {
     Graph graph;
     const Model built = build_model(graph, model, {.profile = true});
     if (graph.outputs().empty()) return;
-    Session session(compile(graph, {.rewrites = all_fusions()}), {.members = members(), .threads = threads});
+    Session session(compile(graph, cpu_backend()), {.members = members(), .threads = threads});
     initialise_all(session, built.parameters);
     for (int member = 0; member < members(); ++member) {
       Batch batch;
@@ -85,8 +85,7 @@ class StoredWeights final : public Weights {
  public:
   using Tensors = std::map<std::string, std::vector<float>>;
 
-  explicit StoredWeights(std::vector<Tensors> members, std::shared_ptr<const TrainedRun> run = nullptr)
-      : members_(std::move(members)), run_(std::move(run)) {}
+  explicit StoredWeights(std::vector<Tensors> members) : members_(std::move(members)) {}
 
   int members() const override { return static_cast<int>(members_.size()); }
 
@@ -112,7 +111,6 @@ class StoredWeights final : public Weights {
 
  private:
   std::vector<Tensors> members_;
-  std::shared_ptr<const TrainedRun> run_;  // its scheme counts as long as anybody has the weights
 };
 
 }  // namespace
@@ -138,19 +136,19 @@ std::shared_ptr<const Weights> weights_of(Session& session, const std::vector<Pa
   return std::make_shared<StoredWeights>(std::move(members));
 }
 
-StoredModel open_stored_model(const std::filesystem::path& checkpoint_or_run) {
-  const auto run = std::make_shared<const TrainedRun>(checkpoint_or_run);
-  StoredModel stored{.config = run->config(), .weights = nullptr, .step = run->step(), .warnings = run->warnings()};
+StoredModel open_stored_model(const std::filesystem::path& checkpoint_or_run, const SchemeLibrary& others) {
+  const TrainedRun run(checkpoint_or_run, others);
+  StoredModel stored{.config = run.config(), .weights = nullptr, .step = run.step(), .warnings = run.warnings()};
   stored.config.model.dropout = false;
   stored.config.model.smoothing = false;
   Graph graph;
   const Model model = build_model(graph, stored.config.model);
-  std::vector<StoredWeights::Tensors> all(static_cast<std::size_t>(run->members()));
-  for (int member = 0; member < run->members(); ++member) {
+  std::vector<StoredWeights::Tensors> all(static_cast<std::size_t>(run.members()));
+  for (int member = 0; member < run.members(); ++member) {
     for (const ParameterSpec& spec : model.parameters)
-      all[static_cast<std::size_t>(member)][spec.name] = run->to_f32(spec.name, member);
+      all[static_cast<std::size_t>(member)][spec.name] = run.to_f32(spec.name, member);
   }
-  stored.weights = std::make_shared<StoredWeights>(std::move(all), run);
+  stored.weights = std::make_shared<StoredWeights>(std::move(all));
   return stored;
 }
 

@@ -4,9 +4,9 @@
 
 #include "models/moment_sum.h"
 #include "models/straight_weights.h"
+#include "norma/backends/cpu.h"
 #include "norma/core/random.h"
 #include "norma/graph/differentiate.h"
-#include "norma/models/fusions.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/reduce.h"
 
@@ -90,7 +90,7 @@ std::shared_ptr<const Plan> BranchBench::plan(const CrossBuild& build, bool deri
     if (memory) graph.output("dmemory", gradients[2]);
   }
   specs_ = parameters.specs();
-  return compile(graph, {.rewrites = all_fusions()});
+  return compile(graph, cpu_backend());
 }
 
 const std::vector<float>& BranchBench::normals(const std::string& name, int member, std::size_t count) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "norma/core/error.h"
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "norma/norms/channel.h"
 #include "norms/affine.h"
@@ -41,9 +42,10 @@ std::vector<Type> RunningUpdate::infer(std::span<const Type> in) const {
   return {in[0], in[1]};
 }
 
-CpuKernel RunningUpdate::cpu(std::span<const Type> in, std::span<const Type>) const {
+CpuKernel cpu_kernel(const RunningUpdate& op, Types in, Types) {
   const std::int64_t channels = in[0].shape.elements();
-  return in[0].dtype == DType::f32 ? running_kernel<float>(channels, rows_) : running_kernel<double>(channels, rows_);
+  return in[0].dtype == DType::f32 ? running_kernel<float>(channels, op.rows())
+                                   : running_kernel<double>(channels, op.rows());
 }
 
 Wire batch_norm(Wire x, Wire gain, Wire bias, RunningStatistics running, Scalar eps, Scalar momentum) {

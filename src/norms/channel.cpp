@@ -124,9 +124,7 @@ Cost ChannelNorm::cost(std::span<const Type> in, std::span<const Type> out) cons
           .bytes = traffic(in, out) + (reads_twice ? static_cast<double>(in[0].bytes()) : 0)};
 }
 
-CpuKernel ChannelNorm::cpu(std::span<const Type> in, std::span<const Type>) const {
-  return channel_norm_cpu(options_, in[0]);
-}
+CpuKernel cpu_kernel(const ChannelNorm& op, Types in, Types) { return channel_norm_cpu(op.options(), in[0]); }
 
 ChannelNormBackward::ChannelNormBackward(ChannelNormOptions options)
     : options_(options), name_(std::string(options.name) + "_backward") {}
@@ -175,8 +173,8 @@ Cost ChannelNormBackward::cost(std::span<const Type> in, std::span<const Type> o
           .bytes = traffic(in, out) + 2 * static_cast<double>(in[0].bytes())};
 }
 
-CpuKernel ChannelNormBackward::cpu(std::span<const Type> in, std::span<const Type>) const {
-  return channel_norm_backward_cpu(options_, in[0]);
+CpuKernel cpu_kernel(const ChannelNormBackward& op, Types in, Types) {
+  return channel_norm_backward_cpu(op.options(), in[0]);
 }
 
 }  // namespace norma

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "norma/device/cpu/kernel.h"
 #include "norma/norms/channel.h"
 
 namespace norma {

@@ -78,6 +78,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include <algorithm>
 
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/differentiate.h"
 #include "norma/graph/graph.h"
 #include "norma/norms/dyt.h"
@@ -196,8 +197,8 @@ Cost DyT::cost(std::span<const Type> in, std::span<const Type> out) const {
   return {.flops = static_cast<double>(in[0].shape.elements()) * 20, .bytes = traffic(in, out)};
 }
 
-CpuKernel DyT::cpu(std::span<const Type> in, std::span<const Type>) const {
-  return in[0].dtype == DType::f32 ? dyt_kernel<float>(affine_, in[0]) : dyt_kernel<double>(affine_, in[0]);
+CpuKernel cpu_kernel(const DyT& op, Types in, Types) {
+  return in[0].dtype == DType::f32 ? dyt_kernel<float>(op.affine(), in[0]) : dyt_kernel<double>(op.affine(), in[0]);
 }
 
 std::vector<Type> DyTBackward::infer(std::span<const Type> in) const {
@@ -227,9 +228,9 @@ Cost DyTBackward::cost(std::span<const Type> in, std::span<const Type> out) cons
   return {.flops = static_cast<double>(in[0].shape.elements()) * 30, .bytes = traffic(in, out)};
 }
 
-CpuKernel DyTBackward::cpu(std::span<const Type> in, std::span<const Type>) const {
-  return in[0].dtype == DType::f32 ? dyt_backward_kernel<float>(affine_, in[0])
-                                   : dyt_backward_kernel<double>(affine_, in[0]);
+CpuKernel cpu_kernel(const DyTBackward& op, Types in, Types) {
+  return in[0].dtype == DType::f32 ? dyt_backward_kernel<float>(op.affine(), in[0])
+                                   : dyt_backward_kernel<double>(op.affine(), in[0]);
 }
 
 Wire dyt(Wire x, Wire alpha, Wire gain, Wire bias) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "norma/core/arena.h"
-#include "norma/graph/kernel.h"
+#include "norma/device/cpu/kernel.h"
 
 namespace norma {
 

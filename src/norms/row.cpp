@@ -145,19 +145,19 @@ Cost RowNorm::cost(std::span<const Type> in, std::span<const Type> out) const {
   return {.flops = static_cast<double>(in[0].shape.elements()) * (7 + terms_), .bytes = traffic(in, out)};
 }
 
-CpuKernel RowNorm::cpu(std::span<const Type> in, std::span<const Type> out) const {
-  RowForward layout = forward_layout(definition_, options_, terms_);
+CpuKernel cpu_kernel(const RowNorm& op, Types in, Types out) {
+  RowForward layout = forward_layout(op.definition(), op.options(), op.terms());
   layout.width = in[0].shape.channels();
-  layout.counted = counted_channels(options_, layout.width);
+  layout.counted = counted_channels(op.options(), layout.width);
   layout.stores = choose_stores(out[0]);
-  const RowNormKernels kernels = definition_.kernels();
+  const RowNormKernels kernels = op.definition().kernels();
   const auto run = in[0].dtype == DType::f32 ? kernels.forward_f32 : kernels.forward_f64;
   const Tiling tiling(in[0].shape.rows(), std::max<std::int64_t>(1, kTileElements / layout.width));
   const std::int64_t row_bytes = layout.width * static_cast<std::int64_t>(size_of(in[0].dtype));
   return {
       .phases = {{tiling.tiles, [=](const Call& call,
                                     std::int64_t tile) { run(call, layout, tiling.begin(tile), tiling.end(tile)); }}},
-      .worker_bytes = terms_ > 1 ? row_bytes * kMaxRowsAtOnce : 0};
+      .worker_bytes = op.terms() > 1 ? row_bytes * kMaxRowsAtOnce : 0};
 }
 
 bool RowNorm::can_overwrite(int out, int in) const {
@@ -219,18 +219,18 @@ Cost RowNormBackward::cost(std::span<const Type> in, std::span<const Type> out) 
   return {.flops = static_cast<double>(in[0].shape.elements()) * (14 + residuals_), .bytes = traffic(in, out)};
 }
 
-CpuKernel RowNormBackward::cpu(std::span<const Type> in, std::span<const Type> out) const {
-  RowBackward layout = backward_layout(definition_, options_, residuals_);
+CpuKernel cpu_kernel(const RowNormBackward& op, Types in, Types out) {
+  RowBackward layout = backward_layout(op.definition(), op.options(), op.residuals());
   layout.width = in[0].shape.channels();
-  layout.counted = counted_channels(options_, layout.width);
+  layout.counted = counted_channels(op.options(), layout.width);
   // The channels that do not count are stored by themselves: streaming needs them to begin with a whole vector.
   const Shape counted = in[0].shape.with(-1, layout.counted);
   layout.stores = streams_rows({counted, in[0].dtype}) ? choose_stores(out[0]) : Stores::plain;
-  const RowNormKernels kernels = definition_.kernels();
+  const RowNormKernels kernels = op.definition().kernels();
   const auto build = [&]<typename T>(RowNormKernels::Backward<T> run) {
     const Tiling tiling(in[0].shape.rows(), std::max<std::int64_t>(1, kTileElements / layout.width));
     CpuKernel kernel;
-    const std::int64_t gains = definition_.gain == GainExtent::one ? 1 : layout.width;
+    const std::int64_t gains = op.definition().gain == GainExtent::one ? 1 : layout.width;
     const Partials<T> dgain(kernel, layout.dgain < 0 ? 0 : gains, tiling.tiles);
     const Partials<T> dbias(kernel, layout.dbias < 0 ? 0 : layout.width, tiling.tiles);
     const auto line = [](const Call& call, const Partials<T>& partials, int output, std::int64_t tile) -> T* {

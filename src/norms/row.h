@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
-#include "norma/graph/kernel.h"
 #include "norma/norms/row.h"
 #include "norms/stores.h"
 

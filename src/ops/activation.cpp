@@ -134,6 +134,7 @@ HWY_AFTER_NAMESPACE();
 
 #include "norma/core/error.h"
 #include "norma/core/names.h"
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/differentiate.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/elementwise.h"
@@ -194,10 +195,10 @@ Wires ActivationOp::reference(std::span<const Wire> in) const {
 
 Cost ActivationOp::cost(std::span<const Type> in, std::span<const Type> out) const { return activation_cost(in, out); }
 
-CpuKernel ActivationOp::cpu(std::span<const Type> in, std::span<const Type>) const {
+CpuKernel cpu_kernel(const ActivationOp& op, Types in, Types) {
   const Tiling tiling(in[0].shape.elements(), kActivationsPerTile, 64);
   const auto kernel = [&]<typename T>(auto* run) -> CpuKernel {
-    return {.phases = {{tiling.tiles, [=, f = activation_](const Call& call, std::int64_t tile) {
+    return {.phases = {{tiling.tiles, [=, f = op.activation()](const Call& call, std::int64_t tile) {
                           const std::int64_t begin = tiling.begin(tile);
                           run(f, call.in<T>(0) + begin, call.out<T>(0) + begin, tiling.end(tile) - begin);
                         }}}};
@@ -224,10 +225,10 @@ Cost ActivationBackward::cost(std::span<const Type> in, std::span<const Type> ou
   return activation_cost(in, out);
 }
 
-CpuKernel ActivationBackward::cpu(std::span<const Type> in, std::span<const Type>) const {
+CpuKernel cpu_kernel(const ActivationBackward& op, Types in, Types) {
   const Tiling tiling(in[0].shape.elements(), kActivationsPerTile, 64);
   const auto kernel = [&]<typename T>(auto* run) -> CpuKernel {
-    return {.phases = {{tiling.tiles, [=, f = activation_](const Call& call, std::int64_t tile) {
+    return {.phases = {{tiling.tiles, [=, f = op.activation()](const Call& call, std::int64_t tile) {
                           const std::int64_t begin = tiling.begin(tile);
                           run(f, call.in<T>(0) + begin, call.in<T>(1) + begin, call.out<T>(0) + begin,
                               tiling.end(tile) - begin);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/differentiate.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/elementwise.h"
@@ -177,12 +178,12 @@ Cost Attention::cost(std::span<const Type> in, std::span<const Type> out) const 
   return {.flops = 2 * 2 * static_cast<double>(s.width) * pairs(s), .bytes = traffic(in, out)};
 }
 
-CpuKernel Attention::cpu(std::span<const Type> in, std::span<const Type>) const {
-  const AttentionShape s = attention_shape(layout_, options_, in);
+CpuKernel cpu_kernel(const Attention& op, Types in, Types) {
+  const AttentionShape s = attention_shape(op.layout(), op.options(), in);
   const auto kernel = [&]<typename T>(T) -> CpuKernel {
     const AttentionFunctions<T> f = attention_forward_functions<T>();
-    const bool with_lengths = in.size() > qkv_count(layout_);
-    const QkvLayout layout = layout_;
+    const bool with_lengths = in.size() > qkv_count(op.layout());
+    const QkvLayout layout = op.layout();
     return {.phases = {{s.forward_tiles(),
                         [=](const Call& call, std::int64_t tile) {
                           AttentionArrays<T> arrays = input_arrays<T>(call, layout, s, with_lengths);
@@ -229,12 +230,12 @@ Cost AttentionBackward::cost(std::span<const Type> in, std::span<const Type> out
   return {.flops = 5 * 2 * static_cast<double>(s.width) * pairs(s), .bytes = traffic(in, out)};
 }
 
-CpuKernel AttentionBackward::cpu(std::span<const Type> in, std::span<const Type>) const {
-  const AttentionShape s = attention_shape(layout_, options_, in);
+CpuKernel cpu_kernel(const AttentionBackward& op, Types in, Types) {
+  const AttentionShape s = attention_shape(op.layout(), op.options(), in);
   const auto kernel = [&]<typename T>(T) -> CpuKernel {
     const AttentionFunctions<T> f = attention_backward_functions<T>();
-    const bool with_lengths = in.size() == qkv_count(layout_) + 3;
-    const QkvLayout layout = layout_;
+    const bool with_lengths = in.size() == qkv_count(op.layout()) + 3;
+    const QkvLayout layout = op.layout();
     return {.phases = {{s.backward_tiles(),
                         [=](const Call& call, std::int64_t tile) {
                           AttentionArrays<T> arrays = input_arrays<T>(call, layout, s, with_lengths);

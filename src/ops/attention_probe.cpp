@@ -38,6 +38,7 @@ HWY_AFTER_NAMESPACE();
 #include <cmath>
 #include <limits>
 
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/attention_probe.h"
 #include "ops/attention_kernel.h"
@@ -88,12 +89,12 @@ Cost AttentionProbe::cost(std::span<const Type> in, std::span<const Type>) const
           .bytes = pairs * static_cast<double>(s.width) * static_cast<double>(size_of(in[0].dtype))};
 }
 
-CpuKernel AttentionProbe::cpu(std::span<const Type> in, std::span<const Type>) const {
-  const AttentionShape s = attention_shape(layout_, options_, in);
-  const bool packed = layout_ == QkvLayout::packed;
+CpuKernel cpu_kernel(const AttentionProbe& op, Types in, Types) {
+  const AttentionShape s = attention_shape(op.layout(), op.options(), in);
+  const bool packed = op.layout() == QkvLayout::packed;
   const int lengths_at = packed ? 1 : 3;
   const bool with_lengths = static_cast<int>(in.size()) > lengths_at;
-  const std::int64_t queries = std::min(kQueries, s.queries);
+  const std::int64_t queries = std::min(AttentionProbe::kQueries, s.queries);
   const auto make = [&]<typename T>(auto* scores_of) -> CpuKernel {
     CpuKernel kernel;
     kernel.worker_bytes = s.keys * static_cast<std::int64_t>(sizeof(T));
@@ -115,8 +116,9 @@ CpuKernel AttentionProbe::cpu(std::span<const Type> in, std::span<const Type>) c
              largest = std::isnan(top) || std::isnan(largest) ? top + largest : std::max(largest, top);
              spread += row.entropy;
            }
-           call.out<T>(0)[head * size + logit_max] = static_cast<T>(largest);
-           call.out<T>(0)[head * size + entropy] = static_cast<T>(spread / static_cast<double>(queries));
+           call.out<T>(0)[head * AttentionProbe::size + AttentionProbe::logit_max] = static_cast<T>(largest);
+           call.out<T>(0)[head * AttentionProbe::size + AttentionProbe::entropy] =
+               static_cast<T>(spread / static_cast<double>(queries));
          }});
     return kernel;
   };

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/views.h"
 #include "ops/check.h"
@@ -67,12 +68,12 @@ CpuKernel cast_from(DType to, std::int64_t count) {
 
 }  // namespace
 
-CpuKernel Cast::cpu(std::span<const Type> in, std::span<const Type>) const {
+CpuKernel cpu_kernel(const Cast& op, Types in, Types) {
   const std::int64_t count = in[0].shape.elements();
   switch (in[0].dtype) {
-    case DType::f64: return cast_from<double>(dtype_, count);
-    case DType::bf16: return cast_from<BFloat16>(dtype_, count);
-    default: return cast_from<float>(dtype_, count);
+    case DType::f64: return cast_from<double>(op.dtype(), count);
+    case DType::bf16: return cast_from<BFloat16>(op.dtype(), count);
+    default: return cast_from<float>(op.dtype(), count);
   }
 }
 

@@ -75,6 +75,7 @@ HWY_AFTER_NAMESPACE();
 #include <algorithm>
 
 #include "norma/core/error.h"
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/cross_entropy.h"
 #include "norma/ops/elementwise.h"
@@ -190,9 +191,9 @@ Cost CrossEntropy::cost(std::span<const Type> in, std::span<const Type> out) con
   return {.flops = 10.0 * static_cast<double>(in[0].shape.elements()), .bytes = traffic(in, out)};
 }
 
-CpuKernel CrossEntropy::cpu(std::span<const Type> in, std::span<const Type>) const {
-  return in[0].dtype == DType::f32 ? loss_kernel<float>(in[0].shape, options_.ignore)
-                                   : loss_kernel<double>(in[0].shape, options_.ignore);
+CpuKernel cpu_kernel(const CrossEntropy& op, Types in, Types) {
+  return in[0].dtype == DType::f32 ? loss_kernel<float>(in[0].shape, op.options().ignore)
+                                   : loss_kernel<double>(in[0].shape, op.options().ignore);
 }
 
 std::vector<Type> CrossEntropyBackward::infer(std::span<const Type> in) const {
@@ -212,9 +213,9 @@ Cost CrossEntropyBackward::cost(std::span<const Type> in, std::span<const Type> 
   return {.flops = 10.0 * static_cast<double>(in[0].shape.elements()), .bytes = traffic(in, out)};
 }
 
-CpuKernel CrossEntropyBackward::cpu(std::span<const Type> in, std::span<const Type>) const {
-  return in[0].dtype == DType::f32 ? gradient_kernel<float>(in[0].shape, options_.ignore)
-                                   : gradient_kernel<double>(in[0].shape, options_.ignore);
+CpuKernel cpu_kernel(const CrossEntropyBackward& op, Types in, Types) {
+  return in[0].dtype == DType::f32 ? gradient_kernel<float>(in[0].shape, op.options().ignore)
+                                   : gradient_kernel<double>(in[0].shape, op.options().ignore);
 }
 
 Wire cross_entropy(Wire logits, Wire targets, Wire smoothing, CrossEntropyOptions options) {

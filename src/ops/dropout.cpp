@@ -98,6 +98,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include <algorithm>
 
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "ops/check.h"
 
@@ -122,9 +123,9 @@ Cost Dropout::cost(std::span<const Type> in, std::span<const Type> out) const {
   return {.flops = static_cast<double>(out[0].shape.elements()), .bytes = traffic(in, out)};
 }
 
-CpuKernel Dropout::cpu(std::span<const Type> in, std::span<const Type>) const {
+CpuKernel cpu_kernel(const Dropout& op, Types in, Types) {
   const Tiling tiling(in[0].shape.elements(), 4096, 64);
-  const std::uint64_t site = hash_name(site_);
+  const std::uint64_t site = hash_name(op.site());
   const auto kernel = [&]<typename T>(auto* run) -> CpuKernel {
     return {.phases = {{tiling.tiles, [=](const Call& call, std::int64_t tile) {
                           const std::int64_t begin = tiling.begin(tile), n = tiling.end(tile) - begin;

@@ -106,6 +106,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "norma/core/error.h"
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "norma/graph/sum.h"
 #include "norma/ops/reduce.h"
@@ -169,9 +170,9 @@ Wires UnaryOp::vjp(const VjpContext& context) const {
   return {Wire()};
 }
 
-CpuKernel UnaryOp::cpu(std::span<const Type> in, std::span<const Type>) const {
+CpuKernel cpu_kernel(const UnaryOp& op, Types in, Types) {
   const Tiling tiling(in[0].shape.elements(), 8192, 64);
-  const Unary function = function_;
+  const Unary function = op.function();
   const auto kernel = [&]<typename T>(auto* run) -> CpuKernel {
     return {.phases = {{tiling.tiles, [=](const Call& call, std::int64_t tile) {
                           const std::int64_t begin = tiling.begin(tile);
@@ -207,7 +208,7 @@ Wires BinaryOp::vjp(const VjpContext& context) const {
   return {da, db};
 }
 
-CpuKernel BinaryOp::cpu(std::span<const Type> in, std::span<const Type> out) const {
+CpuKernel cpu_kernel(const BinaryOp& op, Types in, Types out) {
   // Equal shapes, and a single number against anything, are one long row; the rest goes row by row.
   const Shape& shape = out[0].shape;
   const auto flat = [&](const Shape& s) { return s == shape || s.elements() == 1; };
@@ -218,7 +219,7 @@ CpuKernel BinaryOp::cpu(std::span<const Type> in, std::span<const Type> out) con
   const std::int64_t width = walked.channels();
   const Tiling tiling(one_row ? width : walked.rows(), one_row ? 16384 : std::max<std::int64_t>(1, 16384 / width),
                       one_row ? 64 : 1);
-  const Binary function = function_;
+  const Binary function = op.function();
   const auto kernel = [&]<typename T>(auto* run) -> CpuKernel {
     return {.phases = {{tiling.tiles, [=](const Call& call, std::int64_t tile) {
                           const T *left = call.in<T>(0), *right = call.in<T>(1);

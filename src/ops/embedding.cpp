@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/views.h"
@@ -84,7 +85,7 @@ Cost Embedding::cost(std::span<const Type> in, std::span<const Type> out) const 
   return {.flops = 0, .bytes = static_cast<double>(in[1].bytes() + 2 * out[0].bytes())};
 }
 
-CpuKernel Embedding::cpu(std::span<const Type> in, std::span<const Type>) const {
+CpuKernel cpu_kernel(const Embedding&, Types in, Types) {
   const std::int64_t vocabulary = in[0].shape[0], d = in[0].shape[1], rows = in[1].shape.elements();
   return in[0].dtype == DType::f32 ? gather_kernel<float>(vocabulary, rows, d)
                                    : gather_kernel<double>(vocabulary, rows, d);
@@ -107,10 +108,10 @@ Cost EmbeddingBackward::cost(std::span<const Type> in, std::span<const Type> out
   return {.flops = static_cast<double>(in[1].shape.elements()), .bytes = traffic(in, out)};
 }
 
-CpuKernel EmbeddingBackward::cpu(std::span<const Type> in, std::span<const Type>) const {
+CpuKernel cpu_kernel(const EmbeddingBackward& op, Types in, Types) {
   const std::int64_t rows = in[0].shape.elements(), d = in[1].shape.channels();
-  return in[1].dtype == DType::f32 ? scatter_kernel<float>(vocabulary_, rows, d)
-                                   : scatter_kernel<double>(vocabulary_, rows, d);
+  return in[1].dtype == DType::f32 ? scatter_kernel<float>(op.vocabulary(), rows, d)
+                                   : scatter_kernel<double>(op.vocabulary(), rows, d);
 }
 
 Wire embedding(Wire table, Wire ids) {

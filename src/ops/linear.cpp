@@ -4,6 +4,7 @@
 
 #include "device/cpu/gemm.h"
 #include "norma/core/error.h"
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/matmul.h"
@@ -57,13 +58,13 @@ Cost Linear::cost(std::span<const Type> in, std::span<const Type> out) const {
           .bytes = traffic(in, out.first(1))};
 }
 
-CpuKernel Linear::cpu(std::span<const Type> in, std::span<const Type>) const {
+CpuKernel cpu_kernel(const Linear& op, Types in, Types) {
   const std::int64_t rows = in[0].shape.rows(), k = in[1].shape[0], n = in[1].shape[1];
   const std::int64_t element = static_cast<std::int64_t>(size_of(in[0].dtype));
   const Tiling blocks(rows, gemm_tile_grain(n, k), 16);
   const auto gemm_for = [&](std::int64_t m) {
     GemmShape shape = row_major_gemm(m, n, k, false, false);
-    shape.bias = bias_;
+    shape.bias = op.has_bias();
     return make_gemm(shape, in[0].dtype);
   };
   const auto full = gemm_for(std::min(blocks.block, rows));
@@ -71,19 +72,19 @@ CpuKernel Linear::cpu(std::span<const Type> in, std::span<const Type>) const {
   const auto last = rest == blocks.block ? full : gemm_for(rest);
   CpuKernel kernel;
   kernel.worker_bytes = std::max(full->worker_bytes(), last->worker_bytes());
-  const auto product = [=, bias = bias_](const Call& call, std::int64_t tile, std::byte* z) {
+  const auto product = [=, bias = op.has_bias()](const Call& call, std::int64_t tile, std::byte* z) {
     (tile + 1 == blocks.tiles ? last : full)
         ->run(call.in<std::byte>(0) + blocks.begin(tile) * k * element, call.in<std::byte>(1),
               bias ? call.in<std::byte>(2) : nullptr, z, call.worker_scratch);
   };
-  if (activation_ == Activation::none) {
+  if (op.activation() == Activation::none) {
     kernel.phases.push_back({blocks.tiles, [=](const Call& call, std::int64_t tile) {
                                product(call, tile, call.out<std::byte>(0) + blocks.begin(tile) * n * element);
                              }});
     return kernel;
   }
   const auto add_phase = [&]<typename T>(auto* activation_loop) {
-    kernel.phases.push_back({blocks.tiles, [=, f = activation_](const Call& call, std::int64_t tile) {
+    kernel.phases.push_back({blocks.tiles, [=, f = op.activation()](const Call& call, std::int64_t tile) {
                                const std::int64_t at = blocks.begin(tile) * n;
                                T* y = call.out<T>(0) + at;
                                T* z = call.out<T>(1) == nullptr ? y : call.out<T>(1) + at;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "norma/core/error.h"
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "ops/check.h"
 
@@ -42,10 +43,10 @@ Wires OneHot::vjp(const VjpContext&) const { return {Wire()}; }
 
 Cost OneHot::cost(std::span<const Type> in, std::span<const Type> out) const { return {.bytes = traffic(in, out)}; }
 
-CpuKernel OneHot::cpu(std::span<const Type> in, std::span<const Type>) const {
+CpuKernel cpu_kernel(const OneHot& op, Types in, Types) {
   const std::int64_t rows = in[0].shape.elements();
-  return dtype_ == DType::f32 ? one_hot_kernel<float>(rows, classes_, ignore_)
-                              : one_hot_kernel<double>(rows, classes_, ignore_);
+  return op.dtype() == DType::f32 ? one_hot_kernel<float>(rows, op.classes(), op.ignore())
+                                  : one_hot_kernel<double>(rows, op.classes(), op.ignore());
 }
 
 Wire one_hot(Wire targets, std::int64_t classes, std::int32_t ignore, DType dtype) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <numeric>
 
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/views.h"
 #include "ops/check.h"
@@ -64,14 +65,14 @@ CpuKernel permute_kernel(const Shape& shape, std::array<std::int64_t, Shape::kMa
 
 }  // namespace
 
-CpuKernel Permute::cpu(std::span<const Type> in, std::span<const Type> out) const {
+CpuKernel cpu_kernel(const Permute& op, Types in, Types out) {
   std::array<std::int64_t, Shape::kMaxRank> source{}, strides{};
   std::int64_t stride = 1;
   for (int axis = in[0].shape.rank() - 1; axis >= 0; --axis) {
     source[static_cast<std::size_t>(axis)] = stride;
     stride *= in[0].shape[axis];
   }
-  for (std::size_t i = 0; i < order_.size(); ++i) strides[i] = source[static_cast<std::size_t>(order_[i])];
+  for (std::size_t i = 0; i < op.order().size(); ++i) strides[i] = source[static_cast<std::size_t>(op.order()[i])];
   switch (size_of(in[0].dtype)) {
     case 2: return permute_kernel<std::uint16_t>(out[0].shape, strides);
     case 4: return permute_kernel<std::uint32_t>(out[0].shape, strides);

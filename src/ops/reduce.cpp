@@ -44,6 +44,7 @@ HWY_AFTER_NAMESPACE();
 
 #include "norma/core/arena.h"
 #include "norma/core/error.h"
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/elementwise.h"
 #include "ops/broadcast.h"
@@ -164,7 +165,7 @@ Cost SumTo::cost(std::span<const Type> in, std::span<const Type> out) const {
   return {.flops = static_cast<double>(in[0].shape.elements()), .bytes = traffic(in, out)};
 }
 
-CpuKernel SumTo::cpu(std::span<const Type> in, std::span<const Type> out) const {
+CpuKernel cpu_kernel(const SumTo&, Types in, Types out) {
   return in[0].dtype == DType::f32 ? sum_kernel<float>(in[0].shape, out[0].shape)
                                    : sum_kernel<double>(in[0].shape, out[0].shape);
 }
@@ -177,7 +178,7 @@ std::vector<Type> BroadcastTo::infer(std::span<const Type> in) const {
 
 Wires BroadcastTo::vjp(const VjpContext& context) const { return {sum_to(context.dout[0], context.in[0].shape())}; }
 
-CpuKernel BroadcastTo::cpu(std::span<const Type> in, std::span<const Type> out) const {
+CpuKernel cpu_kernel(const BroadcastTo&, Types in, Types out) {
   const BroadcastIndex index(in[0].shape, out[0].shape);
   const std::int64_t n = out[0].shape.channels();
   const Tiling tiling(out[0].shape.rows(), std::max<std::int64_t>(1, 16384 / n));

@@ -45,6 +45,7 @@ HWY_AFTER_NAMESPACE();
 #include <algorithm>
 #include <cmath>
 
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "ops/check.h"
 
@@ -105,20 +106,21 @@ Cost Rope::cost(std::span<const Type> in, std::span<const Type> out) const {
   return {.flops = 3.0 * static_cast<double>(in[0].shape.elements()), .bytes = traffic(in, out)};
 }
 
-CpuKernel Rope::cpu(std::span<const Type> in, std::span<const Type>) const {
-  const RopeSizes s = rope_sizes(options_, in[0].shape);
+CpuKernel cpu_kernel(const Rope& op, Types in, Types) {
+  const RopeSizes s = rope_sizes(op.options(), in[0].shape);
   const std::int64_t half = s.width / 2, rows = in[0].shape.elements() / s.channels;
   const Tiling tiling(rows, std::max<std::int64_t>(1, 8192 / s.channels));
-  const RopePairs pairs = options_.pairs;
+  const RopePairs pairs = op.options().pairs;
   const auto kernel = [&]<typename T>(auto* run) -> CpuKernel {
     auto table = std::make_shared<std::vector<T>>(static_cast<std::size_t>(2 * s.time * half));  // [time, 2, half]
     for (std::int64_t t = 0; t < s.time; ++t) {
       for (std::int64_t i = 0; i < half; ++i) {
-        const double frequency = std::pow(options_.theta, -2.0 * static_cast<double>(i) / static_cast<double>(s.width));
+        const double frequency =
+            std::pow(op.options().theta, -2.0 * static_cast<double>(i) / static_cast<double>(s.width));
         const double angle = static_cast<double>(t) * frequency;
         T* cosine = table->data() + 2 * t * half + i;
         cosine[0] = static_cast<T>(std::cos(angle));
-        cosine[half] = static_cast<T>(direction_ == Direction::forward ? std::sin(angle) : -std::sin(angle));
+        cosine[half] = static_cast<T>(op.direction() == Rope::Direction::forward ? std::sin(angle) : -std::sin(angle));
       }
     }
     return {.phases = {{tiling.tiles, [=](const Call& call, std::int64_t tile) {

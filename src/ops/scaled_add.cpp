@@ -36,6 +36,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "norma/core/error.h"
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/scaled_add.h"
@@ -72,8 +73,8 @@ Cost ScaledAdd::cost(std::span<const Type> in, std::span<const Type> out) const 
   return {.flops = 3.0 * static_cast<double>(out[0].shape.elements()), .bytes = traffic(in, out)};
 }
 
-CpuKernel ScaledAdd::cpu(std::span<const Type> in, std::span<const Type>) const {
-  const int a_index = scale_x_ ? 2 : -1, b_index = scale_y_ ? (scale_x_ ? 3 : 2) : -1;
+CpuKernel cpu_kernel(const ScaledAdd& op, Types in, Types) {
+  const int a_index = op.scales_x() ? 2 : -1, b_index = op.scales_y() ? (op.scales_x() ? 3 : 2) : -1;
   const auto stride = [&](int index) {
     return index >= 0 && in[static_cast<std::size_t>(index)].shape.elements() > 1 ? 1 : 0;
   };

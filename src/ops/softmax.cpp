@@ -71,6 +71,7 @@ void softmax_row_f64(const double* x, double* y, std::int64_t seen, std::int64_t
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/reduce.h"
@@ -112,11 +113,11 @@ Cost Softmax::cost(std::span<const Type> in, std::span<const Type> out) const {
   return {.flops = 5.0 * static_cast<double>(in[0].shape.elements()), .bytes = traffic(in, out)};
 }
 
-CpuKernel Softmax::cpu(std::span<const Type> in, std::span<const Type>) const {
+CpuKernel cpu_kernel(const Softmax& op, Types in, Types) {
   const Shape& x = in[0].shape;
   const std::int64_t keys = x.channels(), rows = x.rows(), queries = x.rank() > 1 ? x[-2] : 1;
   const std::int64_t rows_per_sample = rows / x[0];
-  const bool causal = mask_ == Mask::causal, with_lengths = in.size() > 1;
+  const bool causal = op.mask() == Mask::causal, with_lengths = in.size() > 1;
   const Tiling tiling(rows, std::max<std::int64_t>(1, 4096 / keys));
   const auto kernel = [&]<typename T>(auto* run) -> CpuKernel {
     return {.phases = {{tiling.tiles, [=](const Call& call, std::int64_t tile) {
@@ -150,7 +151,7 @@ Cost SoftmaxBackward::cost(std::span<const Type> in, std::span<const Type> out) 
   return {.flops = 4.0 * static_cast<double>(in[0].shape.elements()), .bytes = traffic(in, out)};
 }
 
-CpuKernel SoftmaxBackward::cpu(std::span<const Type> in, std::span<const Type>) const {
+CpuKernel cpu_kernel(const SoftmaxBackward&, Types in, Types) {
   const std::int64_t n = in[0].shape.channels();
   const Tiling tiling(in[0].shape.rows(), std::max<std::int64_t>(1, 8192 / n));
   const auto kernel = [&]<typename T>(auto* run) -> CpuKernel {

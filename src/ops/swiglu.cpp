@@ -46,6 +46,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "norma/core/error.h"
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/differentiate.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/elementwise.h"
@@ -81,7 +82,7 @@ Wires SwiGlu::reference(std::span<const Wire> in) const {
 
 Cost SwiGlu::cost(std::span<const Type> in, std::span<const Type> out) const { return activation_cost(in, out); }
 
-CpuKernel SwiGlu::cpu(std::span<const Type> in, std::span<const Type> out) const {
+CpuKernel cpu_kernel(const SwiGlu&, Types in, Types out) {
   const std::int64_t n = out[0].shape.channels();
   const Tiling tiling(out[0].shape.rows(), std::max<std::int64_t>(1, kActivationsPerTile / n));
   const auto kernel = [&]<typename T>(auto* run) -> CpuKernel {
@@ -110,7 +111,7 @@ Cost SwiGluBackward::cost(std::span<const Type> in, std::span<const Type> out) c
   return activation_cost(in, out);
 }
 
-CpuKernel SwiGluBackward::cpu(std::span<const Type> in, std::span<const Type>) const {
+CpuKernel cpu_kernel(const SwiGluBackward&, Types in, Types) {
   const std::int64_t n = in[1].shape.channels();
   const Tiling tiling(in[1].shape.rows(), std::max<std::int64_t>(1, kActivationsPerTile / n));
   const auto kernel = [&]<typename T>(auto* run) -> CpuKernel {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "ops/check.h"
 
@@ -64,10 +65,10 @@ Cost Slice::cost(std::span<const Type> in, std::span<const Type> out) const {
   return {.flops = 0, .bytes = view_offset(in) >= 0 ? 0.0 : 2.0 * static_cast<double>(out[0].bytes())};
 }
 
-CpuKernel Slice::cpu(std::span<const Type> in, std::span<const Type>) const {
-  if (view_offset(in) >= 0) return {};
-  const AxisView x(in[0], axis_);
-  const std::int64_t stride = x.size * x.inner_bytes, first = begin_ * x.inner_bytes, bytes = count_ * x.inner_bytes;
+CpuKernel cpu_kernel(const Slice& op, Types in, Types) {
+  const AxisView x(in[0], op.axis());
+  const std::int64_t stride = x.size * x.inner_bytes, first = op.begin() * x.inner_bytes,
+                     bytes = op.count() * x.inner_bytes;
   const Tiling tiling = copy_tiling(x.outer, bytes);
   return {.phases = {{tiling.tiles, [=](const Call& call, std::int64_t tile) {
                         for (std::int64_t row = tiling.begin(tile); row < tiling.end(tile); ++row) {
@@ -94,10 +95,10 @@ Wires Pad::vjp(const VjpContext& context) const {
 
 Cost Pad::cost(std::span<const Type> in, std::span<const Type> out) const { return {.bytes = traffic(in, out)}; }
 
-CpuKernel Pad::cpu(std::span<const Type> in, std::span<const Type> out) const {
-  const AxisView x(in[0], axis_), y(out[0], axis_);
+CpuKernel cpu_kernel(const Pad& op, Types in, Types out) {
+  const AxisView x(in[0], op.axis()), y(out[0], op.axis());
   const auto bytes = static_cast<std::size_t>(x.size * x.inner_bytes);
-  const auto before = static_cast<std::size_t>(begin_ * x.inner_bytes);
+  const auto before = static_cast<std::size_t>(op.begin() * x.inner_bytes);
   const auto stride = static_cast<std::size_t>(y.size * y.inner_bytes);
   const Tiling tiling = copy_tiling(x.outer, y.size * y.inner_bytes);
   return {.phases = {{tiling.tiles, [=](const Call& call, std::int64_t tile) {
@@ -141,10 +142,10 @@ Wires Concat::vjp(const VjpContext& context) const {
 
 Cost Concat::cost(std::span<const Type> in, std::span<const Type> out) const { return {.bytes = traffic(in, out)}; }
 
-CpuKernel Concat::cpu(std::span<const Type> in, std::span<const Type> out) const {
-  const AxisView y(out[0], axis_);
-  std::array<std::int64_t, kMaxArguments> bytes{};
-  for (std::size_t i = 0; i < in.size(); ++i) bytes[i] = in[i].bytes() / y.outer;
+CpuKernel cpu_kernel(const Concat& op, Types in, Types out) {
+  const AxisView y(out[0], op.axis());
+  std::vector<std::int64_t> bytes;
+  for (const Type& part : in) bytes.push_back(part.bytes() / y.outer);
   const std::int64_t stride = y.size * y.inner_bytes;
   const Tiling tiling = copy_tiling(y.outer, stride);
   return {.phases = {{tiling.tiles, [=](const Call& call, std::int64_t tile) {

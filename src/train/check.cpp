@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "norma/backends/cpu.h"
 #include "norma/data/source.h"
 #include "norma/device/session.h"
 #include "norma/graph/differentiate.h"
-#include "norma/models/fusions.h"
 #include "norma/ops/embedding.h"
 #include "norma/store/safetensors.h"
 #include "norma/store/safetensors_writer.h"
@@ -53,7 +53,7 @@ class Check {
     graph.output("logits", model.logits);
     for (std::size_t i = 0; i < parameters.size(); ++i)
       graph.output("gradient." + model.parameters[i].name, gradients[i]);
-    Session session(compile(graph, {.rewrites = all_fusions()}),
+    Session session(compile(graph, cpu_backend()),
                     {.members = 1, .threads = static_cast<int>(request_.config.train.threads)});
     load_weights(session, model.parameters);
     load_ids(session);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "norma/models/fusions.h"
+#include "norma/backends/cpu.h"
 #include "norma/models/profile.h"
 #include "norma/train/data.h"
 #include "norma/train/judge.h"
@@ -88,7 +88,7 @@ void Cohort::profile() {
   Graph graph;
   const Model model = build_model(graph, config_.model, {.profile = true});
   if (graph.outputs().empty()) return;
-  Session profiled(compile(graph, {.rewrites = all_fusions()}), {.members = members(), .threads = session_.threads()});
+  Session profiled(compile(graph, cpu_backend()), {.members = members(), .threads = session_.threads()});
   for (int member = 0; member < members(); ++member) {
     const auto seed = static_cast<std::uint64_t>(settings_[static_cast<std::size_t>(member)].seed);
     initialise(profiled, model.parameters, seed, member);
@@ -119,7 +119,7 @@ std::int64_t Cohort::parameters() const {
 }
 
 std::int64_t Cohort::memory_bytes() const {
-  return plan_.plan->member_bytes() * session_.members() + plan_.plan->worker_bytes() * session_.threads();
+  return plan_.plan->member_bytes() * session_.members() + worker_bytes(*plan_.plan) * session_.threads();
 }
 
 double Cohort::number(Session& session, const std::string& output, int member, std::size_t index) {
@@ -224,13 +224,13 @@ std::vector<ProbeValue> Cohort::probes(int member) {
   };
   std::map<std::string, Sums> layers;
   std::vector<std::string> order;
-  for (const ParameterPlace& place : plan_.places) {
+  for (std::size_t i = 0; i < plan_.places.size(); ++i) {
+    const ParameterPlace& place = plan_.places[i];
     if (!layers.contains(place.layer)) order.push_back(place.layer);
     Sums& sums = layers[place.layer];
     sums.elements += place.elements;
-    sums.gradient += number(session_, place.squares_output, member, place.squares_index);
-    const auto tiles = static_cast<std::size_t>(plan_.plan->slot(place.update_output).type.shape.elements());
-    for (std::size_t tile = 0; tile < tiles; ++tile) sums.update += number(session_, place.update_output, member, tile);
+    sums.gradient += number(session_, TrainingStep::kGradientSquares, member, i);
+    sums.update += number(session_, TrainingStep::kUpdateSquares, member, i);
   }
   for (const std::string& layer : order) {
     const Sums& sums = layers.at(layer);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "norma/core/error.h"
 #include "norma/data/tokenizer.h"
 #include "norma/store/folder.h"
@@ -63,7 +64,7 @@ std::string print_data_record(const DataRecord& record) {
 DataRecord parse_data_record(std::string_view json, std::string_view origin) {
   DataRecord record;
   if (json.empty()) return record;
-  const ordered_json all = ordered_json::parse(json, nullptr, false);
+  const ordered_json all = parse_json<ordered_json>(json);
   try {
     for (const auto& [path, print] : all.at("files").items())
       record.files[path] = {.bytes = print.at("bytes").get<std::uint64_t>(),

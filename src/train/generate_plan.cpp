@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "norma/backends/cpu.h"
 #include "norma/core/error.h"
-#include "norma/models/fusions.h"
 #include "norma/norms/channel.h"
 #include "norma/ops/embedding.h"
 #include "norma/ops/softmax.h"
@@ -54,7 +54,7 @@ std::shared_ptr<const Plan> compile_needed(Graph& graph) {
     if (needed[i]) nodes.push_back(graph.nodes()[i]);
   }
   graph.replace_nodes(std::move(nodes));
-  return compile(graph, {.rewrites = all_fusions()});
+  return compile(graph, cpu_backend());
 }
 
 // Statistics over positions would see what has not been said yet.

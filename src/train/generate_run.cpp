@@ -17,8 +17,8 @@ TrainedModel trained_model(Cohort& cohort, int member) {
           {}};
 }
 
-TrainedModel open_trained(const std::filesystem::path& path, int member) {
-  const auto run = std::make_shared<const TrainedRun>(path);
+TrainedModel open_trained(const std::filesystem::path& path, int member, const SchemeLibrary& schemes) {
+  const auto run = std::make_shared<const TrainedRun>(path, schemes);
   if (member < 0 || member >= run->members())
     fail("'{}' has no member {}; expected 0 to {}", path.string(), member, run->members() - 1);
   return {.config = run->config(),

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "norma/backends/cpu.h"
 #include "norma/core/error.h"
 #include "norma/data/bleu.h"
-#include "norma/models/fusions.h"
 
 namespace norma {
 namespace {
@@ -148,7 +148,7 @@ Examiner examination_plan(const ModelConfig& config) {
   graph.output("loss", built.loss);
   graph.output("logits", built.logits);
   examiner.schedules = built.schedules;
-  examiner.plan = compile(graph, {.rewrites = all_fusions()});
+  examiner.plan = compile(graph, cpu_backend());
   return examiner;
 }
 

@@ -2,8 +2,8 @@
 
 #include <set>
 
+#include "norma/backends/cpu.h"
 #include "norma/graph/differentiate.h"
-#include "norma/models/fusions.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/attention_probe.h"
 #include "norma/ops/elementwise.h"
@@ -28,12 +28,17 @@ class StepBuilder {
     if (options_.probes) probe(model, forward_nodes);
     update(model, parameters, gather(parameters, differentiate(objective(model.loss), parameters)));
     graph_.output("loss", model.loss);
-    step_.plan = compile(graph_, {.rewrites = options_.fuse ? all_fusions() : std::vector<Rewrite>(),
-                                  .recompute_every = options_.recompute_every});
+    step_.plan = compile(graph_, options_.backend == nullptr ? cpu_backend() : *options_.backend, compile_options());
     return std::move(step_);
   }
 
  private:
+  CompileOptions compile_options() const {
+    CompileOptions options{.recompute_every = options_.recompute_every};
+    if (!options_.fuse) options.rewrites.emplace();
+    return options;
+  }
+
   Wire objective(Wire loss) const {
     return options_.accumulate == 1 ? loss : loss * (1.0 / static_cast<double>(options_.accumulate));
   }
@@ -52,31 +57,19 @@ class StepBuilder {
     graph_.output("gradient_norm", norm.norm);
     // NaN where the loss is not finite: its gradients may be. Zero changes no bit of the others.
     const Wire scale = model.loss * 0.0 + norm.scale;
-    step_.places.resize(parameters.size());
-    for (std::size_t handful = 0; handful < norm.squares.size(); ++handful) {
-      const std::string output = "gradient_squares." + std::to_string(handful);
-      if (options_.probes) graph_.output(output, norm.squares[handful]);
-      const auto count = static_cast<std::size_t>(norm.squares[handful].shape().elements());
-      for (std::size_t i = 0; i < count; ++i) {
-        ParameterPlace& place = step_.places[norm.first[handful] + i];
-        if (options_.probes) place.squares_output = output;
-        place.squares_index = i;
-        place.squares_wire = norm.squares[handful].name();
-      }
-    }
+    std::vector<OptimiserGroup> groups;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const ParameterSpec& spec = step_.parameters[i];
-      OptimiserGroup group = optimiser_group(options_.optimiser, spec.lr, spec.eps, spec.decay);
-      group.unit = spec.unit;
-      const Wire squares =
-          optimise(kind_of(options_.optimiser.name), parameters[i], gradients[i], control, scale, group);
-      ParameterPlace& place = step_.places[i];
-      place.layer = layer_of(spec.name);
-      place.elements = static_cast<double>(parameters[i].shape().elements());
-      if (!options_.probes) continue;
-      place.update_output = "update_squares." + spec.name;
-      graph_.output(place.update_output, squares);
+      groups.push_back(optimiser_group(options_.optimiser, spec.lr, spec.eps, spec.decay));
+      groups.back().unit = spec.unit;
+      step_.places.push_back({layer_of(spec.name), static_cast<double>(parameters[i].shape().elements())});
     }
+    const Wire changes =
+        optimise(kind_of(options_.optimiser.name), parameters, gradients, control, scale, std::move(groups));
+    step_.squares_wire = norm.squares.name();
+    if (!options_.probes) return;
+    graph_.output(TrainingStep::kGradientSquares, norm.squares);
+    graph_.output(TrainingStep::kUpdateSquares, changes);
   }
 
   void probe(const Model& model, std::size_t forward_nodes) {
@@ -143,7 +136,7 @@ EvaluationStep build_evaluation_step(const ModelConfig& config, bool logits) {
   const Model model = build_model(graph, config, {.logits = logits});
   graph.output("loss", model.loss);
   if (logits) graph.output("logits", model.logits);
-  return {compile(graph, {.rewrites = all_fusions()}), model.parameters};
+  return {compile(graph, cpu_backend()), model.parameters};
 }
 
 }  // namespace norma

@@ -2,10 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "norma/core/error.h"
 #include "norma/train/cohort.h"
 #include "norma/train/data_record.h"
 #include "norma/train/member_checkpoint.h"
+#include "norma/train/run_schemes.h"
 
 namespace norma {
 namespace {
@@ -15,7 +17,7 @@ namespace fs = std::filesystem;
 std::int64_t stored_step(const SafetensorsFile& file) {
   const auto state = file.metadata().find(kTrainingStateKey);
   if (state == file.metadata().end()) return 0;
-  const nlohmann::json parsed = nlohmann::json::parse(state->second, nullptr, false);
+  const nlohmann::json parsed = parse_json(state->second);
   if (!parsed.is_object() || !parsed.contains("step") || !parsed["step"].is_number_integer())
     fail("'{}' has a damaged training state", file.path().string());
   return parsed["step"];
@@ -57,18 +59,17 @@ void warn_of_other_data(const RunView& run, const RunConfig& config, std::vector
 
 }  // namespace
 
-TrainedRun::TrainedRun(const fs::path& path) {
+TrainedRun::TrainedRun(const fs::path& path, const SchemeLibrary& others) {
   const PathKind kind = kind_of(path);
   if (kind == PathKind::nothing) fail("there is no run '{}'", path.string());
   const RunView run(kind == PathKind::folder ? path : fs::absolute(path).parent_path().parent_path());
   file_ = std::make_shared<const SafetensorsFile>(kind == PathKind::folder ? newest_file(run, warnings_)
                                                                            : verified_file(path));
-  scheme_ = scheme_of_run(run.path());
   const auto config = file_->metadata().find("norma.config");
   if (config == file_->metadata().end())
     fail("'{}' does not say what model its weights belong to: its metadata have no norma.config",
          file_->path().string());
-  config_ = parse_config(config->second, file_->path().string());
+  config_ = parse_config(config->second, file_->path().string(), library_of_run(run.path(), others));
   step_ = stored_step(*file_);
   members_ = static_cast<int>(member_configs(config_).size());
   warn_of_other_data(run, config_, warnings_);

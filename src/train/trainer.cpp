@@ -11,7 +11,7 @@
 #include "norma/train/data.h"
 #include "norma/train/data_record.h"
 #include "norma/train/generate.h"
-#include "norma/train/kept_scheme.h"
+#include "norma/train/run_schemes.h"
 #include "norma/train/trained_run.h"
 #include "train/records.h"
 
@@ -36,9 +36,33 @@ KeyValues values_of(const RunConfig& config) {
   return values;
 }
 
+RunConfig stored_config(const RunView& run, const RunConfig& wanted) {
+  SchemeLibrary schemes;
+  schemes.put(wanted.model.scheme);  // for runs that have kept none
+  return parse_config(run.config(), run.config_path().string(), library_of_run(run.path(), schemes));
+}
+
+void check_same_scheme(const RunView& run, const SchemeChoice& wanted) {
+  const std::string kept = run.scheme();
+  if (kept.empty()) return;
+  std::optional<std::string> difference;
+  try {
+    difference = scheme_difference(kept, wanted->text);
+  } catch (const Error& error) {
+    fail("'{}' is damaged ({}); remove it to go on with the scheme '{}' as it is now", run.scheme_path().string(),
+         error.what(), wanted.asked());
+  }
+  if (difference)
+    fail(
+        "'{}' holds another run: the scheme '{}' has changed since it began: {}; choose another directory, or go on "
+        "with the scheme as it was, in '{}'",
+        run.path().string(), wanted.asked(), *difference, run.scheme_path().string());
+}
+
 // Refuses a directory that holds a run of another configuration.
 void check_same_run(const RunView& run, const RunConfig& wanted) {
-  KeyValues values = values_of(parse_config(run.config(), run.config_path().string()));
+  check_same_scheme(run, wanted.model.scheme);
+  KeyValues values = values_of(stored_config(run, wanted));
   for (const auto& [name, value] : values_of(wanted)) {
     const auto found = values.find(name);
     const std::string old = found == values.end() ? "nothing" : found->second;
@@ -50,25 +74,11 @@ void check_same_run(const RunView& run, const RunConfig& wanted) {
   if (!values.empty())
     fail("'{}' holds another run: its {} is {}, this one has none", run.path().string(), values.begin()->first,
          values.begin()->second);
-  const std::string kept = run.scheme();
-  if (kept.empty()) return;
-  std::optional<std::string> difference;
-  try {
-    difference = scheme_difference(kept, scheme_to_keep(wanted.model.scheme));
-  } catch (const Error& error) {
-    fail("'{}' is damaged ({}); remove it to go on with the scheme '{}' as it is now", run.scheme_path().string(),
-         error.what(), wanted.model.scheme);
-  }
-  if (difference)
-    fail(
-        "'{}' holds another run: the scheme '{}' has changed since it began: {}; choose another directory, or go on "
-        "with the scheme as it was, in '{}'",
-        run.path().string(), wanted.model.scheme, *difference, run.scheme_path().string());
 }
 
 // A run that has ended needs its data no more, so what they resolved is taken from it.
 RunConfig resolved_as(const RunView& run, RunConfig wanted) {
-  const RunConfig stored = parse_config(run.config(), run.config_path().string());
+  const RunConfig stored = stored_config(run, wanted);
   wanted = settle_task(std::move(wanted));
   if (wanted.model.vocabulary == 0) wanted.model.vocabulary = stored.model.vocabulary;
   if (wanted.model.classes == 0) wanted.model.classes = stored.model.classes;
@@ -95,8 +105,7 @@ RunConfig with_stored_data(const RunRequest& request) {
 class Run {
  public:
   Run(const RunRequest& request, RunObserver& observer, const std::atomic<bool>& stop)
-      : scheme_(scheme_to_resume(request.directory)),
-        observer_(observer),
+      : observer_(observer),
         stop_(stop),
         source_(open_data(with_stored_data(request))),
         cohort_(request.config, source_),
@@ -140,7 +149,7 @@ class Run {
       return RunDirectory::create(Folder::make(request.directory),
                                   {.config = print_config(cohort_.config()),
                                    .environment = describe_environment(request.command_line),
-                                   .scheme = scheme_to_keep(cohort_.config().model.scheme),
+                                   .scheme = cohort_.config().model.scheme->text,
                                    .data = print_data_record(data)});
     check_same_run(view, cohort_.config());
     require_same_data(view, data);
@@ -164,7 +173,7 @@ class Run {
       if (before.empty() && !text.empty()) write_atomically(directory.folder(), name, text);
     };
     keep("data.json", directory.data(), print_data_record(data));
-    keep("scheme.toml", directory.scheme(), scheme_to_keep(cohort_.config().model.scheme));
+    keep("scheme.toml", directory.scheme(), cohort_.config().model.scheme->text);
   }
 
   void keep_tokenizer() const {
@@ -228,7 +237,6 @@ class Run {
     observer_.saved(cohort_.step());
   }
 
-  std::shared_ptr<const KeptScheme> scheme_;
   RunObserver& observer_;
   const std::atomic<bool>& stop_;
   std::shared_ptr<const Source> source_;
@@ -258,7 +266,6 @@ std::vector<std::int64_t> recorded_steps(const TrainConfig& train, std::int64_t 
 RunEnd run_training(const RunRequest& request, RunObserver& observer, const std::atomic<bool>& stop) {
   const RunView view(request.directory);
   if (!view.exists() || !view.is_done()) return Run(request, observer, stop).run();
-  const auto scheme = scheme_to_resume(request.directory);
   check_same_run(view, resolved_as(view, request.config));
   DataRecord now;  // of the files that are still there
   for (const auto& [path, print] : stored_record(view).files) {

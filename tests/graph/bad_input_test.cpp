@@ -91,7 +91,7 @@ TEST(BadInput, AConstantOfTheWrongSize) {
 TEST(BadInput, NothingToRun) {
   Graph g;
   tanh(g.input("x", kVector));
-  EXPECT_EQ(error_of([&] { compile(g); }), "the graph has no output and no update: nothing would run");
+  EXPECT_EQ(error_of([&] { test::test_plan(g); }), "the graph has no output and no update: nothing would run");
 }
 
 TEST(BadInput, ALossThatIsNoNumber) {
@@ -125,7 +125,7 @@ TEST(BadInput, APlanLargerThanMemory) {
   const Wire w = g.parameter("embedding.weight", {{large, large}, DType::f32});
   g.output("y", x * 2.0);
   g.output("z", sum_all(w));
-  const auto plan = compile(g);
+  const auto plan = test::test_plan(g);
   const std::string message = error_of([&] { Session session(plan); });
   EXPECT_TRUE(message.starts_with("the plan needs 64.0 TiB for each of 1 member but this machine has ")) << message;
   EXPECT_TRUE(message.ends_with("the largest tensor is 'embedding.weight' f32[4194304, 4194304]")) << message;
@@ -134,7 +134,7 @@ TEST(BadInput, APlanLargerThanMemory) {
 TEST(BadInput, AsManyMembersAsNeverFit) {
   Graph g;
   g.output("y", tanh(g.input("x", {{1024, 1024}, DType::f32})));
-  const auto plan = compile(g);
+  const auto plan = test::test_plan(g);
   const std::string message = error_of([&] { Session session(plan, {.members = 2'000'000'000}); });
   EXPECT_TRUE(message.ends_with("the largest tensor is 'x' f32[1024, 1024]")) << message;
 }
@@ -145,7 +145,7 @@ TEST(BadInput, APlanWhoseSizeDoesNotFitANumber) {
   Wire x = g.input("x", {{large, large}, DType::f64});
   for (int i = 0; i < 5000; ++i) x = tanh(x);
   g.output("y", x);
-  const std::string message = error_of([&] { compile(g); });
+  const std::string message = error_of([&] { test::test_plan(g); });
   EXPECT_TRUE(message.starts_with("the plan needs ")) << message;
   EXPECT_TRUE(message.ends_with("its largest tensor is 'x' f64[8388608, 8388608]")) << message;
 }
@@ -153,7 +153,7 @@ TEST(BadInput, APlanWhoseSizeDoesNotFitANumber) {
 TEST(BadInput, RecomputationOfANegativeNumberOfLayers) {
   Graph g;
   g.output("y", tanh(g.input("x", kVector)));
-  EXPECT_EQ(error_of([&] { compile(g, {.recompute_every = -1}); }),
+  EXPECT_EQ(error_of([&] { test::test_plan(g, {.recompute_every = -1}); }),
             "recompute_every is -1; expected 0 (keep everything) or a number of layers");
 }
 
@@ -161,7 +161,7 @@ TEST(BadInput, ASessionIsAskedForWhatItDoesNotHave) {
   Graph g;
   const Wire x = g.input("tokens", kVector);
   g.output("logits", tanh(x));
-  const auto plan = compile(g);
+  const auto plan = test::test_plan(g);
   EXPECT_NE(error_of([&] { Session(plan, {.members = 0}); }), "");
   EXPECT_NE(error_of([&] { Session(plan, {.threads = -1}); }), "");
   Session session(plan, {.members = 2});

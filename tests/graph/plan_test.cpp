@@ -48,7 +48,7 @@ TEST(Plan, OverwritingInputsChangesNothing) {
     const Wires same = random_wires(reused, seed);
     for (std::size_t i = 2; i < all.size(); ++i) kept.output("w" + std::to_string(i), all[i]);
     for (std::size_t i = same.size() - 2; i < same.size(); ++i) reused.output("w" + std::to_string(i), same[i]);
-    Session first(compile(kept)), second(compile(reused));
+    Session first(test::test_plan(kept)), second(test::test_plan(reused));
     EXPECT_LT(second.plan().transient_bytes(), first.plan().transient_bytes() / 2);
     test::randomise_all(first);
     test::randomise_all(second);
@@ -68,14 +68,14 @@ TEST(Plan, AChainOfElementwiseOpsNeedsOneBuffer) {
   Wire x = g.input("x", kForty);
   for (int i = 0; i < 10; ++i) x = tanh(x);
   g.output("y", x);
-  EXPECT_EQ(compile(g)->transient_bytes(), align_up(kForty.bytes()));
+  EXPECT_EQ(test::test_plan(g)->transient_bytes(), align_up(kForty.bytes()));
 }
 
 TEST(Plan, InputsAndParametersAreNeverOverwritten) {
   Graph g;
   const Wire x = g.input("x", kForty), w = g.parameter("w", kForty);
   g.output("y", tanh(x) * w);
-  Session session(compile(g));
+  Session session(test::test_plan(g));
   test::randomise_all(session);
   const std::vector<float> x_before(session.tensor<float>("x").begin(), session.tensor<float>("x").end());
   session.run();
@@ -88,7 +88,7 @@ TEST(Plan, TwoOutputsNeverShareAnOverwrittenInput) {
   const Wire in[] = {tanh(g.input("x", kForty))};
   const Wires both = g.apply(std::make_shared<test::TwoOutputs>(), in);
   g.output("second", both[1]);
-  const auto plan = compile(g);
+  const auto plan = test::test_plan(g);
   EXPECT_NE(plan->offset_of(both[0].id()), plan->offset_of(both[1].id()));
   Session session(plan);
   session.run();
@@ -100,7 +100,7 @@ TEST(Plan, UpdatesHappenInPlace) {
   const Wire w = g.parameter("w", kForty), x = g.input("x", kForty);
   const Wire updated = test::accumulate(w, x);
   g.output("w'", updated);
-  const auto plan = compile(g);
+  const auto plan = test::test_plan(g);
   EXPECT_EQ(plan->offset_of(updated.id()), plan->offset_of(w.id()));
   EXPECT_EQ(plan->transient_bytes(), 0);
 }
@@ -110,7 +110,7 @@ TEST(Plan, SlotsKnowTheirRoleAndAreSorted) {
   const Wire b = g.parameter("b", kForty), a = g.parameter("a", kForty);
   const Wire m = g.state("m", kForty), x = g.input("x", kForty);
   g.output("y", a * x + b * m);
-  const auto plan = compile(g);
+  const auto plan = test::test_plan(g);
   EXPECT_EQ(plan->slot_names(Role::parameter), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(plan->slot_names(Role::state), (std::vector<std::string>{"m"}));
   EXPECT_EQ(plan->slot_names(Role::input), (std::vector<std::string>{"x"}));
@@ -122,7 +122,7 @@ TEST(Plan, MemoryReportNamesTheLargestTensors) {
   Graph g;
   const Wire w = g.parameter("large.weight", {{100, 40}, DType::f32}), x = g.input("x", kForty);
   g.output("y", sum_last(w * x));
-  const std::string report = compile(g)->memory_report();
+  const std::string report = test::test_plan(g)->memory_report();
   EXPECT_NE(report.find("parameter    15.6 KiB\n"), std::string::npos) << report;
   EXPECT_NE(report.find("  large.weight f32[100, 40] 15.6 KiB\n"), std::string::npos) << report;
 }
@@ -130,7 +130,7 @@ TEST(Plan, MemoryReportNamesTheLargestTensors) {
 TEST(Plan, CostCountsEveryNode) {
   Graph g;
   g.output("y", tanh(g.input("x", kForty)) * 2.0);
-  const Cost cost = compile(g)->cost();
+  const Cost cost = test::test_plan(g)->cost();
   EXPECT_EQ(cost.flops, 80);
   EXPECT_EQ(cost.bytes, 4 * (40 + 40 + 40 + 40 + 1));
 }

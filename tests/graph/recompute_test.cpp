@@ -29,7 +29,7 @@ void build_chain(Graph& g, int layers) {
 std::vector<float> results(int layers, int every, std::int64_t* transient = nullptr) {
   Graph g;
   build_chain(g, layers);
-  Session session(compile(g, {.recompute_every = every}));
+  Session session(test::test_plan(g, {.recompute_every = every}));
   if (transient != nullptr) *transient = session.plan().transient_bytes();
   test::randomise_all(session);
   session.run();
@@ -50,7 +50,7 @@ TEST(Recompute, GradientsHaveTheSameBits) {
 std::int64_t transient_bytes(int layers, int every) {
   Graph g;
   build_chain(g, layers);
-  return compile(g, {.recompute_every = every})->transient_bytes();
+  return test::test_plan(g, {.recompute_every = every})->transient_bytes();
 }
 
 TEST(Recompute, MemoryGrowsLikeTheSquareRootOfTheDepth) {
@@ -72,7 +72,7 @@ TEST(Recompute, GraphsWithoutSegmentsAreLeftAlone) {
   const Wire x = g.parameter("x", {{8}, DType::f32});
   const Wire wrt[] = {x};
   g.output("dx", differentiate(sum_all(tanh(x)), wrt)[0]);
-  EXPECT_NO_THROW(compile(g, {.recompute_every = 4}));
+  EXPECT_NO_THROW(test::test_plan(g, {.recompute_every = 4}));
 }
 
 // A node that changes a state must run once, recomputation or not.
@@ -90,7 +90,7 @@ TEST(Recompute, UpdatesInsideASegmentRunOnce) {
     }
     const Wire wrt[] = {w};
     g.output("dw", differentiate(sum_all(x), wrt)[0]);
-    Session session(compile(g, {.recompute_every = every}));
+    Session session(test::test_plan(g, {.recompute_every = every}));
     session.write<float>("x", std::vector<float>{1, 1, 1, 1});
     session.write<float>("w", std::vector<float>{1, 1, 1, 1});
     session.run();

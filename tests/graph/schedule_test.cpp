@@ -15,7 +15,7 @@ TEST(Schedule, DropsWhatNobodyReads) {
   const Wire x = g.input("x", kFour);
   exp(tanh(x));  // dead
   g.output("y", square(x));
-  const auto plan = compile(g);
+  const auto plan = test::test_plan(g);
   ASSERT_EQ(plan->steps().size(), 1u);
   EXPECT_EQ(plan->nodes()[0].op->name(), "square");
 }
@@ -24,7 +24,7 @@ TEST(Schedule, KeepsUpdatesThatNobodyReads) {
   Graph g;
   const Wire w = g.parameter("w", kFour), x = g.input("x", kFour);
   accumulate(w, x);
-  const auto plan = compile(g);
+  const auto plan = test::test_plan(g);
   EXPECT_EQ(plan->steps().size(), 1u);
 }
 
@@ -35,7 +35,7 @@ TEST(Schedule, UpdatesComeAfterTheLastReadOfTheOldValue) {
   const Wire updated = accumulate(w, x);
   g.output("old", w * 10.0);
   g.output("new", updated * 10.0);
-  Session session(compile(g));
+  Session session(test::test_plan(g));
   session.write<float>("w", std::vector<float>{1, 2, 3, 4});
   session.write<float>("x", std::vector<float>{1, 1, 1, 1});
   for (int step = 0; step < 3; ++step) {
@@ -57,7 +57,7 @@ TEST(Schedule, UpdatesComeAsEarlyAsTheyMay) {
   for (int i = 0; i < 5; ++i) y = tanh(y);
   g.output("y", y);
   accumulate(w, change);
-  const auto plan = compile(g);
+  const auto plan = test::test_plan(g);
   EXPECT_EQ(plan->nodes()[1].op->name(), "accumulate");
 }
 
@@ -67,7 +67,7 @@ TEST(Schedule, CyclicUpdatesNameTheirParametersAndNoOthers) {
   const Wire new_a = accumulate(a, b);  // needs the old b
   accumulate(b, a);                     // needs the old a
   accumulate(c, new_a);                 // only waits for the cycle
-  const std::string message = error_of([&] { compile(g); });
+  const std::string message = error_of([&] { test::test_plan(g); });
   EXPECT_EQ(message, "the updates of 'a', 'b' form a cycle: each needs the old value that another one overwrites");
 }
 
@@ -76,14 +76,14 @@ TEST(Schedule, TwoUpdatesOfOneParameter) {
   const Wire w = g.parameter("layers.0.w", kFour), x = g.input("x", kFour);
   accumulate(w, x);
   accumulate(w, x);
-  EXPECT_EQ(error_of([&] { compile(g); }), "parameter 'layers.0.w' is updated twice in one step");
+  EXPECT_EQ(error_of([&] { test::test_plan(g); }), "parameter 'layers.0.w' is updated twice in one step");
 }
 
 TEST(Schedule, OnlyParametersAndStatesAreUpdated) {
   Graph g;
   const Wire x = g.input("x", kFour), y = g.input("y", kFour);
   accumulate(x, y);
-  EXPECT_EQ(error_of([&] { compile(g); }),
+  EXPECT_EQ(error_of([&] { test::test_plan(g); }),
             "accumulate updates 'x', which is input; only parameters and states can be updated");
 }
 

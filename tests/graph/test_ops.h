@@ -11,6 +11,7 @@
 #include "norma/graph/graph.h"
 #include "norma/graph/op.h"
 #include "norma/ops/elementwise.h"
+#include "plain_plan.h"
 
 namespace norma::test {
 
@@ -22,15 +23,16 @@ class Accumulate final : public Op {
     if (in[0] != in[1]) fail("{} and {} differ", in[0].str(), in[1].str());
     return {in[0]};
   }
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type>) const override {
-    const std::int64_t count = in[0].shape.elements();
-    return {.phases = {{1, [count](const Call& call, std::int64_t) {
-                          for (std::int64_t i = 0; i < count; ++i)
-                            call.out<float>(0)[i] = call.in<float>(0)[i] + call.in<float>(1)[i];
-                        }}}};
-  }
   std::vector<Update> updates() const override { return {{.out = 0, .in = 0}}; }
 };
+
+inline CpuKernel cpu_kernel(const Accumulate&, Types in, Types) {
+  const std::int64_t count = in[0].shape.elements();
+  return {.phases = {{1, [count](const Call& call, std::int64_t) {
+                        for (std::int64_t i = 0; i < count; ++i)
+                          call.out<float>(0)[i] = call.in<float>(0)[i] + call.in<float>(1)[i];
+                      }}}};
+}
 
 inline Wire accumulate(Wire target, Wire change) {
   const Wire in[] = {target, change};
@@ -42,18 +44,19 @@ class TwoOutputs final : public Op {
  public:
   std::string_view name() const override { return "two_outputs"; }
   std::vector<Type> infer(std::span<const Type> in) const override { return {in[0], in[0]}; }
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type>) const override {
-    const std::int64_t count = in[0].shape.elements();
-    return {.phases = {{1, [count](const Call& call, std::int64_t) {
-                          for (std::int64_t i = 0; i < count; ++i) {
-                            const float x = call.in<float>(0)[i];
-                            call.out<float>(1)[i] = x + 2;
-                            call.out<float>(0)[i] = x + 1;
-                          }
-                        }}}};
-  }
   bool can_overwrite(int, int) const override { return true; }
 };
+
+inline CpuKernel cpu_kernel(const TwoOutputs&, Types in, Types) {
+  const std::int64_t count = in[0].shape.elements();
+  return {.phases = {{1, [count](const Call& call, std::int64_t) {
+                        for (std::int64_t i = 0; i < count; ++i) {
+                          const float x = call.in<float>(0)[i];
+                          call.out<float>(1)[i] = x + 2;
+                          call.out<float>(0)[i] = x + 1;
+                        }
+                      }}}};
+}
 
 // a * tanh(b), which has no derivative rule of its own: differentiation goes through the reference.
 class Gate final : public Op {
@@ -63,21 +66,38 @@ class Gate final : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override { return {in[0]}; }
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override { return {in[0] * tanh(in[1])}; }
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type>) const override {
-    const std::int64_t count = in[0].shape.elements();
-    const auto kernel = [count]<typename T>(T) -> CpuKernel {
-      return {.phases = {{1, [count](const Call& call, std::int64_t) {
-                            for (std::int64_t i = 0; i < count; ++i)
-                              call.out<T>(0)[i] = call.in<T>(0)[i] * std::tanh(call.in<T>(1)[i]);
-                          }}}};
-    };
-    return in[0].dtype == DType::f64 ? kernel(0.0) : kernel(0.0f);
-  }
 };
+
+inline CpuKernel cpu_kernel(const Gate&, Types in, Types) {
+  const std::int64_t count = in[0].shape.elements();
+  const auto kernel = [count]<typename T>(T) -> CpuKernel {
+    return {.phases = {{1, [count](const Call& call, std::int64_t) {
+                          for (std::int64_t i = 0; i < count; ++i)
+                            call.out<T>(0)[i] = call.in<T>(0)[i] * std::tanh(call.in<T>(1)[i]);
+                        }}}};
+  };
+  return in[0].dtype == DType::f64 ? kernel(0.0) : kernel(0.0f);
+}
 
 inline Wire gate(Wire a, Wire b) {
   const Wire in[] = {a, b};
   return a.graph().apply(std::make_shared<Gate>(), in)[0];
+}
+
+// The CPU with these ops as well.
+inline const CpuBackend& test_backend() {
+  static const CpuBackend backend = [] {
+    CpuBackend cpu = cpu_backend();
+    cpu.add<Accumulate>(cpu_kernel, {DType::f32});
+    cpu.add<TwoOutputs>(cpu_kernel, {DType::f32});
+    cpu.add<Gate>(cpu_kernel, {DType::f32, DType::f64});
+    return cpu;
+  }();
+  return backend;
+}
+
+inline std::shared_ptr<const Plan> test_plan(Graph& graph, CompileOptions options = {}) {
+  return plain_plan(graph, std::move(options), test_backend());
 }
 
 }  // namespace norma::test

@@ -1,6 +1,6 @@
 // Derivatives of whole models against finite differences: every scheme of the catalogue in every family.
 #include "models/model_check.h"
-#include "norma/models/fusions.h"
+#include "norma/backends/cpu.h"
 
 namespace norma {
 namespace {
@@ -43,9 +43,8 @@ TEST_P(Gradients, OfEveryParameterAreThoseOfTheLoss) {
       for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] += distance * stream.normal(i);
     }
   };
-  test::check_gradients(
-      [&](Graph& g) { return build_model(g, config).loss; }, parameters,
-      {.most_elements = family == Family::decoder ? 3 : 1, .compile = {.rewrites = all_fusions()}, .prepare = prepare});
+  test::check_gradients([&](Graph& g) { return build_model(g, config).loss; }, parameters,
+                        {.most_elements = family == Family::decoder ? 3 : 1, .fuse = true, .prepare = prepare});
 }
 
 std::string name_of_case(const testing::TestParamInfo<Case>& info) {
@@ -82,7 +81,7 @@ TEST_P(Variants, HaveTheRightGradients) {
       }
     };
     test::check_gradients([&](Graph& g) { return build_model(g, config).loss; }, parameters,
-                          {.most_elements = 1, .compile = {.rewrites = all_fusions()}, .prepare = prepare});
+                          {.most_elements = 1, .fuse = true, .prepare = prepare});
   }
 }
 
@@ -158,7 +157,7 @@ TEST(Gradients, OfAClassifier) {
   std::vector<std::string> parameters;
   for (const ParameterSpec& spec : specs) parameters.push_back(spec.name);
   test::check_gradients([&](Graph& g) { return build_model(g, config).loss; }, parameters,
-                        {.most_elements = 3, .compile = {.rewrites = all_fusions()}, .prepare = [&](Session& session) {
+                        {.most_elements = 3, .fuse = true, .prepare = [&](Session& session) {
                            fill_inputs(session, config);
                            initialise(session, specs, 1);
                          }});

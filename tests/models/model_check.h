@@ -7,7 +7,7 @@
 
 #include "check.h"
 #include "norma/models/model.h"
-#include "norma/schemes/catalogue.h"
+#include "norma/schemes/library.h"
 
 namespace norma::test {
 
@@ -73,7 +73,7 @@ inline double initial_loss(const ModelConfig& config) {
   Graph graph;
   const Model model = build_model(graph, config);
   graph.output("loss", model.loss);
-  Session session(compile(graph), {.threads = 1});
+  Session session(test::plain_plan(graph), {.threads = 1});
   initialise(session, model.parameters, 1);
   fill_inputs(session, config);
   session.run();
@@ -85,7 +85,7 @@ inline std::vector<double> hidden_of(const ModelConfig& config, std::uint64_t se
   Graph graph;
   const Model model = build_model(graph, config);
   graph.output("hidden", model.hidden);
-  Session session(compile(graph));
+  Session session(test::plain_plan(graph));
   initialise(session, model.parameters, seed);
   fill_inputs(session, config);
   session.run();

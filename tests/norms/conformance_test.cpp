@@ -167,7 +167,7 @@ TEST_P(NormConformance, WritesOverADyingInput) {
     const Wire y = apply_norm(info(), twice, declare_norm(graph, info(), trial.width, trial.dtype), settings_of(trial));
     graph.output("y", y);
     if (keep) graph.output("twice", twice);
-    Session session(compile(graph));
+    Session session(test::plain_plan(graph));
     fill(session, 8);
     session.run();
     results.push_back(read(session, "y"));
@@ -183,7 +183,7 @@ TEST_P(NormConformance, EachMemberHasItsOwnEpsilon) {
   NormSettings settings = settings_of(trial);
   settings.eps = graph.input("eps", {{1}, trial.dtype});
   graph.output("y", apply_norm(info(), x, declare_norm(graph, info(), trial.width, trial.dtype), settings));
-  Session session(compile(graph), {.members = 2, .threads = 2});
+  Session session(test::plain_plan(graph), {.members = 2, .threads = 2});
   for (int member = 0; member < 2; ++member) {
     fill(session, 9, 0, 1, member);
     session.tensor<double>("eps", member)[0] = member == 0 ? 1e-5 : 50.0;

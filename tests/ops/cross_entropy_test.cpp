@@ -27,7 +27,7 @@ TEST(CrossEntropy, EqualsTheTextbookFormula) {
   const Wire logits = g.input("z", {{rows, vocabulary}, DType::f64}),
              targets = g.input("targets", {{rows}, DType::i32});
   g.output("loss", cross_entropy(logits, targets, g.fill({{1}, DType::f64}, smoothing)));
-  Session session(compile(g));
+  Session session(test::plain_plan(g));
   test::randomise_all(session);
   fill_targets(session, static_cast<std::int32_t>(vocabulary), 4);
   session.run();
@@ -70,7 +70,7 @@ TEST(CrossEntropy, AgreesWithItsReferenceAtAwkwardSizes) {
       g.output("loss", out[0]);
       g.output("lse", out[1]);
       g.output("dz", differentiate(out[0], wrt)[0]);
-      Session session(compile(g));
+      Session session(test::plain_plan(g));
       test::randomise_all(session);
       session.tensor<double>("smoothing")[0] = 0.1;
       fill_targets(session, static_cast<std::int32_t>(vocabulary), 4);
@@ -99,7 +99,7 @@ TEST(CrossEntropy, SecondDerivative) {
 TEST(OneHot, IsZeroWhereIgnoredAndNaNOutside) {
   Graph g;
   g.output("hot", one_hot(g.input("targets", {{4}, DType::i32}), 3, -100, DType::f32));
-  Session session(compile(g));
+  Session session(test::plain_plan(g));
   session.write<std::int32_t>("targets", std::array{2, -100, 3, -1});
   session.run();
   const std::span<float> hot = session.tensor<float>("hot");
@@ -143,7 +143,7 @@ TEST_P(FusedProjection, EqualsReferenceInManyChunks) {
     g.output("loss", loss);
     g.output("dx", d[0]);
     g.output("dw", d[1]);
-    Session session(compile(g), {.members = 1, .threads = threads});
+    Session session(test::plain_plan(g), {.members = 1, .threads = threads});
     test::randomise_all(session);
     fill_targets(session, static_cast<std::int32_t>(vocabulary), 7);
     session.run();
@@ -175,7 +175,7 @@ TEST(CrossEntropy, BadTargetGivesNanNotAStrayAccess) {
   const Wire loss = cross_entropy(z, t);
   g.output("dz", differentiate(loss, wrt)[0]);
   g.output("loss", loss);
-  Session session(compile(g));
+  Session session(test::plain_plan(g));
   test::randomise_all(session);
   session.write<std::int32_t>("targets", std::array<std::int32_t, 3>{1, 5, 2});
   session.run();

@@ -31,7 +31,7 @@ template <typename T>
 void expect_words_of_the_stream(std::int64_t count, T p) {
   DropoutGraph s({count}, dtype_of<T>());
   s.g.output("y", dropout(s.x, s.p, s.key, "layers.2.drop"));
-  Session session(compile(s.g));
+  Session session(test::plain_plan(s.g));
   test::randomise_all(session);
   session.tensor<T>("p")[0] = p;
   write_key(session, kSeed, kStep);
@@ -70,7 +70,7 @@ TEST(Dropout, MembersHaveTheirOwnMaskAndThreadsDoNotMatter) {
   const auto run = [](int members, int threads, std::uint64_t seed, int which) {
     DropoutGraph s({30000}, DType::f32);
     s.g.output("y", dropout(s.x, s.p, s.key, "site"));
-    Session session(compile(s.g), {.members = members, .threads = threads});
+    Session session(test::plain_plan(s.g), {.members = members, .threads = threads});
     test::randomise_all(session);
     for (int m = 0; m < members; ++m) {
       session.tensor<float>("p", m)[0] = 0.5f;
@@ -90,7 +90,7 @@ TEST(Dropout, MembersHaveTheirOwnMaskAndThreadsDoNotMatter) {
 TEST(Dropout, EdgesOfP) {
   DropoutGraph s({200}, DType::f32);
   s.g.output("y", dropout(s.x, s.p, s.key, "site"));
-  Session session(compile(s.g));
+  Session session(test::plain_plan(s.g));
   test::randomise_all(session);
   for (const float p : {1.0f, std::numeric_limits<float>::quiet_NaN()}) {
     session.tensor<float>("p")[0] = p;

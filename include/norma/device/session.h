@@ -14,7 +14,7 @@
 
 namespace norma {
 
-class Team;
+class Crew;
 
 // The first value of a step that holds a NaN or an infinity.
 struct NonFinite {
@@ -42,8 +42,8 @@ class Session {
   int members() const { return members_; }
   int threads() const;
 
-  // One step of every member. One member uses all threads inside its ops; many members spread over the threads. The
-  // bits of a member's results depend on neither. A run that does not watch leaves nothing
+  // One step of every member. Few members have a group of threads each, many spread over the threads; the bits of a
+  // member's results depend on neither. A run that does not watch leaves nothing
   // readable in the watched outputs.
   void run(Watching watching = Watching::yes);
 
@@ -85,9 +85,9 @@ class Session {
   int members_;
   std::vector<int> active_;  // in order
   std::int64_t member_stride_;
-  std::unique_ptr<Team> team_;
+  std::vector<std::byte*> bases_;  // of the active members, while they run
   Arena arena_;
-  Arena worker_scratch_;
+  std::unique_ptr<Crew> crew_;
 };
 
 }  // namespace norma

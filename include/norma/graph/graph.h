@@ -131,6 +131,7 @@ class Graph {
 
   // For graph transforms: replaces the node list. Producers are recomputed; the order must be executable.
   void replace_nodes(std::vector<Node> nodes);
+  void redirect_outputs(const std::vector<int>& stands_for);  // by value: the one that is read in its place
   int add_value(Value value);
   std::string computed_name(const Node& node, int output) const;
 

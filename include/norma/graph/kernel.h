@@ -1,68 +1,47 @@
-// What an op becomes on the CPU: phases of independent tiles. Tiles follow from shapes alone, never from the number
-// of threads, and each tile's arithmetic has a fixed order; that is why results have the same bits on any machine size.
+// What the graph asks of a device: which ops it has, how much memory their kernels need, and how it fuses. What a
+// kernel does is between the device's backend and its session; nothing here knows either.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <vector>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "norma/graph/wire.h"
 
 namespace norma {
 
-constexpr int kMaxArguments = 24;  // inputs plus outputs of one op
+class Op;
+struct Rewrite;
 
-// The memory of one kernel call for one member.
-struct Call {
-  std::array<std::byte*, kMaxArguments> arguments{};
-  int inputs = 0;
-  std::byte* scratch = nullptr;  // CpuKernel::scratch_bytes, shared by all tiles and phases of this call
-  std::byte* worker_scratch =
-      nullptr;  // CpuKernel::worker_bytes, private to the running thread, not kept between tiles
-
-  template <typename T>
-  const T* in(int index) const {
-    return reinterpret_cast<const T*>(arguments[static_cast<std::size_t>(index)]);
-  }
-  // Null when nobody reads an optional output.
-  template <typename T>
-  T* out(int index) const {
-    return reinterpret_cast<T*>(arguments[static_cast<std::size_t>(inputs + index)]);
-  }
-  template <typename T>
-  T* shared(std::int64_t offset_bytes = 0) const {
-    return reinterpret_cast<T*>(scratch + offset_bytes);
-  }
-  template <typename T>
-  T* worker(std::int64_t offset_bytes = 0) const {
-    return reinterpret_cast<T*>(worker_scratch + offset_bytes);
-  }
+struct Needs {
+  std::int64_t scratch_bytes = 0;  // of one member, for the time of one call; laid out with everything else
 };
 
-// All tiles of a phase may run at once; a phase starts when the one before has finished.
-struct Phase {
-  std::int64_t tiles = 0;
-  std::function<void(const Call&, std::int64_t tile)> run;
+class Kernel {
+ public:
+  explicit Kernel(Needs kernel_needs, int kernel_lane = 0) : needs(kernel_needs), lane(kernel_lane) {}
+  virtual ~Kernel() = default;
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+  const Needs needs;
+  const int lane;  // kernels on different lanes may run at the same time; 0 is the main one
 };
 
-struct CpuKernel {
-  std::vector<Phase> phases = {};  // none: the op only renames memory
-  std::int64_t scratch_bytes = 0;
-  std::int64_t worker_bytes = 0;
-};
+class Backend {
+ public:
+  virtual ~Backend() = default;
 
-// Splits `total` items into equal blocks of at least `grain` items, at most kMaxTiles of them, a power of two in
-// number so that 2, 4 or 8 threads share them evenly.
-struct Tiling {
-  static constexpr std::int64_t kMaxTiles = 64;
-
-  std::int64_t total = 0;
-  std::int64_t tiles = 1;
-  std::int64_t block = 0;
-
-  Tiling(std::int64_t total, std::int64_t grain, std::int64_t multiple = 1);
-  std::int64_t begin(std::int64_t tile) const { return tile * block < total ? tile * block : total; }
-  std::int64_t end(std::int64_t tile) const { return begin(tile + 1); }
+  virtual std::string_view name() const = 0;  // "cpu"
+  // Whether there is a kernel for this op on tensors of these types.
+  virtual bool has(const Op& op, Types in, Types out) const = 0;
+  virtual std::unique_ptr<const Kernel> make(const Op& op, Types in, Types out) const = 0;
+  // Fusions that pay on this device, in the order in which they apply.
+  virtual std::span<const Rewrite> rewrites() const = 0;
+  virtual std::int64_t alignment() const = 0;  // of every tensor, in bytes
+  // Bytes left free behind a tensor of this size.
+  virtual std::int64_t spacing(std::int64_t /*bytes*/) const { return 0; }
 };
 
 }  // namespace norma

@@ -1,4 +1,4 @@
-// The definition of an op: shape rule, derivative, reference composition, cost, and its CPU kernel.
+// The definition of an op: shape rule, derivative, reference composition, and cost. What runs is a backend's business.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "norma/graph/kernel.h"
 #include "norma/graph/wire.h"
 
 namespace norma {
@@ -49,9 +48,7 @@ class Op {
 
   virtual Cost cost(std::span<const Type> in, std::span<const Type> out) const;
 
-  virtual CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const = 0;
-
-  // Outputs that need no memory when nobody reads them; the kernel then sees a null pointer.
+  // Outputs that need no memory when nobody reads them; the kernel then gets none.
   virtual bool optional_output(int) const { return false; }
   // Whether output `out` may be written over input `in` when that input dies here.
   virtual bool can_overwrite(int /*out*/, int /*in*/) const { return false; }

@@ -4,18 +4,21 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "norma/graph/graph.h"
+#include "norma/graph/kernel.h"
 #include "norma/graph/rewrite.h"
 
 namespace norma {
 
 struct CompileOptions {
-  std::vector<Rewrite> rewrites = {};  // named fusions, applied in this order
+  // Named fusions, applied in this order; not given: those of the backend.
+  std::optional<std::vector<Rewrite>> rewrites = std::nullopt;
   // Layers per recomputation segment: only segment boundaries stay in memory between forward and backward, and the
   // inside is computed again when the backward pass arrives. 0 keeps everything; sqrt(layers) is the least memory.
   int recompute_every = 0;
@@ -24,13 +27,16 @@ struct CompileOptions {
 // Whether a run computes the outputs that are only watched (Graph::watch).
 enum class Watching { no, yes };
 
+// One kernel call. Views have none.
 struct Step {
   int node = 0;
-  CpuKernel kernel = {};
+  std::unique_ptr<const Kernel> kernel = nullptr;
   std::vector<std::int64_t> offsets = {};  // inputs, then outputs: bytes from the member's base; -1 = no memory
   int inputs = 0;
   std::int64_t scratch = 0;   // offset
   bool only_watched = false;  // left out of runs that do not watch
+  // The step runs after all earlier steps of its lane, and after these steps of other lanes.
+  std::vector<int> waits_for = {};
 };
 
 // A named tensor that the host reads or writes.
@@ -51,7 +57,6 @@ class Plan {
   std::int64_t persistent_bytes() const { return persistent_bytes_; }  // parameters, states, inputs, constants
   std::int64_t transient_bytes() const { return transient_bytes_; }
   std::int64_t peak_live_bytes() const { return peak_live_bytes_; }  // no layout of transients can be smaller
-  std::int64_t worker_bytes() const { return worker_bytes_; }        // private scratch of each thread
 
   const Slot& slot(std::string_view name) const;  // throws Error naming the nearest known name
   bool has_slot(std::string_view name) const { return slots_.contains(std::string(name)); }
@@ -64,7 +69,7 @@ class Plan {
   std::vector<int> largest_values(std::size_t count) const;  // ids of values with memory of their own, largest first
 
  private:
-  friend std::shared_ptr<const Plan> compile(Graph& graph, const CompileOptions& options);
+  friend class Compilation;  // src/graph/compile.cpp
 
   std::vector<Node> nodes_;
   std::deque<Value> values_;
@@ -74,10 +79,10 @@ class Plan {
   std::int64_t persistent_bytes_ = 0;
   std::int64_t transient_bytes_ = 0;
   std::int64_t peak_live_bytes_ = 0;
-  std::int64_t worker_bytes_ = 0;
 };
 
-// Fuses, recomputes, drops what nobody reads, orders, lays out and chooses kernels. Changes the graph.
-std::shared_ptr<const Plan> compile(Graph& graph, const CompileOptions& options = {});
+// Fuses, lowers, recomputes, drops what nobody reads, orders, lays out and asks the backend for kernels. Changes the
+// graph.
+std::shared_ptr<const Plan> compile(Graph& graph, const Backend& backend, const CompileOptions& options = {});
 
 }  // namespace norma

@@ -1,7 +1,7 @@
 // Named fusions. Each is local, keeps the function computed, and has a test that fused = unfused.
 #pragma once
 
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -67,6 +67,6 @@ struct Rewrite {
 };
 
 // Applies each rewrite over the whole graph in order; returns how often each fired.
-std::unordered_map<std::string, int> fuse(Graph& graph, const std::vector<Rewrite>& rewrites);
+std::unordered_map<std::string, int> fuse(Graph& graph, std::span<const Rewrite> rewrites);
 
 }  // namespace norma

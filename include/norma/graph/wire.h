@@ -1,6 +1,7 @@
 // A wire is a value in a graph: what formulas are written with. `x + f(norm(x))` appends nodes and returns a wire.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,5 +33,6 @@ class Wire {
 };
 
 using Wires = std::vector<Wire>;
+using Types = std::span<const Type>;
 
 }  // namespace norma

@@ -38,6 +38,6 @@ struct StoredModel {
 };
 // Throws Error for a file that is damaged or holds no configuration, and for tensors that do not fit it. Of a directory
 // damaged checkpoints are passed over, as everywhere (train/trained_run.h).
-StoredModel open_stored_model(const std::filesystem::path& checkpoint_or_run);
+StoredModel open_stored_model(const std::filesystem::path& checkpoint_or_run, const SchemeLibrary& others = {});
 
 }  // namespace norma

@@ -36,7 +36,6 @@ class ChannelNorm final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool optional_output(int out) const override { return out > 0; }
   bool can_overwrite(int out, int in) const override { return out == 0 && in == 0; }
 
@@ -50,13 +49,13 @@ class ChannelNormBackward final : public Op {
  public:
   explicit ChannelNormBackward(ChannelNormOptions options);
 
+  const ChannelNormOptions& options() const { return options_; }
   std::string_view name() const override { return name_; }
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool optional_output(int) const override { return true; }
   bool can_overwrite(int out, int in) const override { return out == 0 && in < 2; }
 
@@ -71,11 +70,11 @@ class ChannelNormBackward final : public Op {
 class RunningUpdate final : public Op {
  public:
   explicit RunningUpdate(std::int64_t rows) : rows_(rows) {}
+  std::int64_t rows() const { return rows_; }
   std::string_view name() const override { return "running_update"; }
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override { return Wires(context.in.size()); }
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   std::vector<Update> updates() const override { return {{0, 0}, {1, 1}}; }
 
  private:

@@ -9,6 +9,7 @@ namespace norma {
 class DyT final : public Op {
  public:
   explicit DyT(Affine affine) : affine_(affine) {}
+  Affine affine() const { return affine_; }
   std::string_view name() const override { return "dyt"; }
   std::string attributes() const override { return "affine=" + std::string(name_of(affine_)); }
   std::vector<Type> infer(std::span<const Type> in) const override;
@@ -16,7 +17,6 @@ class DyT final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool can_overwrite(int, int in) const override { return in == 0; }
 
  private:
@@ -27,13 +27,13 @@ class DyT final : public Op {
 class DyTBackward final : public Op {
  public:
   explicit DyTBackward(Affine affine) : affine_(affine) {}
+  Affine affine() const { return affine_; }
   std::string_view name() const override { return "dyt_backward"; }
   std::string attributes() const override { return "affine=" + std::string(name_of(affine_)); }
   std::vector<Type> infer(std::span<const Type> in) const override;
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool optional_output(int) const override { return true; }
   bool can_overwrite(int out, int in) const override { return out == 0 && in < 2; }
 

@@ -38,7 +38,6 @@ class RowNorm final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool optional_output(int out) const override { return out > 0; }
   bool can_overwrite(int out, int in) const override;
 
@@ -66,7 +65,6 @@ class RowNormBackward final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool optional_output(int) const override { return true; }
   bool can_overwrite(int out, int in) const override;
 

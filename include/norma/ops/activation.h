@@ -22,7 +22,6 @@ class ActivationOp final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool can_overwrite(int, int) const override { return true; }
 
  private:
@@ -33,13 +32,13 @@ class ActivationOp final : public Op {
 class ActivationBackward final : public Op {
  public:
   explicit ActivationBackward(Activation activation) : activation_(activation) {}
+  Activation activation() const { return activation_; }
   std::string_view name() const override { return "activation_backward"; }
   std::string attributes() const override { return std::string(name_of(activation_)); }
   std::vector<Type> infer(std::span<const Type> in) const override;
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool can_overwrite(int, int) const override { return true; }
 
  private:
@@ -55,7 +54,6 @@ class SwiGlu final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 };
 
 class SwiGluBackward final : public Op {
@@ -65,7 +63,6 @@ class SwiGluBackward final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 };
 
 Wire activate(Wire x, Activation activation);  // x itself for none

@@ -39,7 +39,6 @@ class Attention final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool optional_output(int out) const override { return out == 1; }
 
  private:
@@ -53,13 +52,14 @@ class AttentionBackward final : public Op {
  public:
   AttentionBackward(QkvLayout layout, AttentionOptions options) : layout_(layout), options_(options) {}
 
+  QkvLayout layout() const { return layout_; }
+  const AttentionOptions& options() const { return options_; }
   std::string_view name() const override { return "attention_backward"; }
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool optional_output(int) const override { return layout_ == QkvLayout::separate; }
 
  private:

@@ -19,12 +19,13 @@ class AttentionProbe final : public Op {
   static constexpr std::int64_t kQueries = 8;
 
   AttentionProbe(QkvLayout layout, AttentionOptions options) : layout_(layout), options_(options) {}
+  QkvLayout layout() const { return layout_; }
+  const AttentionOptions& options() const { return options_; }
   std::string_view name() const override { return "attention_probe"; }
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 
  private:
   QkvLayout layout_;

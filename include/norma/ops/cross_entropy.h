@@ -28,7 +28,6 @@ class CrossEntropy final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 
  private:
   CrossEntropyOptions options_;
@@ -38,13 +37,13 @@ class CrossEntropy final : public Op {
 class CrossEntropyBackward final : public Op {
  public:
   explicit CrossEntropyBackward(CrossEntropyOptions options) : options_(options) {}
+  const CrossEntropyOptions& options() const { return options_; }
   std::string_view name() const override { return "cross_entropy_backward"; }
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool can_overwrite(int, int in) const override { return in == 0; }
 
  private:
@@ -56,6 +55,7 @@ class CrossEntropyBackward final : public Op {
 class LinearCrossEntropy final : public Op {
  public:
   explicit LinearCrossEntropy(CrossEntropyOptions options) : options_(options) {}
+  const CrossEntropyOptions& options() const { return options_; }
   std::string_view name() const override { return "linear_cross_entropy"; }
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
@@ -63,7 +63,6 @@ class LinearCrossEntropy final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 
  private:
   CrossEntropyOptions options_;
@@ -73,11 +72,11 @@ class LinearCrossEntropy final : public Op {
 class LinearCrossEntropyBackward final : public Op {
  public:
   explicit LinearCrossEntropyBackward(CrossEntropyOptions options) : options_(options) {}
+  const CrossEntropyOptions& options() const { return options_; }
   std::string_view name() const override { return "linear_cross_entropy_backward"; }
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 
  private:
   CrossEntropyOptions options_;

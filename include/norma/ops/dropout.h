@@ -13,12 +13,12 @@ namespace norma {
 class Dropout final : public Op {
  public:
   explicit Dropout(std::string site) : site_(std::move(site)) {}
+  const std::string& site() const { return site_; }
   std::string_view name() const override { return "dropout"; }
   std::string attributes() const override { return "site=" + site_; }
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool can_overwrite(int, int in) const override { return in == 0; }
 
  private:

@@ -14,10 +14,10 @@ std::string_view name_of(Binary function);
 class UnaryOp final : public Op {
  public:
   explicit UnaryOp(Unary function) : function_(function) {}
+  Unary function() const { return function_; }
   std::string_view name() const override { return name_of(function_); }
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool can_overwrite(int, int) const override { return true; }
 
  private:
@@ -32,7 +32,6 @@ class BinaryOp final : public Op {
   std::string_view name() const override { return name_of(function_); }
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool can_overwrite(int, int) const override { return true; }
 
  private:

@@ -19,7 +19,6 @@ class Embedding final : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 };
 
 // dtable[v] = sum of dy[r] over the rows with ids[r] = v, in order of rows: the same bits on any number of threads.
@@ -27,12 +26,12 @@ class Embedding final : public Op {
 class EmbeddingBackward final : public Op {
  public:
   explicit EmbeddingBackward(std::int64_t vocabulary) : vocabulary_(vocabulary) {}
+  std::int64_t vocabulary() const { return vocabulary_; }
   std::string_view name() const override { return "embedding_backward"; }
   std::string attributes() const override { return "vocabulary=" + std::to_string(vocabulary_); }
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 
  private:
   std::int64_t vocabulary_;

@@ -21,7 +21,6 @@ class Linear final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool optional_output(int out) const override { return out == 1; }
 
  private:

@@ -23,20 +23,21 @@ class MatMul final : public Op {
   bool accumulates() const { return accumulate_; }
   OpPtr accumulating() const { return std::make_shared<MatMul>(product_, a_, b_, true); }
 
-  std::string_view name() const override { return "matmul"; }
-  std::string attributes() const override;
-  std::vector<Type> infer(std::span<const Type> in) const override;
-  Wires vjp(const VjpContext& context) const override;
-  Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
-  bool can_overwrite(int, int in) const override { return in == 2; }
-
- private:
   struct Sizes {
     std::int64_t batch, m, n, k;
   };
   Sizes sizes(std::span<const Type> in) const;
 
+  Transpose transpose_a() const { return a_; }
+  Transpose transpose_b() const { return b_; }
+  std::string_view name() const override { return "matmul"; }
+  std::string attributes() const override;
+  std::vector<Type> infer(std::span<const Type> in) const override;
+  Wires vjp(const VjpContext& context) const override;
+  Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool can_overwrite(int, int in) const override { return in == 2; }
+
+ private:
   Product product_;
   Transpose a_, b_;
   bool accumulate_;

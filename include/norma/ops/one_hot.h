@@ -12,12 +12,14 @@ namespace norma {
 class OneHot final : public Op {
  public:
   OneHot(std::int64_t classes, std::int32_t ignore, DType dtype) : classes_(classes), ignore_(ignore), dtype_(dtype) {}
+  std::int64_t classes() const { return classes_; }
+  std::int32_t ignore() const { return ignore_; }
+  DType dtype() const { return dtype_; }
   std::string_view name() const override { return "one_hot"; }
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 
  private:
   std::int64_t classes_;

@@ -14,7 +14,6 @@ class SumTo final : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 
  private:
   Shape shape_;
@@ -28,7 +27,6 @@ class BroadcastTo final : public Op {
   std::string attributes() const override { return "shape=" + shape_.str(); }
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 
  private:
   Shape shape_;

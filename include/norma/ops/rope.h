@@ -28,12 +28,13 @@ class Rope final : public Op {
 
   explicit Rope(RopeOptions options, Direction direction = Direction::forward)
       : options_(options), direction_(direction) {}
+  const RopeOptions& options() const { return options_; }
+  Direction direction() const { return direction_; }
   std::string_view name() const override { return direction_ == Direction::forward ? "rope" : "rope_inverse"; }
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool can_overwrite(int, int) const override { return true; }
 
  private:

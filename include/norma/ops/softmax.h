@@ -16,12 +16,12 @@ std::string_view name_of(Mask mask);
 class Softmax final : public Op {
  public:
   explicit Softmax(Mask mask) : mask_(mask) {}
+  Mask mask() const { return mask_; }
   std::string_view name() const override { return "softmax"; }
   std::string attributes() const override { return "mask=" + std::string(name_of(mask_)); }
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool can_overwrite(int, int in) const override { return in == 0; }
 
  private:
@@ -36,7 +36,6 @@ class SoftmaxBackward final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   bool can_overwrite(int, int) const override { return true; }
 };
 

@@ -17,7 +17,6 @@ class Reshape final : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type>, std::span<const Type>) const override { return {}; }
-  CpuKernel cpu(std::span<const Type>, std::span<const Type>) const override { return {}; }
   std::int64_t view_offset(std::span<const Type>) const override { return 0; }
 
  private:
@@ -29,12 +28,14 @@ class Reshape final : public Op {
 class Slice final : public Op {
  public:
   Slice(int axis, std::int64_t begin, std::int64_t count) : axis_(axis), begin_(begin), count_(count) {}
+  int axis() const { return axis_; }
+  std::int64_t begin() const { return begin_; }
+  std::int64_t count() const { return count_; }
   std::string_view name() const override { return "slice"; }
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
   std::int64_t view_offset(std::span<const Type> in) const override;
 
  private:
@@ -46,12 +47,13 @@ class Slice final : public Op {
 class Pad final : public Op {
  public:
   Pad(int axis, std::int64_t begin, std::int64_t size) : axis_(axis), begin_(begin), size_(size) {}
+  int axis() const { return axis_; }
+  std::int64_t begin() const { return begin_; }
   std::string_view name() const override { return "pad"; }
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 
  private:
   int axis_;
@@ -62,12 +64,12 @@ class Pad final : public Op {
 class Concat final : public Op {
  public:
   explicit Concat(int axis) : axis_(axis) {}
+  int axis() const { return axis_; }
   std::string_view name() const override { return "concat"; }
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 
  private:
   int axis_;
@@ -77,12 +79,12 @@ class Concat final : public Op {
 class Permute final : public Op {
  public:
   explicit Permute(std::vector<int> order) : order_(std::move(order)) {}
+  const std::vector<int>& order() const { return order_; }
   std::string_view name() const override { return "permute"; }
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 
  private:
   std::vector<int> order_;
@@ -92,12 +94,12 @@ class Permute final : public Op {
 class Cast final : public Op {
  public:
   explicit Cast(DType dtype) : dtype_(dtype) {}
+  DType dtype() const { return dtype_; }
   std::string_view name() const override { return "cast"; }
   std::string attributes() const override { return "dtype=" + std::string(name_of(dtype_)); }
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  CpuKernel cpu(std::span<const Type> in, std::span<const Type> out) const override;
 
  private:
   DType dtype_;

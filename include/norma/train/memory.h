@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "norma/device/cpu/backend.h"
 #include "norma/train/config.h"
 #include "norma/train/step.h"
 
@@ -16,7 +17,7 @@ struct SessionMemory {
   std::int64_t threads = 0;
 
   std::int64_t tensors() const { return plan == nullptr ? 0 : plan->member_bytes() * members; }
-  std::int64_t scratch() const { return plan == nullptr ? 0 : plan->worker_bytes() * threads; }
+  std::int64_t scratch() const { return plan == nullptr ? 0 : worker_bytes(*plan) * threads; }
   std::int64_t bytes() const { return tensors() + scratch(); }
 };
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "norma/schemes/library.h"
 #include "norma/store/run_directory.h"
 #include "norma/train/config.h"
-#include "norma/train/kept_scheme.h"
 
 namespace norma {
 
@@ -19,7 +19,8 @@ class TrainedRun {
  public:
   // A directory, or a checkpoint file. Damaged checkpoints are passed over for the one before, with a warning each.
   // Throws Error when there is no whole one, or when it does not say which model it holds.
-  explicit TrainedRun(const std::filesystem::path& run_or_checkpoint);
+  // Its own scheme comes before those of `others`.
+  explicit TrainedRun(const std::filesystem::path& run_or_checkpoint, const SchemeLibrary& others = {});
 
   const RunConfig& config() const { return config_; }  // resolved; the tokenizer is that of the run
   std::int64_t step() const { return step_; }
@@ -33,7 +34,6 @@ class TrainedRun {
 
  private:
   std::shared_ptr<const SafetensorsFile> file_;
-  std::shared_ptr<const KeptScheme> scheme_;  // counts as long as anybody has the run
   RunConfig config_;
   std::int64_t step_ = 0;
   int members_ = 1;

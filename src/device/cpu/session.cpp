@@ -4,62 +4,12 @@
 #include <cmath>
 #include <cstring>
 
-#include "device/cpu/team.h"
+#include "device/cpu/crew.h"
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
 
 namespace norma {
 namespace {
-
-Call make_call(const Step& step, std::byte* member_base, std::byte* worker_scratch) {
-  Call call;
-  call.inputs = step.inputs;
-  call.scratch = member_base + step.scratch;
-  call.worker_scratch = worker_scratch;
-  for (std::size_t i = 0; i < step.offsets.size(); ++i) {
-    call.arguments[i] = step.offsets[i] < 0 ? nullptr : member_base + step.offsets[i];
-  }
-  return call;
-}
-
-bool left_out(const Step& step, Watching watching) {
-  return step.kernel.phases.empty() || (step.only_watched && watching == Watching::no);
-}
-
-// All tiles of one member on this thread alone.
-void run_member(const Plan& plan, Watching watching, std::byte* member_base, std::byte* worker_scratch) {
-  for (const Step& step : plan.steps()) {
-    if (left_out(step, watching)) continue;
-    const Call call = make_call(step, member_base, worker_scratch);
-    for (const Phase& phase : step.kernel.phases) {
-      for (std::int64_t tile = 0; tile < phase.tiles; ++tile) phase.run(call, tile);
-    }
-  }
-}
-
-// One thread's share of one member: a contiguous range of each phase's tiles, a barrier after each phase. Phases of one
-// tile all belong to worker 0, which needs no barrier between them.
-void run_shared(const Plan& plan, Watching watching, std::byte* member_base, std::byte* worker_scratch, Team& team,
-                int worker) {
-  bool alone = false;  // worker 0 has run ahead since the last barrier
-  for (const Step& step : plan.steps()) {
-    if (left_out(step, watching)) continue;
-    const Call call = make_call(step, member_base, worker_scratch);
-    for (const Phase& phase : step.kernel.phases) {
-      if (phase.tiles == 1) {
-        if (worker == 0) phase.run(call, 0);
-        alone = true;
-        continue;
-      }
-      if (alone) team.barrier();
-      alone = false;
-      const std::int64_t begin = phase.tiles * worker / team.size();
-      const std::int64_t end = phase.tiles * (worker + 1) / team.size();
-      for (std::int64_t tile = begin; tile < end; ++tile) phase.run(call, tile);
-      team.barrier();
-    }
-  }
-}
 
 template <typename T>
 std::int64_t first_non_finite(const std::byte* data, std::int64_t count) {
@@ -121,8 +71,7 @@ Session::Session(std::shared_ptr<const Plan> plan, Options options)
   member_stride_ = align_up(plan_->member_bytes()) + 2 * kArenaAlignment;
   check_memory(*plan_, members_, member_stride_);
   arena_ = Arena(member_stride_ * members_);
-  worker_scratch_ = Arena((plan_->worker_bytes() + 2 * kArenaAlignment) * threads);
-  team_ = std::make_unique<Team>(threads);
+  crew_ = std::make_unique<Crew>(plan_, threads);
   for (int member = 0; member < members_; ++member) active_.push_back(member);
   for (const Value& value : plan_->values()) {
     if (value.role != Role::constant) continue;
@@ -135,22 +84,12 @@ Session::Session(std::shared_ptr<const Plan> plan, Options options)
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 
-int Session::threads() const { return team_->size(); }
+int Session::threads() const { return crew_->threads(); }
 
 void Session::run(Watching watching) {
-  Team& team = *team_;
-  const int threads = team.size();
-  // Whole rounds of one member per thread; what is left over is shared when that keeps more threads busy.
-  const int active = static_cast<int>(active_.size());
-  int alone = active / threads * threads;
-  if (const int left = active - alone; left * 2 > threads) alone = active;
-  const std::int64_t scratch_stride = plan_->worker_bytes() + 2 * kArenaAlignment;
-  team.run([&](int worker) {
-    std::byte* const scratch = worker_scratch_.data() + worker * scratch_stride;
-    const auto at = [&](int index) { return base(active_[static_cast<std::size_t>(index)]); };
-    for (int index = worker; index < alone; index += threads) run_member(*plan_, watching, at(index), scratch);
-    for (int index = alone; index < active; ++index) run_shared(*plan_, watching, at(index), scratch, team, worker);
-  });
+  bases_.clear();
+  for (const int member : active_) bases_.push_back(base(member));
+  crew_->run(bases_, watching);
 }
 
 std::optional<NonFinite> Session::run_checked() {
@@ -162,20 +101,10 @@ std::optional<NonFinite> Session::run_checked() {
 
 std::optional<NonFinite> Session::run_checked(int member) {
   check_member(member);
-  const std::int64_t scratch_stride = plan_->worker_bytes() + 2 * kArenaAlignment;
   for (std::size_t index = 0; index < plan_->steps().size(); ++index) {
     const Step& step = plan_->steps()[index];
     if (step.only_watched) continue;  // a probe shows what others have done
-    const Call base_call = make_call(step, base(member), nullptr);
-    for (const Phase& phase : step.kernel.phases) {
-      team_->run([&](int worker) {
-        Call call = base_call;
-        call.worker_scratch = worker_scratch_.data() + worker * scratch_stride;
-        const std::int64_t begin = phase.tiles * worker / team_->size();
-        const std::int64_t end = phase.tiles * (worker + 1) / team_->size();
-        for (std::int64_t tile = begin; tile < end; ++tile) phase.run(call, tile);
-      });
-    }
+    crew_->run_step(step, base(member));
     const Node& node = plan_->nodes()[static_cast<std::size_t>(step.node)];
     for (std::size_t out = 0; out < node.outputs.size(); ++out) {
       const std::int64_t offset = step.offsets[static_cast<std::size_t>(step.inputs) + out];

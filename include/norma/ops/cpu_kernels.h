@@ -1,0 +1,10 @@
+// The kernels of this folder on the CPU.
+#pragma once
+
+#include "norma/device/cpu/backend.h"
+
+namespace norma {
+
+void add_ops(CpuBackend& cpu);
+
+}  // namespace norma

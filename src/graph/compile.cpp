@@ -1,0 +1,207 @@
+// From a graph to a plan: a list of passes. The first ones change the graph, the later ones fill in the plan.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "graph/index.h"
+#include "graph/lanes.h"
+#include "graph/layout.h"
+#include "graph/lower.h"
+#include "graph/memory_map.h"
+#include "graph/recompute.h"
+#include "graph/schedule.h"
+#include "norma/core/error.h"
+#include "norma/graph/plan.h"
+
+namespace norma {
+
+class Compilation {
+ public:
+  Compilation(Graph& graph, const Backend& backend, const CompileOptions& options)
+      : graph_(graph), backend_(backend), options_(options) {}
+
+  std::shared_ptr<const Plan> run() {
+    check_that_something_runs();
+    check_total_bytes();
+    fuse(graph_, options_.rewrites ? std::span<const Rewrite>(*options_.rewrites) : backend_.rewrites());
+    lower(graph_, backend_);
+    recompute_segments(graph_, options_.recompute_every);
+    schedule(graph_);
+    make_kernels();
+    share_memory();
+    place_persistent();
+    find_lifetimes();
+    place_transient();
+    aim_steps();
+    name_slots();
+    return plan_;
+  }
+
+ private:
+  void check_that_something_runs() const;
+  void check_total_bytes() const;
+  void make_kernels();      // one step for every node that is no view
+  void share_memory();      // which values lie in the same memory
+  void place_persistent();  // in order of role
+  void find_lifetimes();    // of everything else, and what steps of different lanes wait for
+  void place_transient();
+  void aim_steps();  // at their arguments
+  void name_slots();
+
+  std::int64_t room(std::int64_t bytes) const;    // that a tensor takes
+  std::int64_t padded(std::int64_t bytes) const;  // to the backend's alignment
+  void touch(int id, int from, int to);           // `id` must exist during these steps
+
+  Graph& graph_;
+  const Backend& backend_;
+  const CompileOptions& options_;
+  std::shared_ptr<Plan> plan_ = std::make_shared<Plan>();
+  std::optional<MemoryMap> memory_ = std::nullopt;
+  std::vector<Buffer> buffers_;  // one per root that is not persistent, one per scratch
+  std::vector<int> buffer_of_;   // by root; -1 = none
+  std::vector<int> scratch_of_;  // buffer by step; -1 = none
+};
+
+std::shared_ptr<const Plan> compile(Graph& graph, const Backend& backend, const CompileOptions& options) {
+  return Compilation(graph, backend, options).run();
+}
+
+void Compilation::check_that_something_runs() const {
+  const bool updates = std::any_of(graph_.nodes().begin(), graph_.nodes().end(),
+                                   [](const Node& node) { return !node.op->updates().empty(); });
+  if (graph_.outputs().empty() && !updates) fail("the graph has no output and no update: nothing would run");
+}
+
+// Far beyond any machine, and far enough inside 64 bits that no sum of sizes overflows.
+void Compilation::check_total_bytes() const {
+  constexpr double kMostBytes = 0x1p60;
+  double total = 0;
+  const Value* largest = nullptr;
+  for (const Value& value : graph_.values()) {
+    total += static_cast<double>(value.type.bytes());
+    if (largest == nullptr || value.type.bytes() > largest->type.bytes()) largest = &value;
+  }
+  if (total > kMostBytes) {
+    fail("the plan needs {:.3g} bytes, more than any machine has; its largest tensor is '{}' {}", total, largest->name,
+         largest->type.str());
+  }
+}
+
+void Compilation::make_kernels() {
+  const std::vector<bool> needed = needed_nodes(graph_, Watching::no);
+  for (std::size_t index = 0; index < graph_.nodes().size(); ++index) {
+    const Node& node = graph_.nodes()[index];
+    const std::vector<Type> in = graph_.input_types(node);
+    if (node.op->view_offset(in) >= 0) continue;
+    plan_->steps_.push_back({.node = static_cast<int>(index),
+                             .kernel = backend_.make(*node.op, in, graph_.output_types(node)),
+                             .inputs = static_cast<int>(node.inputs.size()),
+                             .only_watched = !needed[index]});
+  }
+}
+
+void Compilation::share_memory() {
+  std::vector<int> lanes(graph_.nodes().size(), 0);
+  for (const Step& step : plan_->steps_) lanes[at(step.node)] = step.kernel->lane;
+  memory_.emplace(graph_, lanes);
+}
+
+void Compilation::place_persistent() {
+  plan_->value_offsets_.assign(graph_.values().size(), -1);
+  std::int64_t end = 0;
+  for (const Role role : {Role::parameter, Role::state, Role::input, Role::constant}) {
+    for (std::size_t id = 0; id < graph_.values().size(); ++id) {
+      if (graph_.values()[id].role != role) continue;
+      plan_->value_offsets_[id] = end;
+      end += room(graph_.values()[id].type.bytes());
+    }
+  }
+  plan_->persistent_bytes_ = end;
+}
+
+void Compilation::find_lifetimes() {
+  Lanes lanes;
+  for (Step& step : plan_->steps_) {
+    const Node& node = graph_.node(step.node);
+    std::vector<int> reads, writes;
+    for (const int id : node.inputs) reads.push_back(memory_->root(id));
+    for (const int id : node.outputs) writes.push_back(memory_->root(id));
+    step.waits_for = lanes.add(step.kernel->lane, reads, writes);
+  }
+  const std::vector<int> joins = lanes.joins();
+  const int steps = static_cast<int>(plan_->steps_.size());
+  buffer_of_.assign(graph_.values().size(), -1);
+  scratch_of_.assign(plan_->steps_.size(), -1);
+  for (int index = 0; index < steps; ++index) {
+    const Step& step = plan_->steps_[at(index)];
+    const Node& node = graph_.node(step.node);
+    for (const int id : node.inputs) touch(id, index, joins[at(index)]);
+    for (const int id : node.outputs) touch(id, index, joins[at(index)]);
+    if (const std::int64_t bytes = step.kernel->needs.scratch_bytes; bytes > 0) {
+      scratch_of_[at(index)] = static_cast<int>(buffers_.size());
+      buffers_.push_back({.bytes = padded(bytes), .first = index, .last = joins[at(index)], .needed = bytes});
+    }
+  }
+  for (const Output& output : graph_.outputs()) touch(output.value, steps, steps);
+}
+
+void Compilation::touch(int id, int from, int to) {
+  const int root = memory_->root(id);
+  if (graph_.value(root).role != Role::computed || !memory_->needs_memory(id)) return;
+  int& buffer = buffer_of_[at(root)];
+  if (buffer < 0) {
+    buffer = static_cast<int>(buffers_.size());
+    const std::int64_t bytes = graph_.value(root).type.bytes();
+    buffers_.push_back({.bytes = room(bytes), .first = from, .last = to, .needed = bytes});
+  }
+  buffers_[at(buffer)].last = std::max(buffers_[at(buffer)].last, to);
+}
+
+void Compilation::place_transient() {
+  const LayoutResult layout = lay_out(buffers_, static_cast<int>(plan_->steps_.size()));
+  plan_->transient_bytes_ = layout.bytes;
+  plan_->peak_live_bytes_ = layout.peak_live_bytes;
+  for (int id = 0; id < static_cast<int>(graph_.values().size()); ++id) {
+    const int root = memory_->root(id);
+    if (graph_.value(root).role != Role::computed) {
+      plan_->value_offsets_[at(id)] = plan_->value_offsets_[at(root)] + memory_->offset_in_root(id);
+    } else if (const int buffer = buffer_of_[at(root)]; buffer >= 0) {
+      plan_->value_offsets_[at(id)] =
+          plan_->persistent_bytes_ + buffers_[at(buffer)].offset + memory_->offset_in_root(id);
+    }
+  }
+}
+
+void Compilation::aim_steps() {
+  for (std::size_t index = 0; index < plan_->steps_.size(); ++index) {
+    Step& step = plan_->steps_[index];
+    const Node& node = graph_.node(step.node);
+    for (const int id : node.inputs) step.offsets.push_back(plan_->value_offsets_[at(id)]);
+    for (const int id : node.outputs) step.offsets.push_back(plan_->value_offsets_[at(id)]);
+    if (const int scratch = scratch_of_[index]; scratch >= 0) {
+      step.scratch = plan_->persistent_bytes_ + buffers_[at(scratch)].offset;
+    }
+  }
+}
+
+void Compilation::name_slots() {
+  for (std::size_t id = 0; id < graph_.values().size(); ++id) {
+    const Value& value = graph_.values()[id];
+    if (value.role != Role::computed) plan_->slots_[value.name] = {value.type, value.role, plan_->value_offsets_[id]};
+  }
+  for (const Output& output : graph_.outputs()) {
+    const Value& value = graph_.value(output.value);
+    plan_->slots_[output.name] = {value.type, value.role, plan_->value_offsets_[at(output.value)]};
+  }
+  plan_->nodes_ = graph_.nodes();
+  plan_->values_ = graph_.values();
+}
+
+std::int64_t Compilation::padded(std::int64_t bytes) const {
+  const std::int64_t alignment = backend_.alignment();
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+std::int64_t Compilation::room(std::int64_t bytes) const { return padded(bytes) + backend_.spacing(bytes); }
+
+}  // namespace norma
