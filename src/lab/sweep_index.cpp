@@ -102,6 +102,21 @@ void SweepIndex::fail_with(const std::string& attempt) const {
        database_ == nullptr ? "out of memory" : sqlite3_errmsg(database_));
 }
 
+void SweepIndex::forget_unless(const std::function<bool(const std::string&)>& known) {
+  std::vector<std::string> ids;
+  const auto add = [](void* all, int, char** values, char**) {
+    static_cast<std::vector<std::string>*>(all)->emplace_back(values[0] == nullptr ? "" : values[0]);
+    return 0;
+  };
+  if (sqlite3_exec(database_, "select id from runs", add, &ids, nullptr) != SQLITE_OK) fail_with("read");
+  for (const std::string& id : ids) {
+    if (known(id)) continue;
+    SqlStatement row(database_, "delete from runs where id is ?1");
+    row.text(id);
+    if (!row.run()) fail_with("write to");
+  }
+}
+
 void SweepIndex::put(std::span<const RunOutcome> outcomes) {
   execute("begin immediate");
   SqlStatement row(database_, kPut);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,6 +20,8 @@ class SweepIndex {
   SweepIndex(SweepIndex&&) = delete;
   ~SweepIndex();
 
+  // Drops the rows of runs that are not there: damage in the file that SQLite does not notice.
+  void forget_unless(const std::function<bool(const std::string&)>& known);
   // Replaces the rows of these runs, all or none.
   void put(std::span<const RunOutcome> outcomes);
   void set_status(std::span<const std::string> ids, RunStatus status);

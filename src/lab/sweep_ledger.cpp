@@ -72,6 +72,8 @@ void SweepLedger::open() {
       fail("'{}' is a link; norma follows none inside its own directories", (paths_.root / file).string());
   }
   index_.emplace(paths_.root / "index.sqlite");
+  const std::vector<std::string> runs = paths_.runs_folder().names();
+  index_->forget_unless([&](const std::string& id) { return std::binary_search(runs.begin(), runs.end(), id); });
   for (const SweepCell& cell : cells_) outcomes_.push_back(outcome_in(paths_, cell));
   index_->put(outcomes_);
 }
