@@ -72,7 +72,7 @@ TEST_P(EveryOptimiser, FollowsTheTextbookForSeveralSteps) {
   const Wire loss = sum_all(square(p - target));
   const Wire wrt[] = {p};
   g.output("squares", optimise(kind, p, differentiate(loss, wrt)[0], control, scale, group));
-  Session session(test::plain_plan(g), {.members = 2, .threads = 2});
+  CpuSession session(test::plain_plan(g), {.members = 2, .threads = 2});
   test::randomise<double>(session, "p", 1);
   test::randomise<double>(session, "target", 2);
   session.write_all<double>("scale", std::array{kScale});
@@ -105,7 +105,7 @@ TEST_P(EveryOptimiser, ChangesNothingWhenInactiveOrNotFinite) {
   const Wire p = g.parameter("p", {{100}, DType::f32}), gradient = g.input("g", {{100}, DType::f32});
   const Wire control = g.input("control", {{C::size}, DType::f32}), scale = g.input("scale", {{1}, DType::f32});
   g.output("squares", optimise(GetParam(), p, gradient, control, scale));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   test::randomise<float>(session, "p", 1);
   test::randomise<float>(session, "g", 2);
   const std::vector<float> before(session.tensor<float>("p").begin(), session.tensor<float>("p").end());
@@ -143,7 +143,7 @@ TEST(Optimiser, BringsRowsOrColumnsBackToUnitLength) {
                gradient = g.input("g", {{rows, columns}, DType::f32});
     optimise(OptimiserKind::adam, p, gradient, g.input("control", {{C::size}, DType::f32}),
              g.input("scale", {{1}, DType::f32}), {.unit = unit});
-    Session session(test::plain_plan(g));
+    CpuSession session(test::plain_plan(g));
     test::randomise<float>(session, "p", 1);
     test::randomise<float>(session, "g", 2);
     std::array<float, C::size> values{};
