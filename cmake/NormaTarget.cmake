@@ -70,3 +70,10 @@ function(norma_library name)
     target_compile_options(norma_${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
   endif()
 endfunction()
+
+# Programs look for their libraries beside themselves first (tools/dist puts them there), then where the system has them.
+# RPATH and not RUNPATH, because libraries that other libraries need are to be found the same way.
+function(norma_relocatable program)
+  set_target_properties(${program} PROPERTIES BUILD_RPATH "$ORIGIN/../lib" INSTALL_RPATH "$ORIGIN/../lib")
+  target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
+endfunction()

@@ -38,11 +38,6 @@ std::vector<double> GradientProfile::of_layer(std::string_view layer, std::strin
 
 GradientProfile measure_gradient(const Subject& subject, int batches) {
   if (batches < 1) fail("a gradient needs at least one batch, not {}", batches);
-  struct Spot {
-    std::string output;
-    std::size_t index;
-  };
-  std::vector<Spot> places;
   Rig rig(subject,
           [&](Graph& graph, const Model& model) {
             Wires parameters;
@@ -50,13 +45,7 @@ GradientProfile measure_gradient(const Subject& subject, int batches) {
             Wires gradients = differentiate(model.loss, parameters);
             const Wire first = graph.input("first", {{1}, subject.model.dtype});
             const GradientNorm norm = gradient_norm(gradients, graph.input("clip", {{1}, subject.model.dtype}));
-            places.resize(parameters.size());
-            for (std::size_t handful = 0; handful < norm.squares.size(); ++handful) {
-              const std::string output = "squares." + std::to_string(handful);
-              graph.output(output, norm.squares[handful]);
-              for (std::size_t i = 0; i < static_cast<std::size_t>(norm.squares[handful].shape().elements()); ++i)
-                places[norm.first[handful] + i] = {output, i};
-            }
+            graph.output("squares", norm.squares);
             for (std::size_t i = 0; i < gradients.size(); ++i)
               accumulate_gradient(gradients[i], first, parameters[i].name());
             graph.output("loss", model.loss);
@@ -75,9 +64,8 @@ GradientProfile measure_gradient(const Subject& subject, int batches) {
     for (int member = 0; member < rig.members(); ++member) {
       const auto m = static_cast<std::size_t>(member);
       profile.loss[m] += rig.number("loss", member) / batches;
-      for (std::size_t i = 0; i < places.size(); ++i)
-        profile.parameters[i].per_batch[m] +=
-            std::sqrt(rig.number(places[i].output, member, places[i].index)) / batches;
+      for (std::size_t i = 0; i < profile.parameters.size(); ++i)
+        profile.parameters[i].per_batch[m] += std::sqrt(rig.number("squares", member, i)) / batches;
     }
   }
   for (ParameterGradient& parameter : profile.parameters) {

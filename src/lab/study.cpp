@@ -17,7 +17,6 @@
 #include "norma/lab/sweep.h"
 #include "norma/lab/sweep_results.h"
 #include "norma/lab/sweep_schemes.h"
-#include "norma/schemes/catalogue.h"
 #include "norma/store/environment.h"
 #include "norma/train/data.h"
 #include "norma/train/trainer.h"
@@ -45,7 +44,7 @@ class SweepWatcher final : public SweepObserver {
     const double share =
         progress.until > 0 ? static_cast<double>(cohort.step()) / static_cast<double>(progress.until) : 0;
     const double cohorts = std::max(1, progress.cohorts);
-    observer_.progressed(part_, (progress.cohort - 1 + share) / cohorts, cohort.config().model.scheme);
+    observer_.progressed(part_, (progress.cohort - 1 + share) / cohorts, cohort.config().model.scheme.asked());
   }
 
  private:
@@ -62,10 +61,10 @@ class Study {
         stop_(stop),
         source_(open_data(config_.base)),
         resolved_(resolve_config(config_.base, *source_)) {
-    for (const std::string& name : config_.schemes) schemes_.push_back(summary_of(name));
-    for (const std::string& name : config_.schemes) {
-      SchemeEvidence evidence{.scheme = name, .title = find_scheme(name).title, .layers = config_.base.model.layers};
-      if (evidence.title.empty()) evidence.title = name;
+    for (const SchemeChoice& scheme : config_.schemes) schemes_.push_back(summary_of(scheme));
+    for (const SchemeChoice& scheme : config_.schemes) {
+      SchemeEvidence evidence{.scheme = scheme.asked(), .title = scheme->title, .layers = config_.base.model.layers};
+      if (evidence.title.empty()) evidence.title = scheme.asked();
       if (config_.base.model.family == Family::encoder_decoder) evidence.stack = "decoder ";
       evidence_.push_back(std::move(evidence));
     }
@@ -109,6 +108,7 @@ class Study {
   // Every scheme with the rates of its own grid.
   SweepConfig sweep_config() const {
     SweepConfig sweep{.base = config_.base};
+    for (const SchemeChoice& scheme : config_.schemes) sweep.schemes.put(scheme);
     const auto texts = [](const auto& values) {
       std::vector<std::string> all;
       for (const auto& value : values) all.push_back(fmt::format("{}", value));
@@ -116,8 +116,8 @@ class Study {
     };
     for (std::size_t i = 0; i < grids_.size(); ++i) {
       for (const double rate : grids_[i])
-        sweep.points.push_back({{"model.scheme", normal_value(config_.base, "model.scheme", config_.schemes[i])},
-                                {"train.lr", normal_value(config_.base, "train.lr", fmt::format("{}", rate))}});
+        sweep.points.push_back({{"model.scheme", normal_value(sweep, "model.scheme", config_.schemes[i].asked())},
+                                {"train.lr", normal_value(sweep, "train.lr", fmt::format("{}", rate))}});
     }
     set_axis(sweep, "train.warmup", texts(config_.warmups));
     set_axis(sweep, "train.seed", texts(config_.seeds));
@@ -229,9 +229,9 @@ class Study {
   }
 
   // At the depth that is trained, whatever depths were inspected.
-  SchemeSummary summary_of(const std::string& name) const {
+  SchemeSummary summary_of(const SchemeChoice& scheme) const {
     ModelConfig model = resolved_.model;
-    model.scheme = name;
+    model.scheme = scheme;
     return summarise_scheme(model);
   }
 
@@ -245,7 +245,7 @@ class Study {
       }
       if (extra.empty()) continue;
       all["extra_rates"].push_back(
-          {{"scheme", config_.schemes[i]}, {"lr", extra}, {"edge", name_of(edge_of_best(evidence_[i]))}});
+          {{"scheme", config_.schemes[i].asked()}, {"lr", extra}, {"edge", name_of(edge_of_best(evidence_[i]))}});
       texts.push_back(fmt::format("{} ({:g})", evidence_[i].title, fmt::join(extra, ", ")));
     }
     if (texts.empty()) return;
@@ -319,7 +319,6 @@ class Study {
 }  // namespace
 
 StudyResult run_study(const StudyRequest& request, StudyObserver& observer, const std::atomic<bool>& stop) {
-  const KeptSchemes kept = schemes_to_resume(request.directory / "sweep");
   check_study(request.config);
   require_same_schemes(request.directory / "sweep", request.config.schemes);
   return Study(request, observer, stop).run();

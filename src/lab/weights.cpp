@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "lab/checkpoint_path.h"
 #include "norma/backends/cpu.h"
 #include "norma/core/error.h"
@@ -13,7 +14,7 @@
 #include "norma/store/safetensors.h"
 #include "norma/train/cohort.h"
 #include "norma/train/feeder.h"
-#include "norma/train/kept_scheme.h"
+#include "norma/train/run_schemes.h"
 
 namespace norma {
 namespace {
@@ -72,8 +73,7 @@ class StoredWeights final : public Weights {
  public:
   using Tensors = std::map<std::string, std::vector<float>>;
 
-  explicit StoredWeights(std::vector<Tensors> members, std::shared_ptr<const KeptScheme> scheme = nullptr)
-      : members_(std::move(members)), scheme_(std::move(scheme)) {}
+  explicit StoredWeights(std::vector<Tensors> members) : members_(std::move(members)) {}
 
   int members() const override { return static_cast<int>(members_.size()); }
 
@@ -98,13 +98,12 @@ class StoredWeights final : public Weights {
 
  private:
   std::vector<Tensors> members_;
-  std::shared_ptr<const KeptScheme> scheme_;  // counts as long as anybody has the weights
 };
 
 std::int64_t step_of(const SafetensorsFile& file) {
   const auto found = file.metadata().find("norma.training");
   if (found == file.metadata().end()) return 0;
-  const nlohmann::json state = nlohmann::json::parse(found->second, nullptr, false);
+  const nlohmann::json state = parse_json(found->second);
   return state.is_object() ? state.value("step", std::int64_t{0}) : 0;
 }
 
@@ -130,15 +129,16 @@ std::shared_ptr<const Weights> weights_of(Session& session, const std::vector<Pa
   return std::make_shared<StoredWeights>(std::move(members));
 }
 
-StoredModel open_stored_model(const std::filesystem::path& checkpoint_or_run) {
+StoredModel open_stored_model(const std::filesystem::path& checkpoint_or_run, const SchemeLibrary& others) {
   const std::filesystem::path path = checkpoint_path(checkpoint_or_run);
-  const auto scheme = scheme_of_run(std::filesystem::absolute(path).parent_path().parent_path());
+  const SchemeLibrary schemes = library_of_run(std::filesystem::absolute(path).parent_path().parent_path(), others);
   const SafetensorsFile file(path);
   if (file.has_checksum()) file.verify_checksum();
   const auto found = file.metadata().find("norma.config");
   if (found == file.metadata().end())
     fail("'{}' does not say which model it holds: its metadata has no 'norma.config'", path.string());
-  StoredModel stored{.config = parse_config(found->second, path.string()), .weights = nullptr, .step = step_of(file)};
+  StoredModel stored{
+      .config = parse_config(found->second, path.string(), schemes), .weights = nullptr, .step = step_of(file)};
   stored.config.model.dropout = false;
   stored.config.model.smoothing = false;
   Graph graph;
@@ -149,7 +149,7 @@ StoredModel open_stored_model(const std::filesystem::path& checkpoint_or_run) {
     for (const ParameterSpec& spec : model.parameters)
       all[static_cast<std::size_t>(member)][spec.name] = file.to_f32(checkpoint_name(spec.name, member, members));
   }
-  stored.weights = std::make_shared<StoredWeights>(std::move(all), scheme);
+  stored.weights = std::make_shared<StoredWeights>(std::move(all));
   return stored;
 }
 

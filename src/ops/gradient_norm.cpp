@@ -52,7 +52,7 @@ HWY_EXPORT(add_f64);
 
 namespace {
 
-constexpr std::size_t kHandful = 12;
+constexpr int kHandful = 12;              // gradients, after which the total is rounded
 constexpr std::int64_t kBlock = 16384;    // elements summed in one go, or more where there would be too many blocks
 constexpr std::int64_t kMostBlocks = 64;  // of one gradient
 
@@ -64,29 +64,30 @@ struct Block {
 }  // namespace
 
 std::vector<Type> SquaredSums::infer(std::span<const Type> in) const {
-  const std::size_t gradients = in.size() - (continued_ ? 1 : 0);
-  if (gradients < 1) fail("needs at least one gradient");
+  if (in.empty()) fail("needs at least one gradient");
   for (const Type& type : in) {
     check_computes(type);
     check_same_dtype(type, in[0]);
   }
-  if (continued_) check_type("the total", in.back(), {{1}, in[0].dtype});
-  return {{{static_cast<std::int64_t>(gradients)}, in[0].dtype}, {{1}, in[0].dtype}};
+  return {{{static_cast<std::int64_t>(in.size())}, in[0].dtype}, {{1}, in[0].dtype}};
 }
 
 Cost SquaredSums::cost(std::span<const Type> in, std::span<const Type> out) const {
   return {.flops = 2 * traffic(in, {}) / static_cast<double>(size_of(in[0].dtype)), .bytes = traffic(in, out)};
 }
 
-CpuKernel cpu_kernel(const SquaredSums& op, Types in, Types) {
-  const int gradients = static_cast<int>(in.size()) - (op.continued() ? 1 : 0);
+CpuKernel cpu_kernel(const SquaredSums&, Types in, Types) {
+  const int gradients = static_cast<int>(in.size());
   std::vector<Block> blocks;
+  std::vector<std::size_t> first;  // block of each gradient, and the end
   for (int input = 0; input < gradients; ++input) {
+    first.push_back(blocks.size());
     const std::int64_t total = in[static_cast<std::size_t>(input)].shape.elements();
     const std::int64_t size = std::max(kBlock, (total + kMostBlocks - 1) / kMostBlocks);
     for (std::int64_t begin = 0; begin < total; begin += size)
       blocks.push_back({input, begin, std::min(size, total - begin)});
   }
+  first.push_back(blocks.size());
   const auto count = static_cast<std::int64_t>(blocks.size());
   const auto make = [&]<typename T>(auto* run) -> CpuKernel {
     CpuKernel kernel;
@@ -95,18 +96,23 @@ CpuKernel cpu_kernel(const SquaredSums& op, Types in, Types) {
                                const Block& block = blocks[static_cast<std::size_t>(tile)];
                                call.shared<T>()[tile] = run(call.in<T>(block.input) + block.begin, block.count);
                              }});
-    kernel.phases.push_back({1, [=, continued = op.continued()](const Call& call, std::int64_t) {
+    // From the last handful of gradients to the first: the order in which the backward pass makes them.
+    kernel.phases.push_back({1, [=](const Call& call, std::int64_t) {
                                T* squares = call.out<T>(0);
-                               double total = continued ? static_cast<double>(*call.in<T>(gradients)) : 0;
-                               std::int64_t next = 0;
-                               for (int input = 0; input < gradients; ++input) {
-                                 double sum = 0;
-                                 for (; next < count && blocks[static_cast<std::size_t>(next)].input == input; ++next)
-                                   sum += static_cast<double>(call.shared<T>()[next]);
-                                 squares[input] = static_cast<T>(sum);
-                                 total += sum;
+                               T total = 0;
+                               for (int end = gradients; end > 0; end -= kHandful) {
+                                 double handful = static_cast<double>(total);
+                                 for (int input = std::max(0, end - kHandful); input < end; ++input) {
+                                   const auto at = static_cast<std::size_t>(input);
+                                   double sum = 0;
+                                   for (std::size_t block = first[at]; block < first[at + 1]; ++block)
+                                     sum += static_cast<double>(call.shared<T>()[block]);
+                                   squares[input] = static_cast<T>(sum);
+                                   handful += sum;
+                                 }
+                                 total = static_cast<T>(handful);
                                }
-                               *call.out<T>(1) = static_cast<T>(total);
+                               *call.out<T>(1) = total;
                              }});
     return kernel;
   };
@@ -165,24 +171,10 @@ CpuKernel cpu_kernel(const Accumulate&, Types in, Types) {
 GradientNorm gradient_norm(std::span<const Wire> gradients, Wire clip) {
   NORMA_ASSERT(!gradients.empty());
   Graph& graph = gradients[0].graph();
-  GradientNorm result;
-  Wire total;
-  for (std::size_t end = gradients.size(); end > 0;) {
-    const std::size_t begin = end > kHandful ? end - kHandful : 0;
-    Wires in(gradients.begin() + static_cast<std::ptrdiff_t>(begin),
-             gradients.begin() + static_cast<std::ptrdiff_t>(end));
-    if (total) in.push_back(total);
-    const Wires out = graph.apply(std::make_shared<SquaredSums>(static_cast<bool>(total)), in);
-    result.squares.push_back(out[0]);
-    result.first.push_back(begin);
-    total = out[1];
-    end = begin;
-  }
-  const Wire in[] = {total, clip};
+  const Wires sums = graph.apply(std::make_shared<SquaredSums>(), gradients);
+  const Wire in[] = {sums[1], clip};
   const Wires out = graph.apply(std::make_shared<ClipScale>(), in);
-  result.norm = out[0];
-  result.scale = out[1];
-  return result;
+  return {.squares = sums[0], .norm = out[0], .scale = out[1]};
 }
 
 Wire accumulate_gradient(Wire gradient, Wire first, std::string_view name) {

@@ -108,7 +108,9 @@ void unit_columns_f64(double* p, std::int64_t rows, std::int64_t stride, std::in
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "norma/core/error.h"
 #include "norma/device/cpu/kernel.h"
@@ -126,10 +128,16 @@ HWY_EXPORT(unit_columns_f64);
 
 namespace {
 
-Tiling tiles_of(const Type& parameter) { return Tiling(parameter.shape.elements(), 4096, 64); }
+// A piece of one parameter: `count` elements, rows or columns from `begin` on.
+struct Piece {
+  int parameter;
+  std::int64_t begin, count;
+};
 
-// Where the inputs are: p, g, then the states, then control and scale.
-constexpr int kFirstState = 2;
+void add_pieces(std::vector<Piece>& pieces, int parameter, const Tiling& tiling) {
+  for (std::int64_t tile = 0; tile < tiling.tiles; ++tile)
+    pieces.push_back({parameter, tiling.begin(tile), tiling.end(tile) - tiling.begin(tile)});
+}
 
 template <typename T>
 bool applies(const T* control, T scale) {
@@ -152,18 +160,62 @@ OptimiserRates<T> rates_of(const T* control, T scale, const OptimiserGroup& grou
 }
 
 template <typename T>
-Phase unit_phase(UnitVectors unit, const Shape& shape, int states, auto* rows_kernel, auto* columns_kernel) {
-  const std::int64_t width = shape.channels(), rows = shape.elements() / width;
-  const bool by_rows = unit == UnitVectors::rows;
-  const Tiling tiling(by_rows ? rows : width, by_rows ? 16 : 64, by_rows ? 1 : 16);
-  return {tiling.tiles, [=](const Call& call, std::int64_t tile) {
-            if (!applies(call.in<T>(kFirstState + states), *call.in<T>(kFirstState + states + 1))) return;
-            const std::int64_t at = tiling.begin(tile), count = tiling.end(tile) - at;
-            if (by_rows) {
-              rows_kernel(call.out<T>(0) + at * width, count, width);
+Phase update_phase(const std::shared_ptr<const Optimiser>& op, std::vector<Piece> pieces, auto* run) {
+  const auto count = static_cast<std::int64_t>(pieces.size());
+  return {count, [op, run, pieces = std::move(pieces)](const Call& call, std::int64_t tile) {
+            const Piece& piece = pieces[static_cast<std::size_t>(tile)];
+            const int p = piece.parameter;
+            const T* control = call.in<T>(op->control());
+            const T scale = *call.in<T>(op->scale());
+            T& squares = call.shared<T>()[tile];
+            squares = 0;
+            if (!applies(control, scale)) return;
+            T* const first = call.out<T>(op->state_out(0, p)) + piece.begin;
+            squares = run(op->kind(), {.p = call.out<T>(p) + piece.begin,
+                                       .g = call.in<T>(op->gradient(p)) + piece.begin,
+                                       .m = first,
+                                       .v = op->states() == 2 ? call.out<T>(op->state_out(1, p)) + piece.begin : first,
+                                       .n = piece.count,
+                                       .rates = rates_of(control, scale, op->groups()[static_cast<std::size_t>(p)])});
+          }};
+}
+
+// Brings vectors back to unit length, in the parameters whose group asks for it.
+template <typename T>
+Phase unit_phase(const std::shared_ptr<const Optimiser>& op, Types in, auto* rows_kernel, auto* columns_kernel) {
+  std::vector<Piece> pieces;
+  for (int p = 0; p < op->parameters(); ++p) {
+    const UnitVectors unit = op->groups()[static_cast<std::size_t>(p)].unit;
+    const Shape& shape = in[static_cast<std::size_t>(p)].shape;
+    const std::int64_t width = shape.channels();
+    if (unit == UnitVectors::rows) add_pieces(pieces, p, Tiling(shape.elements() / width, 16, 1));
+    if (unit == UnitVectors::columns) add_pieces(pieces, p, Tiling(width, 64, 16));
+  }
+  std::vector<Shape> shapes;
+  for (int p = 0; p < op->parameters(); ++p) shapes.push_back(in[static_cast<std::size_t>(p)].shape);
+  const auto count = static_cast<std::int64_t>(pieces.size());
+  return {count, [=](const Call& call, std::int64_t tile) {
+            if (!applies(call.in<T>(op->control()), *call.in<T>(op->scale()))) return;
+            const auto [p, begin, vectors] = pieces[static_cast<std::size_t>(tile)];
+            const std::int64_t width = shapes[static_cast<std::size_t>(p)].channels();
+            if (op->groups()[static_cast<std::size_t>(p)].unit == UnitVectors::rows) {
+              rows_kernel(call.out<T>(p) + begin * width, vectors, width);
             } else {
-              columns_kernel(call.out<T>(0) + at, rows, width, count);
+              columns_kernel(call.out<T>(p) + begin, shapes[static_cast<std::size_t>(p)].elements() / width, width,
+                             vectors);
             }
+          }};
+}
+
+// Adds up the squares of the pieces of each parameter, in order.
+template <typename T>
+Phase total_phase(const std::shared_ptr<const Optimiser>& op, std::vector<Piece> pieces) {
+  return {1, [op, pieces = std::move(pieces)](const Call& call, std::int64_t) {
+            double* const squares = call.out<double>(op->squares());
+            if (squares == nullptr) return;
+            std::fill_n(squares, op->parameters(), 0.0);
+            for (std::size_t i = 0; i < pieces.size(); ++i)
+              squares[pieces[i].parameter] += static_cast<double>(call.shared<T>()[i]);
           }};
 }
 
@@ -181,61 +233,54 @@ std::string_view name_of(OptimiserKind kind) {
 
 int Optimiser::states() const { return kind_ == OptimiserKind::adam || kind_ == OptimiserKind::radam ? 2 : 1; }
 
-std::string Optimiser::attributes() const {
-  constexpr std::string_view units[] = {"", " unit rows", " unit columns"};
-  return fmt::format("lr*{} eps*{} shrink*{} l2*{}{}", group_.lr, group_.eps, group_.shrink, group_.l2,
-                     units[static_cast<std::size_t>(group_.unit)]);
-}
+std::string Optimiser::attributes() const { return fmt::format("parameters={}", parameters()); }
 
 std::vector<Type> Optimiser::infer(std::span<const Type> in) const {
-  check_count(in.size(), static_cast<std::size_t>(states() + 4));
+  if (groups_.empty()) fail("needs at least one parameter");
+  check_count(in.size(), static_cast<std::size_t>(scale()) + 1);
   check_computes(in[0]);
-  check_type("the gradient", in[1], in[0]);
-  for (int state = 0; state < states(); ++state)
-    check_type("a state", in[static_cast<std::size_t>(kFirstState + state)], in[0]);
-  const auto control = static_cast<std::size_t>(kFirstState + states());
-  check_type("the control block", in[control], {{OptimiserControl::size}, in[0].dtype});
-  check_type("the gradient scale", in[control + 1], {{1}, in[0].dtype});
-  std::vector<Type> out(static_cast<std::size_t>(states() + 1), in[0]);
-  out.push_back({{tiles_of(in[0]).tiles}, in[0].dtype});
+  std::vector<Type> out;
+  for (int p = 0; p < parameters(); ++p) {
+    const Type& type = in[static_cast<std::size_t>(p)];
+    check_same_dtype(type, in[0]);
+    check_type("the gradient", in[static_cast<std::size_t>(gradient(p))], type);
+    for (int state = 0; state < states(); ++state)
+      check_type("a state", in[static_cast<std::size_t>(state_in(state, p))], type);
+  }
+  check_type("the control block", in[static_cast<std::size_t>(control())], {{OptimiserControl::size}, in[0].dtype});
+  check_type("the gradient scale", in[static_cast<std::size_t>(scale())], {{1}, in[0].dtype});
+  for (int copy = 0; copy <= states(); ++copy) out.insert(out.end(), in.begin(), in.begin() + parameters());
+  out.push_back({{parameters()}, DType::f64});
   return out;
 }
 
 std::vector<Op::Update> Optimiser::updates() const {
-  std::vector<Update> all = {{0, 0}};
-  for (int state = 0; state < states(); ++state) all.push_back({1 + state, kFirstState + state});
+  std::vector<Update> all;
+  for (int p = 0; p < parameters(); ++p) {
+    all.push_back({p, p});
+    for (int state = 0; state < states(); ++state) all.push_back({state_out(state, p), state_in(state, p)});
+  }
   return all;
 }
 
 Cost Optimiser::cost(std::span<const Type> in, std::span<const Type> out) const {
-  return {.flops = 16.0 * static_cast<double>(in[0].shape.elements()), .bytes = traffic(in, out)};
+  double elements = 0;
+  for (const Type& type : in.first(groups_.size())) elements += static_cast<double>(type.shape.elements());
+  return {.flops = 16.0 * elements, .bytes = traffic(in, out)};
 }
 
 CpuKernel cpu_kernel(const Optimiser& op, Types in, Types) {
-  const Tiling tiling = tiles_of(in[0]);
+  const auto shared = std::make_shared<const Optimiser>(op);  // the phases outlive the graph
+  std::vector<Piece> pieces;
+  for (int p = 0; p < op.parameters(); ++p)
+    add_pieces(pieces, p, Tiling(in[static_cast<std::size_t>(p)].shape.elements(), 4096, 64));
   const auto kernel = [&]<typename T>(auto* run, auto* rows_kernel, auto* columns_kernel) -> CpuKernel {
     CpuKernel made;
-    made.phases.push_back({tiling.tiles, [=, kind = op.kind(), group = op.group(), count = op.states()](
-                                             const Call& call, std::int64_t tile) {
-                             const T* control = call.in<T>(kFirstState + count);
-                             const T scale = *call.in<T>(kFirstState + count + 1);
-                             T* const squares = call.out<T>(1 + count);
-                             if (!applies(control, scale)) {
-                               if (squares != nullptr) squares[tile] = 0;
-                               return;
-                             }
-                             const std::int64_t at = tiling.begin(tile);
-                             T* const first = call.out<T>(1) + at;
-                             const T sum = run(kind, {.p = call.out<T>(0) + at,
-                                                      .g = call.in<T>(1) + at,
-                                                      .m = first,
-                                                      .v = count == 2 ? call.out<T>(2) + at : first,
-                                                      .n = tiling.end(tile) - at,
-                                                      .rates = rates_of(control, scale, group)});
-                             if (squares != nullptr) squares[tile] = sum;
-                           }});
-    if (op.group().unit != UnitVectors::none)
-      made.phases.push_back(unit_phase<T>(op.group().unit, in[0].shape, op.states(), rows_kernel, columns_kernel));
+    made.scratch_bytes = static_cast<std::int64_t>(pieces.size() * sizeof(T));
+    made.phases.push_back(update_phase<T>(shared, pieces, run));
+    if (Phase units = unit_phase<T>(shared, in, rows_kernel, columns_kernel); units.tiles > 0)
+      made.phases.push_back(std::move(units));
+    made.phases.push_back(total_phase<T>(shared, pieces));
     return made;
   };
   return in[0].dtype == DType::f32
@@ -244,21 +289,23 @@ CpuKernel cpu_kernel(const Optimiser& op, Types in, Types) {
                                          NORMA_SIMD(unit_columns_f64));
 }
 
-Wire optimise(OptimiserKind kind, Wire parameter, Wire gradient, Wire control, Wire scale, OptimiserGroup group) {
-  Graph& graph = parameter.graph();
-  const auto op = std::make_shared<Optimiser>(kind, group);
-  Wires in = {parameter, gradient};
+Wire optimise(OptimiserKind kind, std::span<const Wire> parameters, std::span<const Wire> gradients, Wire control,
+              Wire scale, std::vector<OptimiserGroup> groups) {
+  NORMA_ASSERT(!parameters.empty() && parameters.size() == gradients.size() && parameters.size() == groups.size());
+  Graph& graph = parameters[0].graph();
+  Wires in(parameters.begin(), parameters.end());
+  in.insert(in.end(), gradients.begin(), gradients.end());
   {
     const auto root = graph.scope_at("");
-    const auto add_state = [&](const char* suffix) {
-      in.push_back(graph.state(parameter.name() + suffix, parameter.type()));
+    const auto add_states = [&](const char* suffix) {
+      for (const Wire& parameter : parameters) in.push_back(graph.state(parameter.name() + suffix, parameter.type()));
     };
-    if (kind != OptimiserKind::adagrad) add_state("/m");
-    if (kind != OptimiserKind::sgd) add_state("/v");
+    if (kind != OptimiserKind::adagrad) add_states("/m");
+    if (kind != OptimiserKind::sgd) add_states("/v");
   }
   in.push_back(control);
   in.push_back(scale);
-  return graph.apply(op, in).back();
+  return graph.apply(std::make_shared<Optimiser>(kind, std::move(groups)), in).back();
 }
 
 }  // namespace norma

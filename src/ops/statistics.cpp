@@ -1,4 +1,4 @@
-// Sum, sum of squares, max |x| and the count of non-finite elements of fixed tiles; combined in order by whoever reads.
+// Sum, sum of squares, max |x| and the count of non-finite elements of fixed tiles, combined in order.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/statistics.cpp"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -73,14 +73,12 @@ namespace {
 
 enum Part { sum_of_values, sum_of_squares, largest, non_finite, parts };
 
-Tiling statistics_tiling(std::int64_t elements) { return {elements, 16384, 64}; }
-
 }  // namespace
 
 std::vector<Type> StatisticsOp::infer(std::span<const Type> in) const {
   check_count(in.size(), 1);
   check_computes(in[0]);
-  return {{{statistics_tiling(in[0].shape.elements()).tiles, parts}, in[0].dtype}};
+  return {{{parts}, DType::f64}};
 }
 
 Wires StatisticsOp::vjp(const VjpContext&) const { return {Wire()}; }
@@ -90,12 +88,24 @@ Cost StatisticsOp::cost(std::span<const Type> in, std::span<const Type> out) con
 }
 
 CpuKernel cpu_kernel(const StatisticsOp&, Types in, Types) {
-  const Tiling tiling = statistics_tiling(in[0].shape.elements());
+  const Tiling tiling(in[0].shape.elements(), 16384, 64);
   const auto make = [&]<typename T>(auto* run) {
     CpuKernel kernel;
+    kernel.scratch_bytes = tiling.tiles * parts * static_cast<std::int64_t>(sizeof(T));
     kernel.phases.push_back({tiling.tiles, [=](const Call& call, std::int64_t tile) {
                                const std::int64_t at = tiling.begin(tile);
-                               run(call.in<T>(0) + at, tiling.end(tile) - at, call.out<T>(0) + tile * parts);
+                               run(call.in<T>(0) + at, tiling.end(tile) - at, call.shared<T>() + tile * parts);
+                             }});
+    kernel.phases.push_back({1, [=](const Call& call, std::int64_t) {
+                               double* const total = call.out<double>(0);
+                               std::fill_n(total, parts, 0.0);
+                               for (std::int64_t tile = 0; tile < tiling.tiles; ++tile) {
+                                 const T* partial = call.shared<T>() + tile * parts;
+                                 total[sum_of_values] += static_cast<double>(partial[sum_of_values]);
+                                 total[sum_of_squares] += static_cast<double>(partial[sum_of_squares]);
+                                 total[largest] = std::max(total[largest], static_cast<double>(partial[largest]));
+                                 total[non_finite] += static_cast<double>(partial[non_finite]);
+                               }
                              }});
     return kernel;
   };
@@ -109,17 +119,11 @@ Wire statistics(Wire x) {
 }
 
 Statistics read_statistics(std::int64_t elements, const std::function<double(std::size_t)>& output) {
-  double sum = 0, squares = 0;
-  Statistics found;
-  const auto tiles = static_cast<std::size_t>(statistics_tiling(elements).tiles);
-  for (std::size_t tile = 0; tile < tiles; ++tile) {
-    sum += output(tile * parts + sum_of_values);
-    squares += output(tile * parts + sum_of_squares);
-    found.max_abs = std::max(found.max_abs, output(tile * parts + largest));
-    found.non_finite += output(tile * parts + non_finite);
-  }
-  found.mean = sum / static_cast<double>(elements);
-  found.rms = std::sqrt(squares / static_cast<double>(elements));
+  const double count = static_cast<double>(elements);
+  Statistics found{.mean = output(sum_of_values) / count,
+                   .rms = std::sqrt(output(sum_of_squares) / count),
+                   .max_abs = output(largest),
+                   .non_finite = output(non_finite)};
   if (found.non_finite > 0) found.max_abs = std::numeric_limits<double>::infinity();
   return found;
 }

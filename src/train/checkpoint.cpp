@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "norma/train/cohort.h"
 #include "norma/train/member_checkpoint.h"
 
@@ -153,7 +154,7 @@ void Cohort::restore(const SafetensorsFile& file) {
   const std::string path = file.path().string();
   const auto found = file.metadata().find(kTrainingStateKey);
   if (found == file.metadata().end()) fail("'{}' holds weights but no state of training to resume from", path);
-  const json state = json::parse(found->second, nullptr, false);
+  const json state = parse_json(found->second);
   std::vector<MemberState> states;
   std::vector<Detector::State> detectors;
   std::vector<Snapshot> snapshots(states_.size());

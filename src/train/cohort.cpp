@@ -209,12 +209,13 @@ std::vector<ProbeValue> Cohort::probes(int member) {
   };
   std::map<std::string, Sums> layers;
   std::vector<std::string> order;
-  for (const ParameterPlace& place : plan_.places) {
+  for (std::size_t i = 0; i < plan_.places.size(); ++i) {
+    const ParameterPlace& place = plan_.places[i];
     if (!layers.contains(place.layer)) order.push_back(place.layer);
     Sums& sums = layers[place.layer];
     sums.elements += place.elements;
-    sums.gradient += session_->number(place.squares_output, member, place.squares_index);
-    for (const double square : session_->numbers(place.update_output, member)) sums.update += square;
+    sums.gradient += session_->number(TrainingStep::kGradientSquares, member, i);
+    sums.update += session_->number(TrainingStep::kUpdateSquares, member, i);
   }
   for (const std::string& layer : order) {
     const Sums& sums = layers.at(layer);

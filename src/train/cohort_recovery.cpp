@@ -96,11 +96,8 @@ std::optional<NonFinite> Cohort::first_bad_wire(int member, std::int64_t step) {
     auto bad = session_->run_checked(member);
     if (!bad) continue;
     // Finite gradients whose squares are not belong to a parameter, not to whoever adds them up.
-    for (std::size_t i = 0; i < plan_.places.size(); ++i) {
-      const ParameterPlace& place = plan_.places[i];
-      if (place.squares_wire == bad->wire && static_cast<std::int64_t>(place.squares_index) == bad->index)
-        bad->wire = "gradient of " + plan_.parameters[i].name;
-    }
+    if (bad->wire == plan_.squares_wire)
+      bad->wire = "gradient of " + plan_.parameters[static_cast<std::size_t>(bad->index)].name;
     return bad;
   }
   return std::nullopt;

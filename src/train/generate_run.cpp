@@ -2,10 +2,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "norma/store/run_directory.h"
 #include "norma/train/cohort.h"
 #include "norma/train/generate.h"
-#include "norma/train/kept_scheme.h"
+#include "norma/train/run_schemes.h"
 #include "norma/train/trainer.h"
 
 namespace norma {
@@ -32,7 +33,7 @@ SafetensorsFile open_checkpoint(const fs::path& run) {
 std::int64_t step_of(const SafetensorsFile& file) {
   const auto state = file.metadata().find("norma.training");
   if (state == file.metadata().end()) return 0;
-  const nlohmann::json parsed = nlohmann::json::parse(state->second, nullptr, false);
+  const nlohmann::json parsed = parse_json(state->second);
   if (!parsed.is_object() || !parsed.contains("step") || !parsed["step"].is_number_integer())
     fail("'{}' has a damaged training state", file.path().string());
   return parsed["step"];
@@ -50,21 +51,20 @@ TrainedModel trained_model(Cohort& cohort, int member) {
           }};
 }
 
-TrainedModel open_trained(const fs::path& run, int member) {
+TrainedModel open_trained(const fs::path& run, int member, const SchemeLibrary& schemes) {
   const auto file = std::make_shared<const SafetensorsFile>(open_checkpoint(run));
   const fs::path folder = fs::is_directory(run) ? run : fs::absolute(run).parent_path().parent_path();
-  const auto scheme = scheme_of_run(folder);
   const auto config = file->metadata().find("norma.config");
   if (config == file->metadata().end())
     fail("'{}' does not say what model its weights belong to: its metadata have no norma.config",
          file->path().string());
-  TrainedModel model{parse_config(config->second, file->path().string()), step_of(*file), {}};
+  TrainedModel model{
+      parse_config(config->second, file->path().string(), library_of_run(folder, schemes)), step_of(*file), {}};
   const int members = static_cast<int>(member_configs(model.config).size());
   if (member < 0 || member >= members)
     fail("'{}' has no member {}; expected 0 to {}", run.string(), member, members - 1);
   model.config.data = stored_data(model.config.data, folder);
-  // The scheme stays as long as anybody can ask for the weights.
-  model.weights = [file, scheme, member, members](const std::string& parameter) {
+  model.weights = [file, member, members](const std::string& parameter) {
     return file->bytes(checkpoint_name(parameter, member, members));
   };
   return model;

@@ -57,31 +57,19 @@ class StepBuilder {
     graph_.output("gradient_norm", norm.norm);
     // NaN where the loss is not finite: its gradients may be. Zero changes no bit of the others.
     const Wire scale = model.loss * 0.0 + norm.scale;
-    step_.places.resize(parameters.size());
-    for (std::size_t handful = 0; handful < norm.squares.size(); ++handful) {
-      const std::string output = "gradient_squares." + std::to_string(handful);
-      if (options_.probes) graph_.output(output, norm.squares[handful]);
-      const auto count = static_cast<std::size_t>(norm.squares[handful].shape().elements());
-      for (std::size_t i = 0; i < count; ++i) {
-        ParameterPlace& place = step_.places[norm.first[handful] + i];
-        if (options_.probes) place.squares_output = output;
-        place.squares_index = i;
-        place.squares_wire = norm.squares[handful].name();
-      }
-    }
+    std::vector<OptimiserGroup> groups;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const ParameterSpec& spec = step_.parameters[i];
-      OptimiserGroup group = optimiser_group(options_.optimiser, spec.lr, spec.eps, spec.decay);
-      group.unit = spec.unit;
-      const Wire squares =
-          optimise(kind_of(options_.optimiser.name), parameters[i], gradients[i], control, scale, group);
-      ParameterPlace& place = step_.places[i];
-      place.layer = layer_of(spec.name);
-      place.elements = static_cast<double>(parameters[i].shape().elements());
-      if (!options_.probes) continue;
-      place.update_output = "update_squares." + spec.name;
-      graph_.output(place.update_output, squares);
+      groups.push_back(optimiser_group(options_.optimiser, spec.lr, spec.eps, spec.decay));
+      groups.back().unit = spec.unit;
+      step_.places.push_back({layer_of(spec.name), static_cast<double>(parameters[i].shape().elements())});
     }
+    const Wire changes =
+        optimise(kind_of(options_.optimiser.name), parameters, gradients, control, scale, std::move(groups));
+    step_.squares_wire = norm.squares.name();
+    if (!options_.probes) return;
+    graph_.output(TrainingStep::kGradientSquares, norm.squares);
+    graph_.output(TrainingStep::kUpdateSquares, changes);
   }
 
   void probe(const Model& model, std::size_t forward_nodes) {

@@ -88,8 +88,8 @@ std::vector<Example> examples() {
       [](Graph& g, DType t) { return accumulate_gradient(matrix(g, t), one(g, t, "first"), "p"); },
       [](Graph& g, DType t) { return gradient_norm(Wires{matrix(g, t)}, one(g, t, "clip")).scale; },
       [](Graph& g, DType t) {
-        return optimise(OptimiserKind::adam, matrix(g, t), matrix(g, t, "y"),
-                        g.input("control", {{OptimiserControl::size}, t}), one(g, t, "scale"));
+        return optimise(OptimiserKind::adam, Wires{matrix(g, t)}, Wires{matrix(g, t, "y")},
+                        g.input("control", {{OptimiserControl::size}, t}), one(g, t, "scale"), {{}});
       }};
   for (const NormInfo& info : norms()) {
     all.push_back([&info](Graph& g, DType t) {

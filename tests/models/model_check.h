@@ -7,7 +7,7 @@
 
 #include "check.h"
 #include "norma/models/model.h"
-#include "norma/schemes/catalogue.h"
+#include "norma/schemes/library.h"
 
 namespace norma::test {
 

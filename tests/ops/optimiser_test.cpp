@@ -71,7 +71,7 @@ TEST_P(EveryOptimiser, FollowsTheTextbookForSeveralSteps) {
   const Wire control = g.input("control", {{C::size}, DType::f64}), scale = g.input("scale", {{1}, DType::f64});
   const Wire loss = sum_all(square(p - target));
   const Wire wrt[] = {p};
-  g.output("squares", optimise(kind, p, differentiate(loss, wrt)[0], control, scale, group));
+  g.output("squares", optimise(kind, wrt, differentiate(loss, wrt), control, scale, {group}));
   CpuSession session(test::plain_plan(g), {.members = 2, .threads = 2});
   test::randomise<double>(session, "p", 1);
   test::randomise<double>(session, "target", 2);
@@ -92,9 +92,7 @@ TEST_P(EveryOptimiser, FollowsTheTextbookForSeveralSteps) {
       x[i] -= change;
       ASSERT_NEAR(session.tensor<double>("p", 1)[i], x[i], 1e-12) << "step " << step << " element " << i;
     }
-    double reported = 0;
-    for (const double tile : session.tensor<double>("squares", 1)) reported += tile;
-    EXPECT_NEAR(reported, squares, 1e-10 * squares) << "step " << step;
+    EXPECT_NEAR(session.tensor<double>("squares", 1)[0], squares, 1e-10 * squares) << "step " << step;
   }
   EXPECT_NE(session.tensor<double>("p", 0)[0], session.tensor<double>("p", 1)[0])
       << "members have their own learning rates";
@@ -104,7 +102,7 @@ TEST_P(EveryOptimiser, ChangesNothingWhenInactiveOrNotFinite) {
   Graph g;
   const Wire p = g.parameter("p", {{100}, DType::f32}), gradient = g.input("g", {{100}, DType::f32});
   const Wire control = g.input("control", {{C::size}, DType::f32}), scale = g.input("scale", {{1}, DType::f32});
-  g.output("squares", optimise(GetParam(), p, gradient, control, scale));
+  g.output("squares", optimise(GetParam(), Wires{p}, Wires{gradient}, control, scale, {{}}));
   CpuSession session(test::plain_plan(g));
   test::randomise<float>(session, "p", 1);
   test::randomise<float>(session, "g", 2);
@@ -126,8 +124,56 @@ TEST_P(EveryOptimiser, ChangesNothingWhenInactiveOrNotFinite) {
     if (!session.plan().has_slot(state)) continue;
     for (const float value : session.tensor<float>(state)) ASSERT_EQ(value, 0) << state;
   }
-  EXPECT_EQ(session.tensor<float>("squares")[0], 0);
+  EXPECT_EQ(session.tensor<double>("squares")[0], 0);
   EXPECT_FALSE(run(1, 1));
+}
+
+// Parameters of different sizes, groups and unit vectors in one op have the bits that each has alone.
+TEST_P(EveryOptimiser, UpdatesManyParametersAsItDoesOne) {
+  struct Parameter {
+    Shape shape;
+    OptimiserGroup group;
+  };
+  const std::vector<Parameter> all = {{{3}, {.lr = 0.5}},
+                                      {{70, 65}, {.shrink = 2, .unit = UnitVectors::rows}},
+                                      {{9001}, {.eps = 3}},
+                                      {{33, 31}, {.l2 = 0, .unit = UnitVectors::columns}}};
+  const auto run = [&](std::size_t first, std::size_t count) {
+    Graph g;
+    Wires parameters, gradients;
+    std::vector<OptimiserGroup> groups;
+    for (std::size_t i = first; i < first + count; ++i) {
+      parameters.push_back(g.parameter("p" + std::to_string(i), {all[i].shape, DType::f32}));
+      gradients.push_back(g.input("g" + std::to_string(i), {all[i].shape, DType::f32}));
+      groups.push_back(all[i].group);
+    }
+    const Wire control = g.input("control", {{C::size}, DType::f32}), scale = g.input("scale", {{1}, DType::f32});
+    g.output("squares", optimise(GetParam(), parameters, gradients, control, scale, groups));
+    auto session = std::make_unique<CpuSession>(test::plain_plan(g), CpuSession::Options{.threads = 2});
+    for (std::size_t i = first; i < first + count; ++i) {
+      test::randomise<float>(*session, "p" + std::to_string(i), i);
+      test::randomise<float>(*session, "g" + std::to_string(i), i);
+    }
+    session->write<float>("scale", std::array{0.5f});
+    for (int step = 1; step <= 2; ++step) {
+      const Control wide = control_at(step, 0.1, 1);
+      session->write<float>("control", std::vector<float>(wide.begin(), wide.end()));
+      session->run();
+    }
+    return session;
+  };
+  const auto together = run(0, all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto alone = run(i, 1);
+    const std::string name = "p" + std::to_string(i);
+    EXPECT_GT(alone->tensor<double>("squares")[0], 0);
+    EXPECT_EQ(alone->tensor<double>("squares")[0], together->tensor<double>("squares")[i]);
+    for (const char* what : {"", "/m", "/v"}) {
+      if (!alone->plan().has_slot(name + what)) continue;
+      const auto expected = alone->tensor<float>(name + what), found = together->tensor<float>(name + what);
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), found.begin(), found.end())) << name << what;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryOptimiser,
@@ -141,8 +187,8 @@ TEST(Optimiser, BringsRowsOrColumnsBackToUnitLength) {
     Graph g;
     const Wire p = g.parameter("p", {{rows, columns}, DType::f32}),
                gradient = g.input("g", {{rows, columns}, DType::f32});
-    optimise(OptimiserKind::adam, p, gradient, g.input("control", {{C::size}, DType::f32}),
-             g.input("scale", {{1}, DType::f32}), {.unit = unit});
+    optimise(OptimiserKind::adam, Wires{p}, Wires{gradient}, g.input("control", {{C::size}, DType::f32}),
+             g.input("scale", {{1}, DType::f32}), {{.unit = unit}});
     CpuSession session(test::plain_plan(g));
     test::randomise<float>(session, "p", 1);
     test::randomise<float>(session, "g", 2);

@@ -9,7 +9,7 @@ namespace norma {
 namespace {
 
 Statistics read(CpuSession& session, std::int64_t elements) {
-  return read_statistics(elements, [&](std::size_t index) { return session.tensor<float>("s")[index]; });
+  return read_statistics(elements, [&](std::size_t index) { return session.tensor<double>("s")[index]; });
 }
 
 TEST(Statistics, AgreesWithPlainLoops) {

@@ -206,9 +206,9 @@ void check_optimiser(const json& test) {
   const Type type = type_of(test.at("tensors").at("p"));
   const std::size_t n = static_cast<std::size_t>(type.shape.elements());
   Graph g;
-  optimise(kind_of(config.name), g.parameter("p", type), g.input("gradient", type),
+  optimise(kind_of(config.name), Wires{g.parameter("p", type)}, Wires{g.input("gradient", type)},
            g.input("control", {{OptimiserControl::size}, dtype_of<T>()}), g.input("scale", {{1}, dtype_of<T>()}),
-           optimiser_group(config, 1, 1, 1));
+           {optimiser_group(config, 1, 1, 1)});
   CpuSession session(test::plain_plan(g));
   write_tensors<T>(test, session);
   session.write<T>("scale", std::array{T{1}});

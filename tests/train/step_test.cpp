@@ -193,19 +193,21 @@ TEST(Probes, ReportWhatTheModelHolds) {
   for (std::size_t i = 0; i < step.parameters.size(); ++i) {
     const std::string& name = step.parameters[i].name;
     const ParameterPlace& place = step.places[i];
-    double changed = 0, reported = 0;
+    double changed = 0;
     for (std::size_t k = 0; k < before[name].size(); ++k)
       changed += std::pow(session.tensor<float>(name)[k] - before[name][k], 2);
-    for (const float tile : session.tensor<float>(place.update_output)) reported += tile;
-    EXPECT_NEAR(reported, changed, 1e-3 * changed) << name;
+    EXPECT_NEAR(session.tensor<double>(TrainingStep::kUpdateSquares)[i], changed, 1e-3 * changed) << name;
     EXPECT_EQ(place.elements, static_cast<double>(before[name].size()));
-    all_squares += session.tensor<float>(place.squares_output)[place.squares_index];
+    all_squares += session.tensor<float>(TrainingStep::kGradientSquares)[i];
   }
   EXPECT_NEAR(std::sqrt(all_squares), session.tensor<float>("gradient_norm")[0], 1e-4);
   std::map<std::string, int> kinds;
   for (const ProbeSite& probe : step.probes) {
-    const std::span<float> output = session.tensor<float>(probe.output);
-    for (const auto& [name, value] : read_probe(probe, [&](std::size_t index) { return output[index]; })) {
+    const auto output = [&](std::size_t index) {
+      return probe.kind == ProbeSite::Kind::attention ? session.tensor<float>(probe.output)[index]
+                                                      : session.tensor<double>(probe.output)[index];
+    };
+    for (const auto& [name, value] : read_probe(probe, output)) {
       EXPECT_TRUE(std::isfinite(value)) << name << " " << probe.site;
       if (name != "logit_max") {
         EXPECT_GT(value, 0) << name << " " << probe.site;

@@ -9,19 +9,12 @@
 
 namespace norma {
 
-// Inputs: gradients of one dtype and, when `continued`, a total [1] to add to. Outputs: the sum of squares of each [n],
-// and their total [1].
+// Inputs: gradients of one dtype. Outputs: the sum of squares of each [n], and their total [1].
 class SquaredSums final : public Op {
  public:
-  explicit SquaredSums(bool continued) : continued_(continued) {}
-  bool continued() const { return continued_; }
   std::string_view name() const override { return "squared_sums"; }
-  std::string attributes() const override { return continued_ ? "continued" : ""; }
   std::vector<Type> infer(std::span<const Type> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-
- private:
-  bool continued_;
 };
 
 // Inputs: a sum of squares [1] and a bound [1]. Outputs: its root, and min(1, bound / root); 1 where the bound is 0;
@@ -42,15 +35,12 @@ class Accumulate final : public Op {
 };
 
 struct GradientNorm {
-  // Sums of squares of the gradients, in handfuls: handful h holds gradients [first[h], first[h] + its size).
-  Wires squares;
-  std::vector<std::size_t> first;
-  Wire norm;   // [1]
-  Wire scale;  // [1], what clipping multiplies gradients by
+  Wire squares;  // of each gradient [n]
+  Wire norm;     // [1]
+  Wire scale;    // [1], what clipping multiplies gradients by
 };
 
-// The order of additions is fixed. Gradients are taken from the last to the first: that is the order in which the
-// backward pass makes them, so none has to wait for another unless clipping makes it.
+// The order of additions is fixed.
 GradientNorm gradient_norm(std::span<const Wire> gradients, Wire clip);
 
 // Gathers a gradient in the state "<name>/sum" and returns the sum so far; `first` [1] starts a new one.

@@ -1,8 +1,9 @@
-// Optimisers, one parameter in one pass: the parameter and its moments are updated in place.
+// Optimisers: all parameters in one op, each in one pass over it; parameters and moments are updated in place.
 #pragma once
 
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "norma/graph/op.h"
@@ -35,29 +36,42 @@ struct OptimiserGroup {
   UnitVectors unit = UnitVectors::none;
 };
 
-// Inputs p, g, states, control and a scale [1] on g. Nothing changes while control.active is 0 or the scale is not
-// finite. Outputs: the updated p and states, and the squares of the change of p, summed by tile (optional).
+// All parameters in one op. Inputs: n parameters, their n gradients, their n first states, n second states where the
+// kind has two, control and a scale [1] on the gradients. Nothing changes while control.active is 0 or the scale is not
+// finite. Outputs: the updated parameters and states in the same order, and the sum of squares of the change of each
+// parameter, f64[n] (optional).
 class Optimiser final : public Op {
  public:
-  Optimiser(OptimiserKind kind, OptimiserGroup group) : kind_(kind), group_(group) {}
+  // One group per parameter.
+  Optimiser(OptimiserKind kind, std::vector<OptimiserGroup> groups) : kind_(kind), groups_(std::move(groups)) {}
 
   OptimiserKind kind() const { return kind_; }
-  const OptimiserGroup& group() const { return group_; }
+  const std::vector<OptimiserGroup>& groups() const { return groups_; }
+  int parameters() const { return static_cast<int>(groups_.size()); }
+  int states() const;
+  // Where inputs and outputs are.
+  int gradient(int parameter) const { return parameters() + parameter; }
+  int state_in(int state, int parameter) const { return (2 + state) * parameters() + parameter; }
+  int state_out(int state, int parameter) const { return (1 + state) * parameters() + parameter; }
+  int control() const { return (2 + states()) * parameters(); }
+  int scale() const { return control() + 1; }
+  int squares() const { return (1 + states()) * parameters(); }
+
   std::string_view name() const override { return name_of(kind_); }
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
   std::vector<Update> updates() const override;
-  bool optional_output(int out) const override { return out == states() + 1; }
-  int states() const;
+  bool optional_output(int out) const override { return out == squares(); }
 
  private:
   OptimiserKind kind_;
-  OptimiserGroup group_;
+  std::vector<OptimiserGroup> groups_;
 };
 
-// Adds the update of one parameter, making its states "<name>/m" and "<name>/v" as the kind needs them. Returns the
-// squared change by tile.
-Wire optimise(OptimiserKind kind, Wire parameter, Wire gradient, Wire control, Wire scale, OptimiserGroup group = {});
+// Adds the update of all parameters, making their states "<name>/m" and "<name>/v" as the kind needs them. Returns the
+// squared changes, f64[parameters].
+Wire optimise(OptimiserKind kind, std::span<const Wire> parameters, std::span<const Wire> gradients, Wire control,
+              Wire scale, std::vector<OptimiserGroup> groups);
 
 }  // namespace norma

@@ -15,8 +15,7 @@ struct Statistics {
   double non_finite = 0;  // how many elements
 };
 
-// x -> [tiles, 4]: sum, sum of squares, largest magnitude and non-finite elements of every tile. Tiles are put together
-// on the host, so that no thread waits for the others. No gradient.
+// x -> f64[4]: sum, sum of squares, largest magnitude and number of non-finite elements. No gradient.
 class StatisticsOp final : public Op {
  public:
   std::string_view name() const override { return "statistics"; }

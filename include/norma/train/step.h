@@ -45,19 +45,20 @@ std::vector<std::pair<std::string_view, double>> read_probe(const ProbeSite& pro
 struct ParameterPlace {
   std::string layer;  // "layers.3", "embedding", "head"
   double elements = 0;
-  std::string squares_output;  // sums of squares of gradients
-  std::size_t squares_index = 0;
-  std::string squares_wire;   // the same in the plan, with probes or without
-  std::string update_output;  // squared change by tile; empty without probes
 };
 
 // Inputs beside those of the model: "control" (OptimiserControl), "clip" [1], and with accumulation "first" [1].
 // Outputs: "loss" [1], "gradient_norm" [1], and what the probes name. Where the loss or the norm is not finite,
 // parameters and optimiser states stay as they were; so every update waits for the norm, whether it clips or not.
 struct TrainingStep {
+  // Outputs with probes, by parameter: sums of squares of its gradient and of its change.
+  static constexpr const char* kGradientSquares = "gradient_squares";
+  static constexpr const char* kUpdateSquares = "update_squares";
+
   std::shared_ptr<const Plan> plan;
   std::vector<ParameterSpec> parameters;  // with the rules of the run
   std::vector<ParameterPlace> places;     // one per parameter
+  std::string squares_wire;               // what kGradientSquares shows, with probes or without
   std::vector<ProbeSite> probes;
   std::vector<Schedule> schedules;  // inputs that the host writes each step
 };

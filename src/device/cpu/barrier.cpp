@@ -26,7 +26,7 @@ void Patience::wait_while_equal(const std::atomic<std::uint32_t>& word, std::uin
     }
   } while (Clock::now() - start < budget_);
   word.wait(old, std::memory_order_acquire);
-  budget_ = Clock::now() - start < kMost ? std::min(budget_ * 2, kMost) : std::max(budget_ / 2, kLeast);
+  budget_ = Clock::now() - start < 2 * kMost ? std::min(budget_ * 2, kMost) : std::max(budget_ / 2, kLeast);
 }
 
 Barrier::Barrier(int size)

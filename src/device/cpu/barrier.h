@@ -17,14 +17,16 @@ struct alignas(kApart) LonelyWord {
 };
 
 // How long one thread spins before it sleeps. A wait that was short after all lengthens it and a long one halves it, so
-// that a thread whose partner has no core (more threads than cores, other processes) soon gives its own away.
+// that a thread whose partner has no core (more threads than cores, other processes) soon gives its own away. Never below
+// kLeast, longer than most phases last: being woken takes up to 100 microseconds on a virtual machine, and a thread that
+// slept through every short wait would find each of them long.
 class Patience {
  public:
   explicit Patience(bool own_core = true) : own_core_(own_core) {}
   void wait_while_equal(const std::atomic<std::uint32_t>& word, std::uint32_t old);
 
  private:
-  static constexpr std::chrono::nanoseconds kMost{100'000}, kLeast{1'000};
+  static constexpr std::chrono::nanoseconds kMost{100'000}, kLeast{20'000};
   bool own_core_;
   std::chrono::nanoseconds budget_ = kMost / 2;
 };

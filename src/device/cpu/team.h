@@ -13,7 +13,7 @@ namespace norma {
 
 class Team {
  public:
-  explicit Team(int size);
+  explicit Team(int size);  // throws Error where so many threads cannot be started
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -31,6 +31,7 @@ class Team {
     Patience patience;
   };
   void worker_loop(int worker);
+  void stop();
 
   std::vector<PatienceOfOne> patience_;
   std::vector<std::thread> threads_;
