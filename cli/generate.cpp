@@ -53,6 +53,7 @@ class Generation {
   explicit Generation(const Options& options)
       : options_(options), model_(open_trained(options.run, options.member, options.schemes)) {
     if (options.threads > 0) model_.config.train.threads = options.threads;
+    for (const std::string& warning : model_.warnings) note("warning: {}\n", warning);
     check_can_speak();
     source_ = open_data(model_);
   }

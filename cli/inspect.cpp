@@ -146,6 +146,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 void inspect_run(const InspectVerb& verb) {
   const auto start = std::chrono::steady_clock::now();
   const StoredModel stored = open_stored_model(verb.run, verb.library);
+  for (const std::string& warning : stored.warnings) note("warning: {}\n", warning);
   const ModelConfig& model = stored.config.model;
   Subject subject{.model = model, .source = nullptr, .weights = stored.weights};
   subject.source = open_source(stored.config.data, batch_shape(model));

@@ -15,7 +15,6 @@
 #include "norma/lab/study.h"
 #include "norma/lab/sweep_schemes.h"
 #include "norma/report/report.h"
-#include "norma/store/atomic_file.h"
 
 namespace norma::cli {
 namespace {
@@ -106,7 +105,6 @@ int run(const StudyOptions& options, const std::vector<std::string>& extras) {
   const StudyConfig config = study_config(options, extras);
   StudyDisplay progress(options.quiet || options.json);
   const std::filesystem::path folder = options.out;
-  make_directory(folder);
   const StudyResult result =
       run_study({.config = config, .directory = folder, .command_line = command_line()}, progress, stop_on_signals());
   progress.close();
@@ -114,7 +112,7 @@ int run(const StudyOptions& options, const std::vector<std::string>& extras) {
     note("stopped; the same command goes on from here\n");
     return 130;
   }
-  write_atomically(folder / "results.json", result.results_json);
+  if (result.finished_before) note("{} had finished before; nothing was computed\n", folder.string());
   write_report(folder / "report.html", result.results_json);
   if (options.json) {
     write_json(result.results_json);

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "cli/output.h"
@@ -16,11 +18,14 @@
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
+#include "norma/core/json_depth.h"
+#include "norma/core/mapped_file.h"
 #include "norma/lab/sweep.h"
 #include "norma/lab/sweep_results.h"
 #include "norma/lab/sweep_schemes.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
+#include "norma/version.h"
 
 namespace norma::cli {
 namespace {
@@ -129,6 +134,14 @@ std::string tasks_of(const SweepConfig& config) {
   return names;
 }
 
+void show(const Outcomes& outcomes, const std::string& results, const std::string& directory, bool as_json) {
+  if (as_json) {
+    write_json(results);
+  } else {
+    print("{}written to {}\n", sweep_tables(outcomes), directory);
+  }
+}
+
 void report(const Outcomes& outcomes, const SweepConfig& config, const std::string& directory, double seconds,
             bool as_json) {
   const std::string results = sweep_results_json(outcomes, {.config = print_sweep(config),
@@ -138,11 +151,18 @@ void report(const Outcomes& outcomes, const SweepConfig& config, const std::stri
                                                             .environment = describe_environment(command_line()),
                                                             .schemes = summarise_schemes(config, directory)});
   write_atomically(std::filesystem::path(directory) / "results.json", results);
-  if (as_json) {
-    write_json(results);
-  } else {
-    print("{}written to {}\n", sweep_tables(outcomes), directory);
-  }
+  show(outcomes, results, directory, as_json);
+}
+
+// The results of a sweep of which every run had ended before, where they are there and of this grid.
+std::optional<std::string> results_before(const SweepConfig& config, const std::string& directory) {
+  const std::filesystem::path path = std::filesystem::path(directory) / "results.json";
+  if (kind_of(path) != PathKind::file) return std::nullopt;
+  std::string text = read_text(path);
+  const nlohmann::json results = nlohmann::json::parse(is_shallow_json(text) ? text : "", nullptr, false);
+  const bool same = results.is_object() && results.value("norma", "") == NORMA_VERSION &&
+                    results.value("config", "") == print_sweep(config);
+  return same ? std::optional(std::move(text)) : std::nullopt;
 }
 
 int run(const SweepOptions& options, const std::vector<std::string>& extras) {
@@ -153,7 +173,8 @@ int run(const SweepOptions& options, const std::vector<std::string>& extras) {
   SweepConfig config = options.config.empty() ? SweepConfig{.schemes = schemes} : read_sweep(options.config, schemes);
   apply_sweep_overrides(config, extras);
   if (options.report) {
-    if (!std::filesystem::exists(directory)) fail("there is no sweep in '{}'", directory);
+    if (kind_of(std::filesystem::path(directory) / "sweep.toml") != PathKind::file)
+      fail("there is no sweep in '{}'", directory);
     report(read_outcomes(config, directory), config, directory, 0, options.json);
     return 0;
   }
@@ -165,7 +186,13 @@ int run(const SweepOptions& options, const std::vector<std::string>& extras) {
     note("stopped; the same command goes on from here\n");
     return 130;
   }
-  report(result.outcomes, config, directory, result.seconds, options.json);
+  if (result.finished_before) note("all {} runs had ended before; nothing was trained\n", result.outcomes.size());
+  const auto before = result.finished_before ? results_before(config, directory) : std::nullopt;
+  if (before) {
+    show(result.outcomes, *before, directory, options.json);
+  } else {
+    report(result.outcomes, config, directory, result.seconds, options.json);
+  }
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/output.h"
 #include "cli/overrides.h"
@@ -12,6 +13,7 @@
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
+#include "norma/core/json_depth.h"
 #include "norma/store/run_directory.h"
 #include "norma/train/run_schemes.h"
 #include "norma/train/trainer.h"
@@ -123,6 +125,13 @@ std::string default_directory(const TrainOptions& options) {
   return "runs/" + stem;
 }
 
+std::string table_of(const std::string& result, const std::filesystem::path& path) {
+  const nlohmann::json parsed = nlohmann::json::parse(is_shallow_json(result) ? result : "", nullptr, false);
+  if (!parsed.is_object() || !parsed.contains("optimum") || !parsed.contains("members") || parsed["members"].empty())
+    fail("'{}' is damaged; remove it and DONE beside it to have it made anew from the last checkpoint", path.string());
+  return outcome_table(result);
+}
+
 int run_train(const TrainOptions& options, const std::vector<std::string>& extras, std::vector<std::string> command) {
   const std::string directory = options.out.empty() ? default_directory(options) : options.out;
   const SchemeLibrary schemes = library_to_resume(directory, options.schemes);
@@ -140,12 +149,13 @@ int run_train(const TrainOptions& options, const std::vector<std::string>& extra
     note("stopped; the same command goes on from here\n");
     return 130;
   }
+  if (end == RunEnd::finished_before) note("{} had finished before; nothing was trained\n", directory);
   const std::string result = RunView(directory).result();
   if (options.json) {
     write_json(result);
   } else {
-    print("{}", outcome_table(result));
-    print("written to {}\n", directory);
+    print("{}", table_of(result, RunView(directory).result_path()));
+    print("{} {}\n", end == RunEnd::finished_before ? "as it is in" : "written to", directory);
   }
   return 0;
 }

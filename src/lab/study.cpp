@@ -7,7 +7,10 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "lab/directory_kind.h"
+#include "lab/study_directory.h"
 #include "lab/study_parts.h"
+#include "lab/sweep_data.h"
 #include "lab/sweep_keys.h"
 #include "lab/verdict.h"
 #include "norma/core/error.h"
@@ -129,22 +132,25 @@ class Study {
   void train_schemes() {
     train_grids("training");
     for (int round = 0; round < config_.extra_rates && !stop_ && widen_grids(); ++round) train_grids("rates beyond");
+    if (only_read_ && !stop_) run_grids("training");  // trains nothing, but sets right what a kill left of the index
   }
 
   // A round that has ended is only read: to a sweep of fewer cells a cohort of the next round, cut short by a kill,
   // would be one that nobody asks for any more.
   void train_grids(const std::string& part) {
-    const SweepConfig sweep = sweep_config();
-    outcomes_ = read_outcomes(sweep, sweep_directory());
-    const bool ended = std::all_of(outcomes_.begin(), outcomes_.end(),
-                                   [](const RunOutcome& outcome) { return outcome.status != RunStatus::waiting; });
-    if (!ended) {
-      SweepWatcher watcher(observer_, part);
-      outcomes_ = run_sweep({.config = sweep, .directory = sweep_directory(), .command_line = request_.command_line},
-                            watcher, stop_)
-                      .outcomes;
-    }
+    outcomes_ = read_outcomes(sweep_config(), sweep_directory());
+    only_read_ = std::all_of(outcomes_.begin(), outcomes_.end(),
+                             [](const RunOutcome& outcome) { return outcome.status != RunStatus::waiting; });
+    if (!only_read_) run_grids(part);
     gather_cells(evidence_, outcomes_, config_.rates);
+  }
+
+  void run_grids(const std::string& part) {
+    SweepWatcher watcher(observer_, part);
+    outcomes_ =
+        run_sweep({.config = sweep_config(), .directory = sweep_directory(), .command_line = request_.command_line},
+                  watcher, stop_)
+            .outcomes;
   }
 
   // One more rate for each scheme whose best lies at an end of those tried.
@@ -314,14 +320,23 @@ class Study {
   std::vector<std::vector<double>> grids_;  // rates of each scheme, ascending
   Findings findings_;
   std::vector<RunOutcome> outcomes_;
+  bool only_read_ = false;  // all runs of the last round had ended before
 };
 
 }  // namespace
 
 StudyResult run_study(const StudyRequest& request, StudyObserver& observer, const std::atomic<bool>& stop) {
+  const std::filesystem::path sweep = request.directory / "sweep";
+  require_study_directory(request.directory);
   check_study(request.config);
-  require_same_schemes(request.directory / "sweep", request.config.schemes);
-  return Study(request, observer, stop).run();
+  require_same_schemes(sweep, request.config.schemes);
+  require_same_data(sweep, {settle_task(request.config.base).data});
+  if (auto results = finished_study(request)) return {.results_json = std::move(*results), .finished_before = true};
+  Study study(request, observer, stop);
+  const StudyDirectory directory(request);
+  StudyResult result = study.run();
+  if (!result.interrupted) directory.finish(result.results_json);
+  return result;
 }
 
 }  // namespace norma

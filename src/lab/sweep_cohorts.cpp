@@ -78,6 +78,18 @@ std::int64_t most_members(const RunConfig& config, std::int64_t wanted) {
   return std::min(fitting, wanted > 0 ? wanted : by_cores);
 }
 
+double work_of_step(const RunConfig& config) {
+  ModelConfig model = config.model;
+  if (model.vocabulary == 0) model.vocabulary = 64;
+  return model_flops(model) * static_cast<double>(config.train.accumulate);
+}
+
+std::vector<std::size_t> by_falling_rate(const std::vector<SweepCell>& all, std::vector<std::size_t> cells) {
+  std::stable_sort(cells.begin(), cells.end(),
+                   [&](std::size_t a, std::size_t b) { return all[a].config.train.lr > all[b].config.train.lr; });
+  return cells;
+}
+
 std::vector<std::int64_t> even_parts(std::int64_t count, std::int64_t most) {
   const std::int64_t parts = (count + most - 1) / most;
   std::vector<std::int64_t> sizes;

@@ -23,6 +23,13 @@ RunConfig cohort_config(const std::vector<const SweepCell*>& cells);
 // How many members one cohort may have. Builds the plan and throws Error when the model is impossible or does not fit.
 std::int64_t most_members(const RunConfig& config, std::int64_t wanted);
 
+// The operations of one step of one member. Work is only compared with work; a vocabulary that the data will name is
+// taken as small.
+double work_of_step(const RunConfig& config);
+
+// High rates diverge soonest, so that their places come free while others still wait.
+std::vector<std::size_t> by_falling_rate(const std::vector<SweepCell>& all, std::vector<std::size_t> cells);
+
 // Cuts `count` into as few parts as possible, none larger than `most`, all nearly alike.
 std::vector<std::int64_t> even_parts(std::int64_t count, std::int64_t most);
 

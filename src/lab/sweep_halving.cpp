@@ -44,30 +44,31 @@ double rung_score(const SafetensorsFile& checkpoint, int member) {
   return std::isfinite(median) ? median : kInfinity;
 }
 
-RungScores read_scores(const std::filesystem::path& path) {
+std::string rung_name(const std::string& group, std::int64_t step) { return fmt::format("{}-{}.json", group, step); }
+
+RungScores read_scores(const Folder& rungs, const std::string& name) {
   RungScores scores;
-  if (!std::filesystem::exists(path)) return scores;
-  const json all = parse_json(read_small_file(path));
+  if (rungs.kind(name) == PathKind::nothing) return scores;
+  const json all = without_checksum(rungs.read(name), rungs / name);
   try {
     for (const auto& [id, entry] : all.at("members").items()) {
       const json& score = entry.at("score");
       scores[id] = {score.is_number() ? score.get<double>() : kInfinity, entry.at("result").dump(2)};
     }
   } catch (const json::exception&) {
-    fail("'{}' is damaged; remove it and the unfinished runs to train them again", path.string());
+    fail("'{}' is damaged; remove it and the unfinished runs to train them again", (rungs / name).string());
   }
   return scores;
 }
 
-void add_scores(const std::filesystem::path& path, const RungScores& scores) {
-  RungScores all = read_scores(path);
+void add_scores(const Folder& rungs, const std::string& name, const RungScores& scores) {
+  RungScores all = read_scores(rungs, name);
   for (const auto& [id, entry] : scores) all[id] = entry;
   json members = json::object();
   for (const auto& [id, entry] : all)
     members[id] = {{"score", std::isfinite(entry.score) ? json(entry.score) : json()},
                    {"result", json::parse(entry.result)}};
-  make_directory(path.parent_path());
-  write_atomically(path, json{{"members", members}}.dump(2) + "\n");
+  write_atomically(rungs, name, with_checksum({{"members", members}}));
 }
 
 std::vector<std::string> hopeless(const std::vector<const SweepCell*>& cells, const RungScores& scores,

@@ -1,7 +1,6 @@
 // Successive halving (Jamieson & Talwalkar 2016): where the rungs are, what each member brought to one, who stops.
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "norma/lab/sweep.h"
+#include "norma/store/folder.h"
 #include "norma/store/safetensors.h"
 
 namespace norma {
@@ -24,9 +24,11 @@ using RungScores = std::map<std::string, RungEntry>;  // by id
 
 double rung_score(const SafetensorsFile& checkpoint, int member);
 
+std::string rung_name(const std::string& group, std::int64_t step);  // of its file
+
 // The file of a rung; the new entries replace those of the same name.
-RungScores read_scores(const std::filesystem::path& path);
-void add_scores(const std::filesystem::path& path, const RungScores& scores);
+RungScores read_scores(const Folder& rungs, const std::string& name);
+void add_scores(const Folder& rungs, const std::string& name, const RungScores& scores);
 
 // Ids of those that stop at a rung: all but the best 1/eta of the settings, by the mean score of their seeds. A setting
 // with a seed that diverged is beaten by every other; ties keep the order of the grid. Settings of which every run had

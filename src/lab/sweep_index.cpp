@@ -133,7 +133,7 @@ void SweepIndex::put(std::span<const RunOutcome> outcomes) {
       fail("cannot write to the index '{}': {}", path_.string(), why);
     }
   }
-  execute("commit");
+  commit();
 }
 
 void SweepIndex::set_status(std::span<const std::string> ids, RunStatus status) {
@@ -148,7 +148,15 @@ void SweepIndex::set_status(std::span<const std::string> ids, RunStatus status) 
       fail("cannot write to the index '{}': {}", path_.string(), why);
     }
   }
-  execute("commit");
+  commit();
+}
+
+// One that fails, as on a full disk, must not leave its half behind in the journal.
+void SweepIndex::commit() {
+  if (sqlite3_exec(database_, "commit", nullptr, nullptr, nullptr) == SQLITE_OK) return;
+  const std::string why = sqlite3_errmsg(database_);
+  sqlite3_exec(database_, "rollback", nullptr, nullptr, nullptr);
+  fail("cannot write to the index '{}': {}", path_.string(), why);
 }
 
 }  // namespace norma

@@ -28,6 +28,7 @@ class SweepIndex {
   void close();
   bool prepare();  // false: the file is not a healthy index
   void execute(const std::string& sql);
+  void commit();
   [[noreturn]] void fail_with(const std::string& attempt) const;
 
   std::filesystem::path path_;

@@ -29,6 +29,12 @@ std::vector<SchemeChoice> SweepLedger::schemes() const {
   return schemes;
 }
 
+std::vector<DataConfig> SweepLedger::data() const {
+  std::vector<DataConfig> all;
+  for (const SweepCell& cell : cells_) all.push_back(cell.config.data);
+  return all;
+}
+
 const SweepGroup& SweepLedger::group_of(std::size_t cell) const {
   for (const SweepGroup& group : groups_) {
     if (std::find(group.cells.begin(), group.cells.end(), cell) != group.cells.end()) return group;
@@ -40,9 +46,31 @@ std::vector<std::int64_t> SweepLedger::rungs_of(const SweepGroup& group) const {
   return rung_steps(config_.halving, steps_of(group));
 }
 
+bool SweepLedger::is_rung(std::size_t cell, std::int64_t step) const {
+  const std::vector<std::int64_t> rungs = rungs_of(group_of(cell));
+  return std::find(rungs.begin(), rungs.end(), step) != rungs.end();
+}
+
+std::vector<std::int64_t> SweepLedger::most_members_of_groups() const {
+  std::vector<std::int64_t> most;
+  for (const SweepGroup& group : groups_) {
+    const bool open = std::any_of(group.cells.begin(), group.cells.end(), [&](std::size_t i) { return !is_done(i); });
+    try {
+      most.push_back(open ? most_members(cells_[group.cells[0]].config, config_.most_members) : 1);
+    } catch (const Error& error) {
+      fail("{}: {}", cells_[group.cells[0]].id, error.what());
+    }
+  }
+  return most;
+}
+
 bool SweepLedger::is_done(std::size_t cell) const { return RunView(paths_.run(cells_[cell].id)).is_done(); }
 
 void SweepLedger::open() {
+  for (const char* file : {"index.sqlite", "index.sqlite-journal", "index.sqlite-wal", "index.sqlite-shm"}) {
+    if (Folder(paths_.root).kind(file) == PathKind::link)
+      fail("'{}' is a link; norma follows none inside its own directories", (paths_.root / file).string());
+  }
   index_.emplace(paths_.root / "index.sqlite");
   for (const SweepCell& cell : cells_) outcomes_.push_back(outcome_in(paths_, cell));
   index_->put(outcomes_);

@@ -21,6 +21,7 @@ class SweepLedger {
   const std::vector<SweepGroup>& groups() const { return groups_; }
   const std::vector<RunOutcome>& outcomes() const { return outcomes_; }  // by cell, once open
   std::vector<SchemeChoice> schemes() const;                             // each once
+  std::vector<DataConfig> data() const;                                  // of every cell
 
   bool knows(const std::string& id) const { return by_id_.contains(id); }
   std::size_t index_of(const std::string& id) const { return by_id_.at(id); }
@@ -28,7 +29,12 @@ class SweepLedger {
   const SweepGroup& group_of(std::size_t cell) const;
   std::int64_t steps_of(const SweepGroup& group) const { return cells_[group.cells[0]].config.train.steps; }
   std::vector<std::int64_t> rungs_of(const SweepGroup& group) const;
+  bool is_rung(std::size_t cell, std::int64_t step) const;
   bool is_done(std::size_t cell) const;
+
+  // Of the cohorts of each group. Every program that has a cell to train is built once, so that a mistake in any cell
+  // is found before anything is written; throws Error then.
+  std::vector<std::int64_t> most_members_of_groups() const;
 
   // Reads how far every cell has come, and opens the index. The directory exists by now.
   void open();

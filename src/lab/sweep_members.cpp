@@ -10,6 +10,7 @@
 #include "norma/store/run_directory.h"
 #include "norma/train/member_checkpoint.h"
 #include "norma/train/run_schemes.h"
+#include "norma/train/trained_run.h"
 #include "norma/train/trainer.h"
 
 namespace norma {
@@ -49,39 +50,29 @@ json member_result(const json& cohort, std::size_t index) {
 }
 
 // A run directory to write to, whether it is there already or not.
-RunDirectory open_run(const fs::path& path, const std::string& config, const std::string& environment,
-                      const std::string& scheme) {
-  if (RunView(path).exists()) return RunDirectory::resume(path);
-  fs::remove_all(path);  // a kill came before its configuration was written
-  return RunDirectory::create(path, config, environment, scheme);
+RunDirectory open_run(const Folder& folder, const RunBeginning& beginning) {
+  return folder.has_file("config.toml") ? RunDirectory::resume(folder) : RunDirectory::create(folder, beginning);
 }
 
-struct MemberRecord {
-  std::int64_t step;
-  std::vector<Metric> metrics;
-};
-
-std::vector<std::vector<MemberRecord>> records_by_member(const fs::path& metrics, std::size_t members,
-                                                         std::int64_t until) {
-  std::vector<std::vector<MemberRecord>> all(members);
-  if (!fs::exists(metrics)) return all;
-  for (MetricRecord& record : read_metrics(metrics)) {
-    if (record.step > until) break;
-    std::size_t member = 0;
-    if (const MetricValue* value = record.find("member"))
-      member = static_cast<std::size_t>(std::get<std::int64_t>(*value));
-    if (member >= members) fail("'{}' speaks of member {} of {}", metrics.string(), member, members);
-    std::erase_if(record.metrics, [](const Metric& metric) { return metric.name == "member"; });
-    all[member].push_back({record.step, std::move(record.metrics)});
+// Every record that was written is there, unless the member had diverged before.
+void require_no_gap(const std::vector<MemberRecord>& records, const std::vector<std::int64_t>& steps,
+                    const fs::path& metrics, std::size_t member) {
+  auto next = records.begin();
+  for (const std::int64_t step : steps) {
+    next = std::find_if(next, records.end(), [&](const MemberRecord& record) { return record.step >= step; });
+    if (next == records.end() || next->step != step)
+      fail("'{}' has no record of member {} at step {}: it was emptied, cut or removed", metrics.string(), member,
+           step);
   }
-  return all;
 }
 
-void write_logs(const RunDirectory& run, const std::vector<MemberRecord>& records, std::int64_t after, bool events) {
-  MetricsLog log = run.open_metrics(after);
+void write_logs(const RunDirectory& run, const std::vector<MemberRecord>& records, std::int64_t from,
+                const TrainConfig& train) {
+  const std::int64_t after = from > 0 ? from : -1;
+  MetricsLog log = run.open_metrics(after, {}, recorded_steps(train, 0, after));
   for (const MemberRecord& record : records) log.append(record.step, record.metrics);
-  log.sync();
-  if (!events) return;
+  log.seal();
+  if (!train.tensorboard) return;
   EventWriter writer = run.open_events(after);
   for (const MemberRecord& record : records) {
     std::vector<EventScalar> scalars;
@@ -94,50 +85,66 @@ void write_logs(const RunDirectory& run, const std::vector<MemberRecord>& record
   writer.flush();
 }
 
+bool has_diverged(const std::string& result) { return json::parse(result).at("members").at(0).at("diverged") == true; }
+
+std::string marker_name(const std::string& id) { return id + ".json"; }
+
+// As begin_cohort makes them.
+bool is_cohort_id(const std::string& name) {
+  return name.size() == 16 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
 }  // namespace
 
-fs::path SweepPaths::rung(const std::string& group, std::int64_t step) const {
-  return root / "rungs" / fmt::format("{}-{}.json", group, step);
+void tidy_sweep(const Folder& root) {
+  root.make_sub("runs");
+  std::vector<Folder> folders = {root};
+  for (const char* name : {"runs", "cohorts", "rungs"}) {
+    if (root.kind(name) != PathKind::nothing) folders.push_back(root.sub(name));
+  }
+  for (const Folder& folder : folders) remove_stale_temporaries(folder);
 }
 
 void write_marker(const SweepPaths& paths, const CohortPlan& plan) {
-  make_directory(paths.cohorts());
-  write_atomically(paths.marker(plan.id),
-                   json{{"members", plan.members}, {"from", plan.from}, {"until", plan.until}}.dump(2) + "\n");
+  write_atomically(paths.cohorts_folder(), marker_name(plan.id),
+                   with_checksum({{"members", plan.members}, {"from", plan.from}, {"until", plan.until}}));
 }
 
-std::vector<CohortPlan> read_markers(const SweepPaths& paths, const std::function<void(const std::string&)>& warn) {
+std::vector<CohortPlan> read_markers(const SweepPaths& paths, const Warn& warn) {
   std::vector<CohortPlan> plans;
-  if (!fs::is_directory(paths.cohorts())) return plans;
-  std::vector<fs::path> entries;
-  for (const fs::directory_entry& entry : fs::directory_iterator(paths.cohorts())) entries.push_back(entry.path());
-  std::sort(entries.begin(), entries.end());
-  for (const fs::path& path : entries) {
-    if (path.extension() != ".json") continue;
-    const json marker = parse_json(read_small_file(path));
+  const Folder cohorts = paths.cohorts_folder();
+  remove_stale_temporaries(cohorts);
+  for (const std::string& name : cohorts.names()) {
+    const std::string id = fs::path(name).stem().string();
+    if (!is_cohort_id(id)) continue;
+    if (name == id) {
+      // Without a marker it was being put together or removed when a kill came.
+      if (!cohorts.has_file(marker_name(id))) remove_run(cohorts, id);
+      continue;
+    }
+    if (name != marker_name(id)) continue;
     try {
-      plans.push_back({path.stem().string(), marker.at("members").get<std::vector<std::string>>(), marker.at("from"),
-                       marker.at("until")});
+      const json marker = without_checksum(cohorts.read(name), cohorts / name);
+      plans.push_back(
+          {id, marker.at("members").get<std::vector<std::string>>(), marker.at("from"), marker.at("until")});
+    } catch (const Error&) {
+      warn(fmt::format("'{}' is damaged; its cohort starts again", (cohorts / name).string()));
+      remove_cohort(paths, id);
     } catch (const json::exception&) {
-      warn(fmt::format("'{}' is damaged; its cohort starts again", path.string()));
-      remove_cohort(paths, path.stem().string());
+      warn(fmt::format("'{}' is damaged; its cohort starts again", (cohorts / name).string()));
+      remove_cohort(paths, id);
     }
   }
-  // Directories without a marker were being put together or removed when a kill came.
-  for (const fs::path& path : entries) {
-    if (fs::is_directory(path) && !fs::exists(paths.marker(path.filename().string()))) fs::remove_all(path);
-  }
-  remove_stale_temporaries(paths.cohorts());
   return plans;
 }
 
 void remove_cohort(const SweepPaths& paths, const std::string& id) {
-  fs::remove(paths.marker(id));
-  fs::remove_all(paths.cohort(id));
+  const Folder cohorts = paths.cohorts_folder();
+  cohorts.remove(marker_name(id));
+  remove_run(cohorts, id);
 }
 
-std::int64_t paused_step(const SweepPaths& paths, const std::string& id,
-                         const std::function<void(const std::string&)>& warn) {
+std::int64_t paused_step(const SweepPaths& paths, const std::string& id, const Warn& warn) {
   const RunView view(paths.run(id));
   if (!view.exists()) return 0;
   // Checkpoints come with the cohort that pauses, not every so often.
@@ -149,7 +156,12 @@ std::int64_t paused_step(const SweepPaths& paths, const std::string& id,
 void join_cohort(const SweepPaths& paths, const CohortPlan& plan, const RunConfig& config,
                  const std::string& environment) {
   std::vector<SafetensorsFile> files;
-  for (const std::string& id : plan.members) files.emplace_back(RunView(paths.run(id)).checkpoint_path(plan.from));
+  for (const std::string& id : plan.members) {
+    files.push_back(RunView(paths.run(id)).checkpoint(plan.from).file);
+    // Before anything is trained that its history could not take up.
+    RunDirectory::resume(paths.runs_folder().sub(id))
+        .open_metrics(plan.from, {}, recorded_steps(config.train, 0, plan.from));
+  }
   // What the data resolves is the same for every member.
   const RunView first(paths.run(plan.members[0]));
   RunConfig resolved = parse_config(first.config(), plan.members[0], library_of_run(first.path(), chosen(config)));
@@ -157,9 +169,53 @@ void join_cohort(const SweepPaths& paths, const CohortPlan& plan, const RunConfi
   resolved.members = config.members;
   const std::string text = print_config(resolved);
   const CheckpointParts parts = join_members(files, text);
-  fs::remove_all(paths.cohort(plan.id));
-  RunDirectory directory = RunDirectory::create(paths.cohort(plan.id), text, environment, first.scheme());
+  const Folder cohorts = paths.cohorts_folder();
+  remove_run(cohorts, plan.id);
+  RunDirectory directory = RunDirectory::create(
+      cohorts.make_sub(plan.id),
+      {.config = text, .environment = environment, .scheme = first.scheme(), .data = first.data()});
   directory.save_checkpoint(parts.step, parts.tensors, parts.metadata);
+}
+
+std::vector<std::vector<MemberRecord>> member_records(const RunView& cohort, const CohortPlan& plan,
+                                                      const Checkpoint& checkpoint, const TrainConfig& train) {
+  const std::size_t members = plan.members.size();
+  const fs::path metrics = cohort.metrics_path();
+  std::vector<std::vector<MemberRecord>> all(members);
+  verify_metrics(Folder(cohort.path()), metrics.filename().string());
+  if (kind_of(metrics) != PathKind::nothing) {
+    for (MetricRecord& record : read_metrics(metrics)) {
+      if (record.step > checkpoint.step) break;
+      const MetricValue* value = record.find("member");
+      const std::int64_t* of = value == nullptr ? nullptr : std::get_if<std::int64_t>(value);
+      const std::size_t member = of == nullptr ? 0 : static_cast<std::size_t>(*of);
+      if ((value != nullptr && of == nullptr) || member >= members)
+        fail("'{}' speaks of member {} of {}", metrics.string(), member, members);
+      std::erase_if(record.metrics, [](const Metric& metric) { return metric.name == "member"; });
+      all[member].push_back({record.step, std::move(record.metrics)});
+    }
+  }
+  for (std::size_t i = 0; i < members; ++i) {
+    const std::optional<std::int64_t> end = diverged_at(checkpoint.file, static_cast<int>(i));
+    require_no_gap(all[i], recorded_steps(train, plan.from, end ? *end - 1 : checkpoint.step), metrics, i);
+  }
+  return all;
+}
+
+std::vector<std::string> member_results(const std::string& cohort, std::size_t members) {
+  std::vector<std::string> results;
+  try {
+    const json all = parse_json(cohort);
+    if (all.at("members").size() != members)
+      fail("the result of the cohort is damaged: it has {} members, not {}", all.at("members").size(), members);
+    for (std::size_t i = 0; i < members; ++i) {
+      results.push_back(member_result(all, i).dump(2) + "\n");
+      static_cast<void>(has_diverged(results.back()));
+    }
+  } catch (const json::exception& error) {
+    fail("the result of the cohort is damaged: {}", error.what());
+  }
+  return results;
 }
 
 std::vector<std::string> split_cohort(const SweepPaths& paths, const CohortPlan& plan,
@@ -169,25 +225,25 @@ std::vector<std::string> split_cohort(const SweepPaths& paths, const CohortPlan&
   const RunConfig config =
       parse_config(cohort.config(), cohort.config_path().string(),
                    library_of_run(cohort.path(), any == cells.end() ? SchemeLibrary() : chosen((*any)->config)));
-  const SafetensorsFile checkpoint(cohort.checkpoint_path(options.until));
-  const json result = options.result.empty() ? json() : json::parse(options.result);
-  const auto records = records_by_member(cohort.metrics_path(), cells.size(), options.until);
+  // Compared before it is copied: a copy has a checksum of its own and would vouch for the damage.
+  const Checkpoint checkpoint = cohort.checkpoint(options.until);
+  const auto records = member_records(cohort, plan, checkpoint, config.train);
   std::vector<std::string> results(cells.size());
+  if (!options.result.empty()) results = member_results(options.result, cells.size());
+  const Folder runs = paths.runs_folder();
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    if (cells[i] == nullptr) continue;
+    if (cells[i] == nullptr || RunView(paths.run(cells[i]->id)).is_done()) continue;
     const std::string text = print_config(member_config(config, *cells[i]));
-    const json own = result.is_null() ? json() : member_result(result, i);
-    const bool diverged = !own.is_null() && own.at("members").at(0).at("diverged") == true;
-    results[i] = own.is_null() ? "" : own.dump(2) + "\n";
-    if (RunView(paths.run(cells[i]->id)).is_done()) continue;
-    RunDirectory run = open_run(paths.run(cells[i]->id), text, options.environment, cohort.scheme());
-    write_logs(run, records[i], plan.from > 0 ? plan.from : -1, cells[i]->config.train.tensorboard);
-    const bool ended = options.ended || diverged;
+    RunDirectory run = open_run(
+        runs.make_sub(cells[i]->id),
+        {.config = text, .environment = options.environment, .scheme = cohort.scheme(), .data = cohort.data()});
+    write_logs(run, records[i], plan.from, cells[i]->config.train);
+    const bool ended = options.ended || (!results[i].empty() && has_diverged(results[i]));
     if (!ended || options.weights == KeepWeights::yes) {
-      const CheckpointParts parts = extract_member(checkpoint, static_cast<int>(i), text);
+      const CheckpointParts parts = extract_member(checkpoint.file, static_cast<int>(i), text);
       run.save_checkpoint(parts.step, parts.tensors, parts.metadata, {.keep_last = 1});
     } else {
-      fs::remove_all(run.checkpoints_path());
+      run.remove_checkpoints();
     }
     if (ended) run.finish(results[i]);
   }
@@ -197,12 +253,12 @@ std::vector<std::string> split_cohort(const SweepPaths& paths, const CohortPlan&
 void stop_member(const SweepPaths& paths, const std::string& id, const std::string& result, std::int64_t step,
                  KeepWeights weights) {
   if (RunView(paths.run(id)).is_done()) return;
-  RunDirectory run = RunDirectory::resume(paths.run(id));
+  RunDirectory run = RunDirectory::resume(paths.runs_folder().sub(id));
   json own = json::parse(result);
   json& member = own.at("members").at(0);
   member["stopped_at_step"] = step;
   member["verdict"] = fmt::format("stopped early at step {}", step);
-  if (weights == KeepWeights::no) fs::remove_all(run.checkpoints_path());
+  if (weights == KeepWeights::no) run.remove_checkpoints();
   run.finish(own.dump(2) + "\n");
 }
 

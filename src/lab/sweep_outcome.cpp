@@ -92,6 +92,7 @@ RunOutcome read_outcome(RunOutcome known, const std::filesystem::path& run) {
   const RunView view(run);
   known.status = RunStatus::waiting;
   if (!view.exists() || !view.is_done()) return known;
+  view.verify_end();
   const json result = parse_json(view.result());
   if (!result.is_object() || !result.contains("members") || !result["members"].is_array() ||
       result["members"].size() != 1 || !result["members"][0].is_object())

@@ -1,50 +1,32 @@
 // The course of a sweep: cohorts under way first, then group by group, rung by rung.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
+#include "lab/directory_kind.h"
 #include "lab/sweep_cohorts.h"
+#include "lab/sweep_data.h"
 #include "lab/sweep_halving.h"
 #include "lab/sweep_ledger.h"
 #include "lab/sweep_members.h"
+#include "lab/sweep_mend.h"
 #include "lab/sweep_watcher.h"
 #include "norma/core/error.h"
 #include "norma/core/names.h"
 #include "norma/lab/sweep.h"
 #include "norma/lab/sweep_schemes.h"
 #include "norma/store/atomic_file.h"
+#include "norma/store/directory_lock.h"
 #include "norma/store/environment.h"
 #include "norma/store/run_directory.h"
+#include "norma/train/trained_run.h"
 #include "norma/train/trainer.h"
-#include "store/run_lock.h"
 
 namespace norma {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kSweepFile = "sweep.toml";
-
-// The lock of the whole directory, given up with this object.
-class DirectoryLock {
- public:
-  explicit DirectoryLock(const fs::path& path) : descriptor_(lock_run(path)) {}
-  DirectoryLock(const DirectoryLock&) = delete;
-  ~DirectoryLock() { ::close(descriptor_); }
-
- private:
-  int descriptor_;
-};
-
-void make_root(const fs::path& root) {
-  if (fs::exists(root) && !fs::is_directory(root)) fail("'{}' is a file; expected a folder for a sweep", root.string());
-  if (fs::is_directory(root) && !fs::is_empty(root) && !fs::exists(root / kSweepFile) && !fs::exists(root / kLockName))
-    fail("'{}' holds something else than a sweep; choose another directory", root.string());
-  make_directory(root / "runs");
-}
 
 class Sweep {
  public:
@@ -57,43 +39,32 @@ class Sweep {
         environment_(describe_environment(request.command_line)) {}
 
   SweepResult run() {
-    const std::vector<std::int64_t> most = check_groups();
+    require_sweep_directory(paths_.root);
+    const std::vector<std::int64_t> most = ledger_.most_members_of_groups();
     const std::vector<SchemeChoice> schemes = ledger_.schemes();
     require_same_schemes(paths_.root, schemes);
-    make_root(paths_.root);
-    const DirectoryLock lock(paths_.root);
-    remove_stale_temporaries(paths_.root);
+    const DataRecord data = require_same_data(paths_.root, ledger_.data());
+    const Folder root = Folder::make(paths_.root);
+    const DirectoryLock lock(root);
+    require_sweep_directory(paths_.root);  // another process may have begun something else here meanwhile
+    tidy_sweep(root);
     keep_schemes(paths_.root, schemes);
-    write_atomically(paths_.root / kSweepFile, print_sweep(request_.config));
+    keep_data_record(root, data);
+    write_atomically(root, kSweepFile, print_sweep(request_.config));
     ledger_.open();
     plan_work(most);
+    const bool before = progress_.ended == progress_.runs;
     bool finished = finish_cohorts_under_way();
     for (std::size_t group = 0; group < ledger_.groups().size() && finished; ++group)
       finished = run_group(ledger_.groups()[group], most[group]);
     if (!finished) ledger_.nobody_runs();
-    return {ledger_.outcomes(), !finished, clock_.seconds()};
+    return {ledger_.outcomes(), !finished, clock_.seconds(), before};
   }
 
  private:
-  using Warn = std::function<void(const std::string&)>;
   using Waiting = std::map<std::int64_t, std::vector<std::size_t>>;  // cells by the step they have reached
   Warn warn() {
     return [this](const std::string& what) { observer_.warned(what); };
-  }
-
-  // Every program is built once before anything is written, so that a mistake in any cell is found at once.
-  std::vector<std::int64_t> check_groups() const {
-    std::vector<std::int64_t> most;
-    for (const SweepGroup& group : ledger_.groups()) {
-      const bool open =
-          std::any_of(group.cells.begin(), group.cells.end(), [&](std::size_t i) { return !ledger_.is_done(i); });
-      try {
-        most.push_back(open ? most_members(ledger_.cells()[group.cells[0]].config, request_.config.most_members) : 1);
-      } catch (const Error& error) {
-        fail("{}: {}", ledger_.cells()[group.cells[0]].id, error.what());
-      }
-    }
-    return most;
   }
 
   void plan_work(const std::vector<std::int64_t>& most) {
@@ -103,8 +74,7 @@ class Sweep {
       for (const std::size_t cell : ledger_.groups()[g].cells) open += ledger_.is_done(cell) ? 0 : 1;
       progress_.ended += static_cast<std::int64_t>(ledger_.groups()[g].cells.size()) - static_cast<std::int64_t>(open);
       std::int64_t before = 0;
-      const RunConfig& config = ledger_.cells()[ledger_.groups()[g].cells[0]].config;
-      const double step_work = model_flops(sized(config.model)) * static_cast<double>(config.train.accumulate);
+      const double step_work = work_of_step(ledger_.cells()[ledger_.groups()[g].cells[0]].config);
       for (const std::int64_t until : ledger_.rungs_of(ledger_.groups()[g])) {
         if (open > 0) progress_.cohorts += static_cast<int>(std::ceil(open / static_cast<double>(most[g])));
         clock_.work_left += open * static_cast<double>(until - before) * step_work;
@@ -113,12 +83,6 @@ class Sweep {
       }
     }
     observer_.planned(progress_.runs, progress_.ended, progress_.cohorts);
-  }
-
-  // Work is only compared with work; a vocabulary that the data will name is taken as small.
-  static ModelConfig sized(ModelConfig model) {
-    if (model.vocabulary == 0) model.vocabulary = 64;
-    return model;
   }
 
   bool finish_cohorts_under_way() {
@@ -150,16 +114,25 @@ class Sweep {
   // A cohort with members that are no longer asked for: the others keep what they have.
   void dissolve(const CohortPlan& plan) {
     const RunView view(paths_.cohort(plan.id));
-    if (view.exists()) {
-      const CheckpointSearch search = checkpoint_to_resume(view, 0);
-      std::vector<const SweepCell*> cells;
-      for (const std::string& id : plan.members) {
-        cells.push_back(ledger_.knows(id) ? &ledger_.cell(id) : nullptr);
-      }
-      if (search.newest && search.newest->step > plan.from)
-        split_cohort(paths_, plan, cells, {.until = search.newest->step, .environment = environment_});
+    std::vector<const SweepCell*> cells;
+    const RunConfig* config = &request_.config.base;
+    for (const std::string& id : plan.members) {
+      cells.push_back(ledger_.knows(id) ? &ledger_.cell(id) : nullptr);
+      if (cells.back() != nullptr) config = &cells.back()->config;
     }
+    const MendedCohort mended = mend_cohort(paths_, plan, *config, warn());
+    const bool ended = mended.state == CohortState::ended;
+    if (mended.step > plan.from)
+      split_cohort(paths_, plan, cells,
+                   {.until = mended.step,
+                    .result = ended ? view.result() : "",
+                    .ended = ended,
+                    .weights = request_.weights,
+                    .environment = environment_});
     remove_cohort(paths_, plan.id);
+    for (const SweepCell* cell : cells) {
+      if (cell != nullptr) ledger_.refresh(ledger_.index_of(cell->id));
+    }
   }
 
   bool run_group(const SweepGroup& group, std::int64_t most) {
@@ -175,7 +148,7 @@ class Sweep {
   // Those furthest behind go first, as far as the others have come; there all are packed into full cohorts again.
   bool run_until(const SweepGroup& group, std::int64_t until, std::int64_t most) {
     Waiting waiting;
-    add_waiting(waiting, by_falling_rate(group.cells), until);
+    add_waiting(waiting, by_falling_rate(ledger_.cells(), group.cells), until);
     while (!waiting.empty()) {
       const std::int64_t from = waiting.begin()->first;
       std::vector<std::size_t>& cells = waiting.begin()->second;
@@ -197,14 +170,6 @@ class Sweep {
       const std::int64_t at = paused_step(paths_, ledger_.cells()[cell].id, warn());
       if (at < until) waiting[at].push_back(cell);
     }
-  }
-
-  // High rates diverge soonest, so that their places come free while others still wait.
-  std::vector<std::size_t> by_falling_rate(std::vector<std::size_t> cells) const {
-    std::stable_sort(cells.begin(), cells.end(), [&](std::size_t a, std::size_t b) {
-      return ledger_.cells()[a].config.train.lr > ledger_.cells()[b].config.train.lr;
-    });
-    return cells;
   }
 
   CohortPlan begin_cohort(const std::vector<std::size_t>& part, std::int64_t from, std::int64_t until) {
@@ -232,44 +197,45 @@ class Sweep {
     ++progress_.cohort;
     progress_.cohorts = std::max(progress_.cohorts, progress_.cohort);
     SplitOptions split{.until = 0, .weights = request_.weights, .environment = environment_};
-    if (view.exists() && view.is_done()) {
+    const MendedCohort mended = mend_cohort(paths_, plan, config, warn());
+    if (mended.state == CohortState::gone) return true;  // its members wait for another
+    if (mended.state == CohortState::ended) {
       split.ended = true;
+      split.until = mended.step;
     } else {
       if (stop_) return false;
       CohortWatcher watcher(plan, cells, observer_, progress_, clock_, others, stop_);
-      const RunEnd end =
-          run_training({.config = config, .directory = paths_.cohort(plan.id), .command_line = request_.command_line},
-                       watcher, watcher.halt);
+      const RunEnd end = run_training({.config = config,
+                                       .directory = paths_.cohort(plan.id),
+                                       .command_line = request_.command_line,
+                                       .recorded_before = plan.from},
+                                      watcher, watcher.halt);
       if (end == RunEnd::interrupted && !watcher.paused) return false;
       split.ended = end == RunEnd::finished;
       split.result = watcher.result;
+      split.until = view.checkpoint_steps().back();  // written just now, and all later ones are gone
     }
-    split.until = view.checkpoint_steps().back();
     if (split.ended) split.result = view.result();
     const std::vector<std::string> results = split_cohort(paths_, plan, cells, split);
-    if (!split.ended && split.until == plan.until && is_rung(plan)) record_rung(plan, view, results);
+    if (!split.ended && split.until == plan.until && ledger_.is_rung(ledger_.index_of(plan.members[0]), plan.until))
+      record_rung(plan, view, results);
     remove_cohort(paths_, plan.id);
     for (const std::string& id : plan.members) refresh(ledger_.index_of(id));
     return true;
   }
 
-  bool is_rung(const CohortPlan& plan) const {
-    const std::vector<std::int64_t> rungs = ledger_.rungs_of(ledger_.group_of(ledger_.index_of(plan.members[0])));
-    return std::find(rungs.begin(), rungs.end(), plan.until) != rungs.end();
-  }
-
   // What a cohort brings to a rung, before its directory goes.
   void record_rung(const CohortPlan& plan, const RunView& view, const std::vector<std::string>& results) {
-    const SafetensorsFile file(view.checkpoint_path(plan.until));
+    const Checkpoint checkpoint = view.checkpoint(plan.until);
     RungScores scores;
     for (std::size_t i = 0; i < plan.members.size(); ++i)
-      scores[plan.members[i]] = {rung_score(file, static_cast<int>(i)), results[i]};
+      scores[plan.members[i]] = {rung_score(checkpoint.file, static_cast<int>(i)), results[i]};
     const std::string key = ledger_.group_of(ledger_.index_of(plan.members[0])).key;
-    add_scores(paths_.rung(key, plan.until), scores);
+    add_scores(paths_.rungs_folder(), rung_name(key, plan.until), scores);
   }
 
   void halve(const SweepGroup& group, std::int64_t before, std::int64_t step) {
-    const RungScores scores = read_scores(paths_.rung(group.key, step));
+    const RungScores scores = read_scores(paths_.rungs_folder(), rung_name(group.key, step));
     std::vector<const SweepCell*> cells;
     std::set<std::string> out;
     for (const std::size_t cell : group.cells) {

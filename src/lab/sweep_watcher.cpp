@@ -37,11 +37,12 @@ CohortWatcher::CohortWatcher(const CohortPlan& plan, const std::vector<const Swe
       stop_(stop) {}
 
 void CohortWatcher::started(const Cohort& cohort, const Source& source) {
+  cohort_ = &cohort;
   source_ = &source;
   progress_.until = plan_.until;
   tell();
   observer_.started(progress_, cohort);
-  look(cohort, 0, 0);
+  look(cohort);
 }
 
 void CohortWatcher::warned(const std::string& what) { observer_.warned(what); }
@@ -51,7 +52,8 @@ void CohortWatcher::stepped(const Cohort& cohort, double seconds) {
   seconds_ = seconds;
   tell();
   observer_.stepped(progress_, cohort);
-  look(cohort, seconds, ++steps_);
+  ++steps_;
+  look(cohort);
 }
 
 void CohortWatcher::happened(const MemberEvent& event) {
@@ -63,12 +65,14 @@ void CohortWatcher::tell() {
   progress_.seconds_left = clock_.seconds_left();
 }
 
-void CohortWatcher::look(const Cohort& cohort, double seconds, std::int64_t steps) {
+// Whether or not the step ended with an evaluation, and whoever reads it, this process or the next one after a kill.
+void CohortWatcher::saved(std::int64_t /*step*/) {
+  if (paused) result = describe_result(*cohort_, *source_, seconds_, steps_);
+}
+
+void CohortWatcher::look(const Cohort& cohort) {
   const bool at_end = cohort.step() >= plan_.until && plan_.until < cohort.config().train.steps;
-  if (at_end || (others_wait_ && half_empty(cohort))) {
-    paused = true;
-    result = describe_result(cohort, *source_, seconds, steps);
-  }
+  if (at_end || (others_wait_ && half_empty(cohort))) paused = true;
   if (paused || stop_) halt = true;
 }
 

@@ -33,14 +33,15 @@ class CohortWatcher final : public RunObserver {
   void warned(const std::string& what) override;
   void stepped(const Cohort& cohort, double seconds) override;
   void happened(const MemberEvent& event) override;
+  void saved(std::int64_t step) override;
 
   std::atomic<bool> halt{false};
   bool paused = false;
-  std::string result;  // at the pause
+  std::string result;  // at the pause, of what the last checkpoint holds
 
  private:
   void tell();
-  void look(const Cohort& cohort, double seconds, std::int64_t steps);
+  void look(const Cohort& cohort);
 
   const CohortPlan& plan_;
   const std::vector<const SweepCell*>& cells_;
@@ -49,6 +50,7 @@ class CohortWatcher final : public RunObserver {
   SweepClock& clock_;
   bool others_wait_;
   const std::atomic<bool>& stop_;
+  const Cohort* cohort_ = nullptr;
   const Source* source_ = nullptr;
   double seconds_ = 0;
   std::int64_t steps_ = 0;

@@ -1,20 +1,15 @@
 #include "norma/lab/weights.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-
-#include "core/json.h"
-#include "lab/checkpoint_path.h"
 #include "norma/backends/cpu.h"
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
 #include "norma/core/side_by_side.h"
 #include "norma/lab/subject.h"
 #include "norma/models/profile.h"
-#include "norma/store/safetensors.h"
 #include "norma/train/cohort.h"
 #include "norma/train/feeder.h"
-#include "norma/train/run_schemes.h"
+#include "norma/train/trained_run.h"
 
 namespace norma {
 namespace {
@@ -100,13 +95,6 @@ class StoredWeights final : public Weights {
   std::vector<Tensors> members_;
 };
 
-std::int64_t step_of(const SafetensorsFile& file) {
-  const auto found = file.metadata().find("norma.training");
-  if (found == file.metadata().end()) return 0;
-  const nlohmann::json state = parse_json(found->second);
-  return state.is_object() ? state.value("step", std::int64_t{0}) : 0;
-}
-
 }  // namespace
 
 std::shared_ptr<const Weights> initial_weights(const ModelConfig& model, const Source& source,
@@ -130,24 +118,16 @@ std::shared_ptr<const Weights> weights_of(Session& session, const std::vector<Pa
 }
 
 StoredModel open_stored_model(const std::filesystem::path& checkpoint_or_run, const SchemeLibrary& others) {
-  const std::filesystem::path path = checkpoint_path(checkpoint_or_run);
-  const SchemeLibrary schemes = library_of_run(std::filesystem::absolute(path).parent_path().parent_path(), others);
-  const SafetensorsFile file(path);
-  if (file.has_checksum()) file.verify_checksum();
-  const auto found = file.metadata().find("norma.config");
-  if (found == file.metadata().end())
-    fail("'{}' does not say which model it holds: its metadata has no 'norma.config'", path.string());
-  StoredModel stored{
-      .config = parse_config(found->second, path.string(), schemes), .weights = nullptr, .step = step_of(file)};
+  const TrainedRun run(checkpoint_or_run, others);
+  StoredModel stored{.config = run.config(), .weights = nullptr, .step = run.step(), .warnings = run.warnings()};
   stored.config.model.dropout = false;
   stored.config.model.smoothing = false;
   Graph graph;
   const Model model = build_model(graph, stored.config.model);
-  const int members = static_cast<int>(member_configs(stored.config).size());
-  std::vector<StoredWeights::Tensors> all(static_cast<std::size_t>(members));
-  for (int member = 0; member < members; ++member) {
+  std::vector<StoredWeights::Tensors> all(static_cast<std::size_t>(run.members()));
+  for (int member = 0; member < run.members(); ++member) {
     for (const ParameterSpec& spec : model.parameters)
-      all[static_cast<std::size_t>(member)][spec.name] = file.to_f32(checkpoint_name(spec.name, member, members));
+      all[static_cast<std::size_t>(member)][spec.name] = run.to_f32(spec.name, member);
   }
   stored.weights = std::make_shared<StoredWeights>(std::move(all));
   return stored;

@@ -10,16 +10,25 @@
 
 namespace norma {
 
-AppendFile::AppendFile(std::filesystem::path path, Mode mode, FlushPolicy policy, std::uint64_t keep_bytes)
-    : path_(std::move(path)), policy_(policy), size_(keep_bytes) {
-  const int exclusive = mode == Mode::create ? O_EXCL : 0;
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | exclusive, 0666);
+AppendFile::AppendFile(const Folder& folder, const std::string& name, Mode mode, FlushPolicy policy,
+                       std::string_view kept)
+    : path_(folder / name), policy_(policy), size_(kept.size()) {
+  hash_.update(std::as_bytes(std::span(kept)));
+  descriptor_ = folder.open(name, O_WRONLY | O_CREAT | O_EXCL);
+  const bool fresh = descriptor_ >= 0;
+  if (!fresh && errno == EEXIST && mode == Mode::extend) descriptor_ = folder.open(name, O_WRONLY);
   if (descriptor_ < 0) fail_with_errno("create the log", path_, errno);
   const auto end = static_cast<off_t>(size_);
   if (::ftruncate(descriptor_, end) != 0 || ::lseek(descriptor_, end, SEEK_SET) != end || ::fsync(descriptor_) != 0) {
     const int error = errno;
     ::close(descriptor_);
     fail_with_errno("shorten the log", path_, error);
+  }
+  try {
+    if (fresh) folder.sync();
+  } catch (const Error&) {
+    ::close(descriptor_);
+    throw;
   }
 }
 
@@ -56,6 +65,7 @@ void AppendFile::flush() {
     done += static_cast<std::size_t>(written);
   }
   size_ += waiting_.size();
+  hash_.update(std::as_bytes(std::span(waiting_)));
   waiting_.clear();
   waiting_records_ = 0;
 }

@@ -6,10 +6,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <string>
 #include <utility>
 
-#include "store/directory.h"
 #include "store/file_error.h"
 
 namespace norma {
@@ -19,33 +17,44 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kTemporarySuffix = ".norma-tmp";
 
-fs::path temporary_name(const fs::path& file_name) {
+std::string temporary_name(const std::string& name) {
   static std::atomic<unsigned> counter = 0;
-  return fmt::format(".{}.{}-{}{}", file_name.string(), ::getpid(), counter++, kTemporarySuffix);
+  return fmt::format(".{}.{}-{}{}", name, ::getpid(), counter++, kTemporarySuffix);
+}
+
+Folder folder_around(const fs::path& path) {
+  if (!path.has_filename()) fail("cannot write '{}': this is no file name", path.string());
+  try {
+    return Folder(path.parent_path());
+  } catch (const Error& error) {
+    fail("cannot write '{}': {}", path.string(), error.what());
+  }
 }
 
 }  // namespace
 
-AtomicFile::AtomicFile(fs::path path)
-    : path_(std::move(path)), directory_(path_.has_parent_path() ? path_.parent_path() : fs::path(".")) {
-  if (!path_.has_filename()) fail("cannot write '{}': this is no file name", path_.string());
+AtomicFile::AtomicFile(const fs::path& path) : AtomicFile(folder_around(path), path.filename().string()) {}
+
+AtomicFile::AtomicFile(Folder folder, std::string name)
+    : folder_(std::move(folder)), path_(folder_ / name), name_(std::move(name)) {
   // A process id comes back, always so in a container, and the temporary of a killed process may carry it.
   constexpr int kAttempts = 1000;
   for (int attempt = 0; descriptor_ < 0 && attempt < kAttempts; ++attempt) {
-    temporary_ = directory_ / temporary_name(path_.filename());
-    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    temporary_ = temporary_name(name_);
+    descriptor_ = folder_.open(temporary_, O_WRONLY | O_CREAT | O_EXCL);
     if (descriptor_ < 0 && errno != EEXIST && errno != EINTR) break;
   }
   if (descriptor_ < 0) {
     const int error = errno;
-    fail("cannot write '{}': a temporary file could not be created in '{}': {}", path_.string(), directory_.string(),
-         std::system_category().message(error));
+    fail("cannot write '{}': a temporary file could not be created in '{}': {}", path_.string(),
+         folder_.path().empty() ? "." : folder_.path().string(), std::system_category().message(error));
   }
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      directory_(std::move(other.directory_)),
+    : folder_(std::move(other.folder_)),
+      path_(std::move(other.path_)),
+      name_(std::move(other.name_)),
       temporary_(std::move(other.temporary_)),
       bytes_written_(other.bytes_written_),
       descriptor_(std::exchange(other.descriptor_, -1)) {}
@@ -81,13 +90,16 @@ void AtomicFile::rewrite(std::uint64_t offset, std::string_view text) {
 void AtomicFile::commit() {
   NORMA_ASSERT(descriptor_ >= 0);
   if (::fsync(descriptor_) != 0) fail_and_discard("bring to disk", errno);
-  const int closed = ::close(std::exchange(descriptor_, -1));
-  if (closed != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+  if (::close(std::exchange(descriptor_, -1)) != 0) {
     const int error = errno;
-    ::unlink(temporary_.c_str());
-    fail_with_errno(closed != 0 ? "write" : "replace", path_, error);
+    folder_.remove(temporary_);
+    fail_with_errno("write", path_, error);
   }
-  if (const int error = sync_directory(directory_)) fail_with_errno("bring to disk the directory", directory_, error);
+  if (const int error = folder_.rename(temporary_, name_)) {
+    folder_.remove(temporary_);
+    fail_with_errno("replace", path_, error);
+  }
+  folder_.sync();
 }
 
 void AtomicFile::fail_and_discard(std::string_view attempt, int error) {
@@ -99,7 +111,10 @@ void AtomicFile::fail_and_discard(std::string_view attempt, int error) {
 void AtomicFile::discard() noexcept {
   if (descriptor_ < 0) return;
   ::close(std::exchange(descriptor_, -1));
-  ::unlink(temporary_.c_str());
+  try {
+    folder_.remove(temporary_);
+  } catch (const Error&) {  // the next who writes here removes it
+  }
 }
 
 void write_atomically(const fs::path& path, std::string_view text) {
@@ -108,28 +123,29 @@ void write_atomically(const fs::path& path, std::string_view text) {
   file.commit();
 }
 
-bool is_stale_temporary(std::string_view file_name) {
-  return file_name.starts_with('.') && file_name.ends_with(kTemporarySuffix);
+void write_atomically(const Folder& folder, const std::string& name, std::string_view text) {
+  AtomicFile file(folder, name);
+  file.write(text);
+  file.commit();
 }
 
-int remove_stale_temporaries(const fs::path& directory) {
+bool is_stale_temporary(std::string_view name) {
+  if (!name.starts_with('.') || !name.ends_with(kTemporarySuffix)) return false;
+  name.remove_suffix(kTemporarySuffix.size());
+  const std::string_view owner = name.substr(name.rfind('.') + 1);  // "<process>-<count>"
+  const std::size_t dash = owner.find('-');
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  return dash != std::string_view::npos && is_number(owner.substr(0, dash)) && is_number(owner.substr(dash + 1));
+}
+
+int remove_stale_temporaries(const Folder& folder) {
   int removed = 0;
-  for (const std::string& name : names_in(directory)) {
-    if (!is_stale_temporary(name)) continue;
-    const fs::path path = directory / name;
-    if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail_with_errno("remove the leftover", path, errno);
-    ++removed;
+  for (const std::string& name : folder.names()) {
+    if (is_stale_temporary(name) && folder.has_file(name) && folder.remove(name)) ++removed;
   }
   return removed;
-}
-
-void make_directory(const std::filesystem::path& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) fail_with_errno("create the directory", path, error.value());
-  // The loss of power must not take the directory from around its files.
-  const std::filesystem::path parent = std::filesystem::absolute(path / ".").parent_path().parent_path();
-  if (const int failed = sync_directory(parent)) fail_with_errno("bring to disk the directory", parent, failed);
 }
 
 }  // namespace norma

@@ -38,9 +38,9 @@ std::vector<TensorInfo> lay_out(std::vector<TensorEntry> entries, TensorOrder or
 
 }  // namespace
 
-SafetensorsWriter::SafetensorsWriter(std::filesystem::path path, std::vector<TensorEntry> entries, Metadata metadata,
+SafetensorsWriter::SafetensorsWriter(AtomicFile file, std::vector<TensorEntry> entries, Metadata metadata,
                                      SafetensorsOptions options)
-    : file_(std::move(path)), tensors_(lay_out(std::move(entries), options.order)) {
+    : file_(std::move(file)), tensors_(lay_out(std::move(entries), options.order)) {
   metadata.erase(std::string(kChecksumKey));
   if (options.checksum == Checksum::xxh64) {
     metadata.emplace(kChecksumKey, std::string(kChecksumPrefix) + std::string(kChecksumDigits, '0'));
@@ -88,7 +88,7 @@ void SafetensorsWriter::commit() {
   file_.commit();
 }
 
-void write_safetensors(const std::filesystem::path& path, std::span<const TensorData> tensors, Metadata metadata,
+void write_safetensors(AtomicFile file, std::span<const TensorData> tensors, Metadata metadata,
                        SafetensorsOptions options) {
   std::vector<TensorEntry> entries;
   std::map<std::string_view, const TensorData*> given;
@@ -100,7 +100,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
     entries.push_back(tensor.entry);
     given.emplace(tensor.entry.name, &tensor);
   }
-  SafetensorsWriter writer(path, std::move(entries), std::move(metadata), options);
+  SafetensorsWriter writer(std::move(file), std::move(entries), std::move(metadata), options);
   std::vector<std::byte> copy;
   for (const TensorInfo& tensor : writer.tensors()) {
     const TensorData& data = *given.at(tensor.name);

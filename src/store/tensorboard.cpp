@@ -9,7 +9,6 @@
 #include "norma/core/error.h"
 #include "store/append_file.h"
 #include "store/crc32c.h"
-#include "store/directory.h"
 #include "store/protobuf.h"
 
 namespace norma {
@@ -60,17 +59,17 @@ ProtobufMessage begin_event(double wall_time, std::int64_t step) {
 
 // TensorBoard reads a run's files in the order of their names, which is that of their times. Two writers may begin in
 // one second, and clocks go back; hence the largest time so far, and a count.
-fs::path next_file(const fs::path& directory) {
+std::string next_file(const Folder& directory) {
   auto time = static_cast<std::int64_t>(seconds_now());
   int count = 0;
-  for (const std::string& name : names_in(directory)) {
+  for (const std::string& name : directory.names()) {
     if (!name.starts_with(kPrefix)) continue;
     std::int64_t other = 0;
     std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), other);
     time = std::max(time, std::min(other, std::int64_t{9'999'999'999}));
     ++count;
   }
-  return directory / fmt::format("{}{:010}.norma.{:06}", kPrefix, time, count);
+  return fmt::format("{}{:010}.norma.{:06}", kPrefix, time, count);
 }
 
 const std::vector<double>& all_bucket_ends() {
@@ -112,8 +111,8 @@ Histogram::Histogram(std::span<const float> values) {
   bucket_ends.assign(ends.begin() + (first - counts.begin()), ends.begin() + (last - counts.begin()));
 }
 
-EventWriter::EventWriter(const fs::path& directory, std::optional<std::int64_t> purge_step, FlushPolicy policy)
-    : file_(std::make_unique<AppendFile>(next_file(directory), AppendFile::Mode::create, policy)) {
+EventWriter::EventWriter(const Folder& directory, std::optional<std::int64_t> purge_step, FlushPolicy policy)
+    : file_(std::make_unique<AppendFile>(directory, next_file(directory), AppendFile::Mode::create, policy)) {
   ProtobufMessage version = begin_event(seconds_now(), 0);
   version.add_text(event_field::kFileVersion, "brain.Event:2");
   file_->append(frame(version));

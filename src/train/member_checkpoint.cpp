@@ -85,6 +85,17 @@ CheckpointParts join_members(std::span<const SafetensorsFile> members, const std
   return parts;
 }
 
+std::optional<std::int64_t> diverged_at(const SafetensorsFile& file, int member) {
+  const json state = training_state(file);
+  try {
+    const json& one = state["members"].at(static_cast<std::size_t>(member));
+    if (one.at("diverged") != true) return std::nullopt;
+    return one.at("diverged_at_step").get<std::int64_t>();
+  } catch (const json::exception& error) {
+    fail("'{}' has a damaged training state: {}", file.path().string(), error.what());
+  }
+}
+
 double median_loss(const SafetensorsFile& file, int member) {
   const json state = training_state(file);
   std::vector<double> window;

@@ -9,8 +9,10 @@
 #include "norma/store/environment.h"
 #include "norma/store/run_directory.h"
 #include "norma/train/data.h"
+#include "norma/train/data_record.h"
 #include "norma/train/generate.h"
 #include "norma/train/run_schemes.h"
+#include "norma/train/trained_run.h"
 #include "train/records.h"
 
 namespace norma {
@@ -18,38 +20,81 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// The first loss is that of the initial weights.
+bool is_recorded(const TrainConfig& train, std::int64_t step) {
+  return step == 1 || step % train.log_every == 0 || step == train.steps;
+}
+
 // Keys that may change from one process to the next without changing a bit of the result.
 bool may_differ(const std::string& key) { return key == "train.threads"; }
 
-// Refuses a directory that holds a run of another configuration.
-void check_same_run(const RunView& run, const RunConfig& wanted) {
+using KeyValues = std::map<std::string, std::string>;
+
+KeyValues values_of(const RunConfig& config) {
+  KeyValues values;
+  for (const ConfigKey& key : config_keys(config)) values[key.name] = key.value;
+  return values;
+}
+
+RunConfig stored_config(const RunView& run, const RunConfig& wanted) {
   SchemeLibrary schemes;
   schemes.put(wanted.model.scheme);  // for runs that have kept none
-  const RunConfig stored = parse_config(run.config(), run.config_path().string(), library_of_run(run.path(), schemes));
-  const std::vector<ConfigKey> before = config_keys(stored), now = config_keys(wanted);
-  std::map<std::string, std::string> values;
-  for (const ConfigKey& key : before) values[key.name] = key.value;
-  for (const ConfigKey& key : now) {
-    const auto found = values.find(key.name);
+  return parse_config(run.config(), run.config_path().string(), library_of_run(run.path(), schemes));
+}
+
+void check_same_scheme(const RunView& run, const SchemeChoice& wanted) {
+  const std::string kept = run.scheme();
+  if (kept.empty()) return;
+  std::optional<std::string> difference;
+  try {
+    difference = scheme_difference(kept, wanted->text);
+  } catch (const Error& error) {
+    fail("'{}' is damaged ({}); remove it to go on with the scheme '{}' as it is now", run.scheme_path().string(),
+         error.what(), wanted.asked());
+  }
+  if (difference)
+    fail(
+        "'{}' holds another run: the scheme '{}' has changed since it began: {}; choose another directory, or go on "
+        "with the scheme as it was, in '{}'",
+        run.path().string(), wanted.asked(), *difference, run.scheme_path().string());
+}
+
+// Refuses a directory that holds a run of another configuration.
+void check_same_run(const RunView& run, const RunConfig& wanted) {
+  check_same_scheme(run, wanted.model.scheme);
+  KeyValues values = values_of(stored_config(run, wanted));
+  for (const auto& [name, value] : values_of(wanted)) {
+    const auto found = values.find(name);
     const std::string old = found == values.end() ? "nothing" : found->second;
     if (found != values.end()) values.erase(found);
-    if (old == key.value || may_differ(key.name)) continue;
+    if (old == value || may_differ(name)) continue;
     fail("'{}' holds another run: its {} is {}, this one's is {}; choose another directory, or repeat the first run",
-         run.path().string(), key.name, old, key.value);
+         run.path().string(), name, old, value);
   }
   if (!values.empty())
     fail("'{}' holds another run: its {} is {}, this one has none", run.path().string(), values.begin()->first,
          values.begin()->second);
-  const std::string kept = run.scheme();
-  if (kept.empty()) return;
-  if (const auto difference = scheme_difference(kept, wanted.model.scheme->text))
-    fail(
-        "'{}' holds another run: the scheme '{}' has changed since it began: {}; choose another directory, or go on "
-        "with the scheme as it was, in '{}'",
-        run.path().string(), wanted.model.scheme.asked(), *difference, run.scheme_path().string());
 }
 
-std::filesystem::path tokenizer_model_path(const std::filesystem::path& run) { return run / "tokenizer.model"; }
+// A run that has ended needs its data no more, so what they resolved is taken from it.
+RunConfig resolved_as(const RunView& run, RunConfig wanted) {
+  const RunConfig stored = stored_config(run, wanted);
+  wanted = settle_task(std::move(wanted));
+  if (wanted.model.vocabulary == 0) wanted.model.vocabulary = stored.model.vocabulary;
+  if (wanted.model.classes == 0) wanted.model.classes = stored.model.classes;
+  return wanted;
+}
+
+DataRecord stored_record(const RunView& run) { return parse_data_record(run.data(), run.data_path().string()); }
+
+void require_same_data(const RunView& run, const DataRecord& now) {
+  if (const auto difference = data_difference(stored_record(run), now))
+    fail(
+        "the data of the run in '{}' have changed since it began: {}; put them back to go on with it, or choose "
+        "another "
+        "directory",
+        run.path().string(), *difference);
+}
 
 RunConfig with_stored_data(const RunRequest& request) {
   RunConfig config = request.config;
@@ -65,7 +110,8 @@ class Run {
         source_(open_data(with_stored_data(request))),
         cohort_(request.config, source_),
         directory_(open_directory(request)),
-        metrics_(directory_.open_metrics(restored_step_)),
+        metrics_(directory_.open_metrics(
+            restored_step_, {}, recorded_steps(cohort_.config().train, request.recorded_before, restored_step_))),
         records_(cohort_) {
     keep_tokenizer();
     if (cohort_.config().train.tensorboard) events_.emplace(directory_.open_events(restored_step_));
@@ -98,11 +144,20 @@ class Run {
  private:
   RunDirectory open_directory(const RunRequest& request) {
     const RunView view(request.directory);
+    const DataRecord data = record_data(cohort_.config().data, *source_);
     if (!view.exists())
-      return RunDirectory::create(request.directory, print_config(cohort_.config()),
-                                  describe_environment(request.command_line), cohort_.config().model.scheme->text);
+      return RunDirectory::create(Folder::make(request.directory),
+                                  {.config = print_config(cohort_.config()),
+                                   .environment = describe_environment(request.command_line),
+                                   .scheme = cohort_.config().model.scheme->text,
+                                   .data = print_data_record(data)});
     check_same_run(view, cohort_.config());
+    require_same_data(view, data);
     RunDirectory directory = RunDirectory::resume(request.directory);
+    for (const std::string& file : doubtful_files(stored_record(view), data))
+      observer_.warned(fmt::format(
+          "'{}' was written to since the run began; what is compared of a file so large is the same", file));
+    keep_missing(directory, data);
     const CheckpointSearch search = checkpoint_to_resume(directory, cohort_.config().train.checkpoint_every);
     for (const std::string& warning : search.warnings) observer_.warned(warning);
     if (search.newest) {
@@ -112,20 +167,25 @@ class Run {
     return directory;
   }
 
+  // What a run of an earlier version did not keep, or somebody removed.
+  void keep_missing(const RunDirectory& directory, const DataRecord& data) const {
+    const auto keep = [&](const char* name, const std::string& before, const std::string& text) {
+      if (before.empty() && !text.empty()) write_atomically(directory.folder(), name, text);
+    };
+    keep("data.json", directory.data(), print_data_record(data));
+    keep("scheme.toml", directory.scheme(), cohort_.config().model.scheme->text);
+  }
+
   void keep_tokenizer() const {
     const Tokenizer* tokenizer = source_->tokenizer();
     if (tokenizer == nullptr || tokenizer->model().empty() || !cohort_.config().data.tokenizer_path.empty()) return;
-    const std::filesystem::path path = tokenizer_model_path(directory_.path());
-    if (!std::filesystem::exists(path)) write_atomically(path, tokenizer->model());
+    const std::string name = directory_.tokenizer_path().filename().string();
+    if (!directory_.folder().has_file(name)) write_atomically(directory_.folder(), name, tokenizer->model());
   }
 
   bool due(std::int64_t every) const { return every > 0 && cohort_.step() % every == 0; }
 
-  // The first loss is that of the initial weights.
-  bool recorded(std::int64_t step) const {
-    const TrainConfig& train = cohort_.config().train;
-    return step == 1 || step % train.log_every == 0 || step == train.steps;
-  }
+  bool recorded(std::int64_t step) const { return is_recorded(cohort_.config().train, step); }
 
   void write(int member, std::vector<Metric> metrics) {
     if (events_) events_->add_scalars(cohort_.step(), records_.scalars(member, metrics));
@@ -170,7 +230,7 @@ class Run {
   }
 
   void save() {
-    metrics_.sync();
+    metrics_.seal();
     if (events_) events_->flush();
     directory_.save_checkpoint(cohort_.step(), cohort_.checkpoint_tensors(), cohort_.checkpoint_metadata(),
                                {.keep_last = static_cast<int>(cohort_.config().train.keep_checkpoints)});
@@ -192,37 +252,28 @@ class Run {
 
 }  // namespace
 
-CheckpointSearch checkpoint_to_resume(const RunView& run, std::int64_t checkpoint_every) {
-  CheckpointSearch search = run.newest_checkpoint();
-  if (search.newest) return search;
-  std::string missing = fmt::format("{}", fmt::join(search.warnings, "; "));
-  if (missing.empty() && std::filesystem::exists(run.metrics_path())) {
-    // The first step is always recorded, and nothing is recorded behind a checkpoint before that is on disk.
-    const std::vector<MetricRecord> records = read_metrics(run.metrics_path());
-    if (records.empty()) return search;
-    const std::int64_t first = records.front().step, last = records.back().step;
-    const bool had_one = first > 1 || (checkpoint_every > 0 && last > checkpoint_every);
-    if (had_one) missing = fmt::format("there is none, though metrics.jsonl goes to step {}", last);
-  }
-  if (!missing.empty())
-    fail("'{}' holds a run that cannot go on: no checkpoint can be read: {}; move it away or give another --out",
-         run.path().string(), missing);
-  return search;
-}
-
-DataConfig stored_data(DataConfig data, const std::filesystem::path& run) {
-  const std::filesystem::path model = tokenizer_model_path(run);
-  const bool trains = data.tokenizer == "sentencepiece" && data.tokenizer_path.empty();
-  if (trains && RunView(run).exists() && std::filesystem::exists(model)) data.tokenizer_path = model.string();
-  return data;
+std::vector<std::int64_t> recorded_steps(const TrainConfig& train, std::int64_t first, std::int64_t last) {
+  std::vector<std::int64_t> steps;
+  const auto add = [&](std::int64_t step) {
+    if (step > first && step <= last && (steps.empty() || steps.back() < step)) steps.push_back(step);
+  };
+  add(1);
+  for (std::int64_t step = train.log_every; step <= last; step += train.log_every) add(step);
+  add(train.steps);
+  return steps;
 }
 
 RunEnd run_training(const RunRequest& request, RunObserver& observer, const std::atomic<bool>& stop) {
   const RunView view(request.directory);
-  if (view.exists() && view.is_done())
-    fail("'{}' holds a finished run; its result is in '{}'. Choose another directory for a new one",
-         request.directory.string(), view.result_path().string());
-  return Run(request, observer, stop).run();
+  if (!view.exists() || !view.is_done()) return Run(request, observer, stop).run();
+  check_same_run(view, resolved_as(view, request.config));
+  DataRecord now;  // of the files that are still there
+  for (const auto& [path, print] : stored_record(view).files) {
+    if (kind_of(path) == PathKind::file) now.files[path] = fingerprint_file(path);
+  }
+  require_same_data(view, now);
+  view.verify_end();
+  return RunEnd::finished_before;
 }
 
 }  // namespace norma

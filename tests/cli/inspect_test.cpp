@@ -230,6 +230,33 @@ TEST(InspectProcess, MeasuresATrainedRun) {
   EXPECT_NE(text.out.find("effective depth"), std::string::npos) << text.out << text.err;
 }
 
+// generate, inspect --run and train have one idea of a run whose newest checkpoint is damaged.
+TEST(InspectProcess, ADamagedNewestCheckpointIsPassedOverByEveryVerb) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> train = test::small_model(
+      "train", folder / "run", {"--train.steps=20", "--train.checkpoint_every=5", "--train.log_every=5"});
+  ASSERT_EQ(test::run(folder, train).code, 0);
+  const RunView run(folder / "run");
+  const std::string newest = run.checkpoint_path(20).string(), whole = test::read_file(newest);
+  for (const std::string& damaged : {whole.substr(0, whole.size() / 2), std::string("x") + whole.substr(1)}) {
+    folder.write("run/checkpoints/step-00000020.safetensors", damaged);
+    const std::string warning = "warning: '" + newest + "'";
+    const Outcome said = test::run(folder, {"generate", folder / "run", "--tokens", "3", "--json"});
+    ASSERT_EQ(said.code, 0) << said.err;
+    EXPECT_EQ(Json::parse(said.out)["step"], 15);
+    EXPECT_TRUE(said.err.starts_with(warning)) << said.err;
+    const Outcome inspected =
+        test::run(folder, {"inspect", "--run", folder / "run", "--only", "stream", "--json", "--quiet"});
+    ASSERT_EQ(inspected.code, 0) << inspected.err;
+    EXPECT_TRUE(inspected.err.starts_with(warning)) << inspected.err;
+    std::filesystem::remove(folder / "run/DONE");
+    const Outcome resumed = test::run(folder, train);
+    EXPECT_EQ(resumed.code, 0) << resumed.err;
+    EXPECT_TRUE(resumed.err.starts_with(warning)) << resumed.err;
+    EXPECT_EQ(test::read_file(newest), whole) << "the steps behind it were taken again";
+  }
+}
+
 TEST(InspectProcess, DamagedAndMissingCheckpointsAreMistakes) {
   const TemporaryFolder folder;
   ASSERT_EQ(test::run(folder, test::small_model("train", folder / "run", {"--train.steps=20"})).code, 0);
@@ -249,9 +276,9 @@ TEST(InspectProcess, DamagedAndMissingCheckpointsAreMistakes) {
   flipped[whole.size() - 40] = static_cast<char>(flipped[whole.size() - 40] ^ 1);
   std::ofstream(folder / "flipped.safetensors", std::ios::binary) << flipped;
   EXPECT_NE(error_with(folder / "flipped.safetensors").find("checksum"), std::string::npos);
-  EXPECT_NE(error_with(folder / "nothing").find("No such file"), std::string::npos);
+  EXPECT_NE(error_with(folder / "nothing").find("there is no run"), std::string::npos);
   std::filesystem::create_directory(folder / "empty");
-  EXPECT_NE(error_with(folder / "empty").find("without checkpoints"), std::string::npos);
+  EXPECT_NE(error_with(folder / "empty").find("holds no run"), std::string::npos);
 }
 
 TEST(InspectProcess, MistakesExitWithTwoAndOneClearMessage) {

@@ -57,6 +57,22 @@ TEST(StudyProcess, EndsWithATableResultsAndAReport) {
   EXPECT_EQ(again.code, 0) << again.err;
 }
 
+TEST(StudyProcess, ARepeatedCommandIsDoneAndSaysSo) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> arguments =
+      small_study(folder / "out", {"--extra-rates", "0", "--no-inspect", "--schemes", "pre"});
+  const Outcome first = test::run(folder, arguments);
+  ASSERT_EQ(first.code, 0) << first.err;
+  const std::string results = test::read_file(folder / "out/results.json");
+  std::filesystem::remove(folder / "out/report.html");  // as after a kill before its last file
+  const Outcome again = test::run(folder, arguments);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_NE(again.err.find("had finished before; nothing was computed"), std::string::npos) << again.err;
+  EXPECT_EQ(again.out, first.out);
+  EXPECT_EQ(test::read_file(folder / "out/results.json"), results);
+  EXPECT_TRUE(std::filesystem::exists(folder / "out/report.html"));
+}
+
 TEST(StudyProcess, KilledAtRandomMomentsItEndsWithTheSameLosses) {
   const TemporaryFolder folder;
   const auto arguments = [&](const std::string& out) {

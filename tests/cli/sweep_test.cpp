@@ -175,6 +175,26 @@ TEST(SweepProcess, KeepsItsSchemesAndNoticesAnotherOfTheSameName) {
   EXPECT_EQ(schemes[0]["title"], "Halved");
 }
 
+TEST(SweepProcess, ARepeatedCommandIsDoneAndSaysSo) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> arguments = small_sweep(folder / "s", {"--train.steps=10"});
+  ASSERT_EQ(test::run(folder, arguments).code, 0);
+  const std::string results = test::read_file(folder / "s/results.json");
+  const Outcome again = test::run(folder, arguments);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_NE(again.err.find("all 4 runs had ended before; nothing was trained"), std::string::npos) << again.err;
+  EXPECT_EQ(test::read_file(folder / "s/results.json"), results) << "with the time that it took";
+  folder.write("s/results.json", results.substr(0, 1000));
+  EXPECT_EQ(test::run(folder, arguments).code, 0);
+  EXPECT_EQ(nlohmann::json::parse(test::read_file(folder / "s/results.json"))["runs"],
+            nlohmann::json::parse(results)["runs"]);
+  ASSERT_EQ(test::run(folder, test::small_model("train", folder / "run", {"--train.steps=2"})).code, 0);
+  const Outcome report = test::run(folder, small_sweep(folder / "run", {"--report"}));
+  EXPECT_EQ(report.code, 2);
+  EXPECT_NE(report.err.find("there is no sweep in"), std::string::npos) << report.err;
+  EXPECT_FALSE(fs::exists(folder / "run/results.json"));
+}
+
 TEST(SweepProcess, MistakesExitWithTwoAndOneClearMessage) {
   const TemporaryFolder folder;
   std::string thousand = "[0";

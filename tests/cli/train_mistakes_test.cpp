@@ -62,5 +62,43 @@ TEST(TrainProcess, MistakesExitWithTwoAndOneClearMessage) {
   }
 }
 
+// Places that no run can have: a mistake of who gave them, not of norma.
+TEST(TrainMistakes, DirectoriesThatCannotBeAreMistakes) {
+  const TemporaryFolder folder;
+  fs::create_symlink("loop", folder / "loop");
+  folder.write("file", "x");
+  fs::create_directories(folder / "sealed/inside");
+  fs::permissions(folder / "sealed", fs::perms::none);
+  const std::vector<std::pair<std::string, std::string>> places = {
+      {folder / "loop", "symbolic links"},
+      {folder / "loop/run", "symbolic links"},
+      {folder / std::string(300, 'x'), "File name too long"},
+      {folder / std::string(5000, 'x'), "File name too long"},
+      {folder / "file", "file"},
+      {folder / "file/run", "file"},
+      {"/proc/norma", "/proc/norma"},
+      {folder / "sealed/inside", "Permission denied"},
+      {folder / "sealed/run", "Permission denied"},
+  };
+  for (const auto& [place, message] : places) {
+    if (message == "Permission denied" && ::geteuid() == 0) continue;  // which root has
+    for (const std::string verb : {"train", "sweep", "study"}) {
+      std::vector<std::string> arguments = {verb, "--out", place, "--quiet", "--train.steps=2"};
+      if (verb == "sweep") arguments.emplace_back("--train.lr=[1,2]");
+      if (verb == "study") arguments.insert(arguments.end(), {"--no-inspect", "--schemes", "pre"});
+      const Outcome outcome = test::run(folder, arguments);
+      EXPECT_EQ(outcome.code, 2) << verb << " " << place << ": " << outcome.err;
+      EXPECT_NE(outcome.err.find(message), std::string::npos) << verb << " " << place << ": " << outcome.err;
+    }
+    for (const std::vector<std::string>& reader : {std::vector<std::string>{"generate", place},
+                                                   {"inspect", "--run", place},
+                                                   {"sweep", "--report", "--train.lr=[1,2]", "--out", place}}) {
+      const Outcome outcome = test::run(folder, reader);
+      EXPECT_EQ(outcome.code, 2) << reader[0] << " " << place << ": " << outcome.err;
+    }
+  }
+  fs::permissions(folder / "sealed", fs::perms::owner_all);
+}
+
 }  // namespace
 }  // namespace norma

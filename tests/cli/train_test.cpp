@@ -102,8 +102,19 @@ TEST(TrainProcess, ARerunResumesOrRefusesAndNeverOverwrites) {
   ASSERT_EQ(test::run(folder, small_run(out, {"--train.steps=20"})).code, 0);
   const std::string config = RunView(out).config(), result = RunView(out).result();
   const Outcome again = test::run(folder, small_run(out, {"--train.steps=20"}));
-  EXPECT_EQ(again.code, 2);
-  EXPECT_NE(again.err.find("holds a finished run"), std::string::npos) << again.err;
+  EXPECT_EQ(again.code, 0) << "a command that has been done is done";
+  EXPECT_NE(again.err.find("had finished before; nothing was trained"), std::string::npos) << again.err;
+  EXPECT_NE(again.out.find("verdict"), std::string::npos) << again.out;
+  EXPECT_EQ(RunView(out).result(), result);
+  const Outcome changed = test::run(folder, small_run(out, {"--train.steps=30"}));
+  EXPECT_EQ(changed.code, 2);
+  EXPECT_NE(changed.err.find("its train.steps is 20, this one's is 30"), std::string::npos) << changed.err;
+  test::write_file(RunView(out).result_path(), "{}");
+  const Outcome damaged = test::run(folder, small_run(out, {"--train.steps=20"}));
+  EXPECT_EQ(damaged.code, 2);
+  EXPECT_NE(damaged.err.find("result.json' is damaged"), std::string::npos) << damaged.err;
+  test::write_file(fs::path(out) / "DONE", "");  // of an earlier version
+  EXPECT_EQ(test::run(folder, small_run(out, {"--train.steps=20"})).code, 2);
   fs::remove(fs::path(out) / "DONE");
   fs::remove(RunView(out).result_path());
   const Outcome other = test::run(folder, small_run(out, {"--train.steps=30"}));

@@ -17,6 +17,7 @@ namespace norma {
 namespace {
 
 namespace fs = std::filesystem;
+using test::expect_same_bits;
 using test::small_sweep;
 using test::sweep;
 using test::TemporaryFolder;
@@ -179,17 +180,6 @@ struct CohortSteps final : SweepObserver {
   int steps = 0, every = 0;
   std::atomic<bool> stop{false};
 };
-
-void expect_same_bits(const fs::path& sweep, const fs::path& other, const std::string& id) {
-  const SafetensorsFile one = RunView(sweep / "runs" / id).newest_checkpoint().newest->file;
-  const SafetensorsFile two = RunView(other / "runs" / id).newest_checkpoint().newest->file;
-  EXPECT_EQ(one.metadata(), two.metadata()) << id;
-  ASSERT_EQ(one.tensors().size(), two.tensors().size());
-  for (const TensorInfo& info : one.tensors()) {
-    const auto a = one.bytes(info.name), b = two.bytes(info.name);
-    EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin(), b.end())) << id << " " << info.name;
-  }
-}
 
 TEST(Sweep, PlacesOfDivergedMembersAreFilledByWaitingCells) {
   const TemporaryFolder folder;

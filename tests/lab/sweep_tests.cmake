@@ -1,6 +1,10 @@
 find_package(nlohmann_json REQUIRED)
 norma_test(lab_sweep_test DEPENDS norma::lab nlohmann_json::nlohmann_json SOURCES
   lab/study_test.cpp
+  lab/sweep_damage_test.cpp
+  lab/sweep_directory_test.cpp
   lab/sweep_grid_test.cpp
+  lab/sweep_kill_test.cpp
   lab/sweep_results_test.cpp
-  lab/sweep_test.cpp)
+  lab/sweep_test.cpp
+  sync_points.cpp)

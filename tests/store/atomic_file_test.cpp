@@ -107,7 +107,7 @@ TEST(AtomicFile, LeftoversAreKnownByTheirNamesAndRemoved) {
   EXPECT_FALSE(is_stale_temporary("a.txt"));
   EXPECT_FALSE(is_stale_temporary("step-00000001.safetensors"));
   test::write_file(directory / "kept", "");
-  EXPECT_EQ(remove_stale_temporaries(directory.path()), 1);
+  EXPECT_EQ(remove_stale_temporaries(Folder(directory.path())), 1);
   EXPECT_EQ(files_in(directory.path()), 1);
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <random>
 
+#include "norma/store/file_fingerprint.h"
 #include "store/metrics_line.h"
 #include "store/store_check.h"
 
@@ -184,6 +185,67 @@ TEST(Metrics, ResumeDoesNotHideDamage) {
   EXPECT_NE(
       error_of([&] { write_file(directory / "m", one + "\n" + two), read_metrics(directory / "m"); }).find("line 2"),
       std::string::npos);
+}
+
+TEST(Metrics, ResumeNoticesAGap) {
+  const TemporaryFolder directory;
+  const Folder folder(directory.path());
+  const std::vector<std::int64_t> expected = {1, 3, 6};
+  const auto resume = [&](const std::vector<std::int64_t>& steps) {
+    std::string text;
+    for (const std::int64_t step : steps) text += print_metrics_line(step, {});
+    write_file(directory / "m", text);
+    const std::string message = error_of([&] { MetricsLog::resume(folder, "m", 7, {}, expected); });
+    if (!message.empty()) {
+      EXPECT_EQ(read_file(directory / "m"), text) << "left as it is";
+    }
+    return message;
+  };
+  EXPECT_EQ(resume({1, 2, 3, 3, 6}), "");
+  EXPECT_EQ(resume({1, 3, 6, 7, 9}), "");
+  EXPECT_NE(resume({}).find("has no record of step 1, though the checkpoint is of step 7"), std::string::npos);
+  EXPECT_NE(resume({9}).find("step 1,"), std::string::npos);
+  EXPECT_NE(resume({1, 3}).find("step 6,"), std::string::npos);
+  EXPECT_NE(resume({3, 6}).find("step 1,"), std::string::npos);
+  EXPECT_NE(resume({1, 6}).find("step 3,"), std::string::npos);
+  EXPECT_NE(error_of([&] { MetricsLog::resume(folder, "none", 7, {}, expected); }).find("step 1,"), std::string::npos);
+  EXPECT_FALSE(test::fs::exists(directory / "none")) << "nothing is begun in its place";
+}
+
+TEST(Metrics, ASealNoticesEveryFlippedBit) {
+  const TemporaryFolder directory;
+  const Folder folder(directory.path());
+  {
+    MetricsLog log = MetricsLog::resume(folder, "m.jsonl", -1);
+    for (int step = 1; step <= 4; ++step) log.append(step, loss(step));
+    log.seal();
+    log.append(5, loss(5));  // behind the checkpoint of step 4
+    log.flush();
+  }
+  const std::string whole = read_file(directory / "m.jsonl"), seal = read_file(directory / "m.sum");
+  const std::size_t sealed = whole.size() - print_metrics_line(5, loss(5)).size();
+  EXPECT_EQ(seal, fmt::format("{} {}\n", sealed, hash_text(whole.substr(0, sealed))));
+  for (std::size_t bit = 0; bit < 8 * sealed; ++bit) {
+    std::string damaged = whole;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+    write_file(directory / "m.jsonl", damaged);
+    ASSERT_NE(error_of([&] { MetricsLog::resume(folder, "m.jsonl", 4); }), "") << bit;
+    ASSERT_NE(error_of([&] { verify_metrics(folder, "m.jsonl"); }), "") << bit;
+    ASSERT_EQ(read_file(directory / "m.jsonl"), damaged) << "left as it is";
+  }
+  for (const std::string& damaged : {std::string(), whole.substr(0, sealed - 1)}) {
+    write_file(directory / "m.jsonl", damaged);
+    EXPECT_NE(error_of([&] { MetricsLog::resume(folder, "m.jsonl", 4); }), "");
+  }
+  write_file(directory / "m.jsonl", whole);
+  verify_metrics(folder, "m.jsonl");
+  // From an earlier checkpoint: the seal is that of what stays, and so is the next one.
+  MetricsLog log = MetricsLog::resume(folder, "m.jsonl", 2);
+  verify_metrics(folder, "m.jsonl");
+  log.append(3, loss(30));
+  log.seal();
+  EXPECT_EQ(read_file(directory / "m.sum"), fmt::format("{} {}\n", test::fs::file_size(directory / "m.jsonl"),
+                                                        hash_text(read_file(directory / "m.jsonl"))));
 }
 
 TEST(Metrics, ALineThatCouldNotBeWrittenIsTakenBack) {

@@ -101,6 +101,46 @@ TEST(RunDirectory, ResumeSaysWhyNot) {
   EXPECT_NE(message.find("already finished (DONE)"), std::string::npos) << message;
 }
 
+TEST(RunDirectory, ItsEndKnowsWhatItEndedWith) {
+  const TemporaryFolder directory;
+  {
+    RunDirectory run = RunDirectory::create(directory / "a", kConfig, "{}");
+    MetricsLog metrics = run.open_metrics(-1);
+    metrics.append(1, std::vector<Metric>{{"loss", 1.5}});
+    metrics.seal();
+    run.finish("{\"loss\":1.5}\n");
+  }
+  const RunView run(directory / "a");
+  run.verify_end();
+  for (const test::fs::path& path : {run.result_path(), run.metrics_path()}) {
+    const std::string whole = test::read_file(path);
+    for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+      std::string damaged = whole;
+      damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+      test::write_file(path, damaged);
+      ASSERT_NE(error_of([&] { run.verify_end(); }).find(path.string() + "' is damaged"), std::string::npos) << bit;
+    }
+    test::fs::remove(path);
+    EXPECT_NE(error_of([&] { run.verify_end(); }), "");
+    test::write_file(path, whole);
+  }
+  run.verify_end();
+  test::write_file(directory / "a/DONE", "");  // of an earlier version
+  test::write_file(run.result_path(), "{}");
+  run.verify_end();
+  reopen_run(Folder(directory / "a"));
+  RunDirectory::resume(directory / "a").finish("{}");
+}
+
+TEST(RunDirectory, ARunWithoutItsConfigurationIsNotBegunAnew) {
+  const TemporaryFolder directory;
+  { RunDirectory::create(directory / "a", kConfig, "{}").open_metrics(-1); }
+  test::fs::remove(directory / "a/config.toml");
+  const std::string message = error_of([&] { RunDirectory::create(directory / "a", kConfig, "{}"); });
+  EXPECT_NE(message.find("it holds 'metrics.jsonl' of a run whose config.toml is missing"), std::string::npos)
+      << message;
+}
+
 TEST(RunDirectory, ResumeRemovesLeftovers) {
   const TemporaryFolder directory;
   { RunDirectory::create(directory / "a", kConfig, "{}"); }

@@ -38,17 +38,18 @@ class StudyObserver {
 
 struct StudyRequest {
   StudyConfig config;
-  std::filesystem::path directory;  // takes results.json, report.html and the runs
+  std::filesystem::path directory;  // takes results.json and the runs
   std::vector<std::string> command_line = {};
 };
 
 struct StudyResult {
   std::string results_json;
   bool interrupted = false;
+  bool finished_before = false;  // the results are those of the same study, which had ended here
 };
 
-// Runs what has not been run yet in this directory; writes results.json and report.html. Throws Error for whatever is
-// wrong with the request before anything is computed.
+// Runs what has not been run yet in this directory; writes results.json. Throws Error for whatever is wrong with the
+// request before anything is computed.
 StudyResult run_study(const StudyRequest& request, StudyObserver& observer, const std::atomic<bool>& stop);
 
 // The table that a study ends with on a terminal.

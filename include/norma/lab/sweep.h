@@ -109,6 +109,7 @@ struct SweepResult {
   std::vector<RunOutcome> outcomes;  // in the order of sweep_cells
   bool interrupted = false;          // by `stop`; the same request goes on from there
   double seconds = 0;                // of training in this process
+  bool finished_before = false;      // every run had ended before
 };
 
 // Trains every cell that has not ended yet. Killed at any moment, the same request goes on where it was: cohorts from

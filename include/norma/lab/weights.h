@@ -34,8 +34,10 @@ struct StoredModel {
   RunConfig config;
   std::shared_ptr<const Weights> weights;
   std::int64_t step = 0;
+  std::vector<std::string> warnings = {};  // what was wrong with the run and passed over
 };
-// Throws Error for a file that is damaged or holds no configuration, and for tensors that do not fit it.
+// Throws Error for a file that is damaged or holds no configuration, and for tensors that do not fit it. Of a directory
+// damaged checkpoints are passed over, as everywhere (train/trained_run.h).
 StoredModel open_stored_model(const std::filesystem::path& checkpoint_or_run, const SchemeLibrary& others = {});
 
 }  // namespace norma

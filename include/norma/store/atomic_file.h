@@ -5,7 +5,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
+
+#include "norma/store/folder.h"
 
 namespace norma {
 
@@ -13,7 +16,8 @@ namespace norma {
 // commit, or after an error, the temporary is removed and `path` stays as it was.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::filesystem::path path);  // throws Error when the directory is missing or not writable
+  explicit AtomicFile(const std::filesystem::path& path);  // throws Error when the directory is missing or not writable
+  AtomicFile(Folder folder, std::string name);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
   ~AtomicFile();
@@ -34,20 +38,20 @@ class AtomicFile {
   [[noreturn]] void fail_and_discard(std::string_view attempt, int error);
   void discard() noexcept;
 
-  std::filesystem::path path_, directory_, temporary_;
+  Folder folder_;
+  std::filesystem::path path_;
+  std::string name_, temporary_;
   std::uint64_t bytes_written_ = 0;
   int descriptor_ = -1;
 };
 
 void write_atomically(const std::filesystem::path& path, std::string_view text);
-
-// With the directories above it; an Error says why not. It is on disk when this returns.
-void make_directory(const std::filesystem::path& path);
+void write_atomically(const Folder& folder, const std::string& name, std::string_view text);
 
 // True for the name of a temporary that an AtomicFile left behind when its process was killed.
 bool is_stale_temporary(std::string_view file_name);
 
 // Removes such files from a directory that no other process is writing to; returns how many there were.
-int remove_stale_temporaries(const std::filesystem::path& directory);
+int remove_stale_temporaries(const Folder& folder);
 
 }  // namespace norma

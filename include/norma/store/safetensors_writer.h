@@ -56,8 +56,11 @@ TensorData tensor_data(std::string name, std::vector<std::int64_t> shape, std::s
 class SafetensorsWriter {
  public:
   // Throws Error on a repeated name, a negative dimension or a size beyond 64 bits.
-  SafetensorsWriter(std::filesystem::path path, std::vector<TensorEntry> entries, Metadata metadata = {},
+  SafetensorsWriter(AtomicFile file, std::vector<TensorEntry> entries, Metadata metadata = {},
                     SafetensorsOptions options = {});
+  SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorEntry> entries, Metadata metadata = {},
+                    SafetensorsOptions options = {})
+      : SafetensorsWriter(AtomicFile(path), std::move(entries), std::move(metadata), options) {}
   SafetensorsWriter(SafetensorsWriter&&) noexcept;
   ~SafetensorsWriter();
 
@@ -79,7 +82,11 @@ class SafetensorsWriter {
   std::uint64_t data_written_ = 0;
 };
 
-void write_safetensors(const std::filesystem::path& path, std::span<const TensorData> tensors, Metadata metadata = {},
+void write_safetensors(AtomicFile file, std::span<const TensorData> tensors, Metadata metadata = {},
                        SafetensorsOptions options = {});
+inline void write_safetensors(const std::filesystem::path& path, std::span<const TensorData> tensors,
+                              Metadata metadata = {}, SafetensorsOptions options = {}) {
+  write_safetensors(AtomicFile(path), tensors, std::move(metadata), options);
+}
 
 }  // namespace norma

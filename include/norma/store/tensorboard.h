@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "norma/store/flush_policy.h"
+#include "norma/store/folder.h"
 
 namespace norma {
 
@@ -36,8 +37,10 @@ class EventWriter {
  public:
   // A run that goes on after step S passes purge_step = S + 1: TensorBoard then drops what earlier files say from that
   // step on. Throws Error when the file cannot be created.
+  explicit EventWriter(const Folder& directory, std::optional<std::int64_t> purge_step = {}, FlushPolicy policy = {});
   explicit EventWriter(const std::filesystem::path& directory, std::optional<std::int64_t> purge_step = {},
-                       FlushPolicy policy = {});
+                       FlushPolicy policy = {})
+      : EventWriter(Folder(directory), purge_step, policy) {}
   EventWriter(EventWriter&&) noexcept;
   EventWriter& operator=(EventWriter&&) noexcept;
   ~EventWriter();

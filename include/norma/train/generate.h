@@ -24,6 +24,7 @@ struct TrainedModel {
   std::int64_t step = 0;
   // Valid until the next call.
   std::function<std::span<const std::byte>(const std::string& parameter)> weights;
+  std::vector<std::string> warnings = {};  // what was wrong with the run and passed over
 };
 
 // A member as it is now. The cohort must outlive the result.

@@ -31,22 +31,20 @@ struct RunRequest {
   RunConfig config;
   std::filesystem::path directory;
   std::vector<std::string> command_line = {};  // for the record
+  std::int64_t recorded_before = 0;            // the records up to this step are kept elsewhere
 };
 
-enum class RunEnd { finished, interrupted };
+enum class RunEnd { finished, interrupted, finished_before };
 
 // Trains until the last step, until every member has diverged, or until `stop` becomes true (then a checkpoint is
-// written first). A directory that holds the same run is resumed from its newest whole checkpoint; one that holds
-// another run, or a finished one, is refused. Throws Error; whatever was on disk before stays readable.
+// written first). A directory that holds the same run is resumed from its newest whole checkpoint, and left as it is
+// when that run has ended (`finished_before`). One that holds another run is refused, and so is a run whose data or
+// records of earlier steps are no longer what they were. Throws Error; whatever was on disk before stays readable.
 RunEnd run_training(const RunRequest& request, RunObserver& observer, const std::atomic<bool>& stop);
 
-// The newest whole checkpoint of a run; none before its first one. Throws Error where there was one and none can be
-// read: to begin again would cost the run its history.
-CheckpointSearch checkpoint_to_resume(const RunView& run, std::int64_t checkpoint_every);
-
-// The data of a run as its directory completes them: a SentencePiece model that the run trained is kept there, so that
-// it is trained once.
-DataConfig stored_data(DataConfig data, const std::filesystem::path& run);
+// The steps up to `last` of which metrics.jsonl has a record of every member that had not diverged before, from behind
+// `first` on: the first step, every train.log_every, and the last one.
+std::vector<std::int64_t> recorded_steps(const TrainConfig& train, std::int64_t first, std::int64_t last);
 
 // The result of every member as JSON (result.json), with its scores where there are any.
 std::string describe_result(const Cohort& cohort, const Source& source, double seconds, std::int64_t steps_timed,
