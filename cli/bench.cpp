@@ -13,8 +13,10 @@
 #include "bench/limits.h"
 #include "bench/steps.h"
 #include "bench/theory.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
+#include "norma/core/json_depth.h"
 #include "norma/core/machine.h"
 #include "norma/version.h"
 
@@ -34,7 +36,10 @@ struct BenchOptions {
 nlohmann::json read_peer(const std::string& path) {
   std::ifstream file(path);
   if (!file) fail("--peer: cannot read '{}'", path);
-  nlohmann::json peer = nlohmann::json::parse(file, nullptr, false);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  if (!is_shallow_json(text))
+    fail("--peer: '{}' is nested too deeply for the JSON that bench/pytorch_cpu.py prints", path);
+  nlohmann::json peer = nlohmann::json::parse(text, nullptr, false);
   const bool usable = peer.is_object() && peer.contains("results") && peer["results"].is_array();
   if (!usable) fail("--peer: '{}' is not the JSON that bench/pytorch_cpu.py prints", path);
   for (const nlohmann::json& entry : peer["results"]) {
@@ -76,7 +81,7 @@ void run_bench(const BenchOptions& options) {
   // Checked before minutes of measuring.
   const nlohmann::json peer = options.peer.empty() ? nlohmann::json() : read_peer(options.peer);
   bench::Report report;
-  const auto progress = [](const char* what) { fmt::print(stderr, "measuring {} ...\n", what); };
+  const auto progress = [](const char* what) { note("measuring {} ...\n", what); };
   const auto wanted = [&](const char* part) { return options.only == "all" || options.only == part; };
   progress("limits");
   bench::measure_limits(report, options.measure);
@@ -102,12 +107,12 @@ void run_bench(const BenchOptions& options) {
   }
   if (!peer.is_null()) report.attach_peer(peer);
   const nlohmann::json all = describe_run(report.json());
-  fmt::print("{}", options.json ? all.dump(2) + "\n" : report.table());
   // A run of one part does not stand for the machine: it is kept only where a folder is named.
   const bool whole = options.only == "all" && options.measure.match.empty();
   const bool keeps = options.out.empty() && whole && fs::is_directory("bench/results");
   const std::string folder = keeps ? "bench/results" : options.out;
-  if (!folder.empty()) fmt::print(stderr, "results written to {}\n", write_results(folder, all).string());
+  if (!folder.empty()) note("results written to {}\n", write_results(folder, all).string());
+  options.json ? write_json(all.dump(2) + "\n") : print("{}", report.table());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/output.h"
 #include "cli/overrides.h"
 #include "cli/verbs.h"
 #include "norma/train/check.h"
@@ -14,25 +15,26 @@ namespace {
 struct CheckOptions {
   std::string config, weights, tokens;
   std::string out = "check.safetensors";
+  SchemeLibrary schemes = SchemeLibrary::of_environment();
   bool json = false;
 };
 
 void run_check(const CheckOptions& options, const std::vector<std::string>& extras) {
-  CheckRequest request{.config = options.config.empty() ? RunConfig() : read_config(options.config),
+  CheckRequest request{.config = options.config.empty() ? RunConfig() : read_config(options.config, options.schemes),
                        .weights = {},
                        .tokens = {},
                        .out = options.out};
-  apply_overrides(request.config, extras);
+  apply_overrides(request.config, extras, options.schemes);
   if (!options.weights.empty()) request.weights = options.weights;
   if (!options.tokens.empty()) request.tokens = options.tokens;
   const CheckResult result = check_model(request);
   if (options.json) {
     const nlohmann::json all = {
         {"loss", result.loss}, {"parameters", result.parameters}, {"tensors", result.tensors}, {"file", options.out}};
-    fmt::print("{}\n", all.dump(2));
+    write_json(all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else {
-    fmt::print("loss {:.8g}\n{} tensors of a model with {} parameters written to {}\n", result.loss,
-               result.tensors.size(), result.parameters, options.out);
+    print("loss {:.8g}\n{} tensors of a model with {} parameters written to {}\n", result.loss, result.tensors.size(),
+          result.parameters, options.out);
   }
 }
 
@@ -46,7 +48,7 @@ void add_check(CLI::App& app) {
   verb->add_option("--tokens", options->tokens, "safetensors with tokens and targets; without it the first batch");
   verb->add_option("--out", options->out, "File to write")->capture_default_str();
   verb->add_flag("--json", options->json, "Print what was written as JSON");
-  add_schemes_dir(*verb);
+  add_schemes_dir(*verb, options->schemes);
   verb->allow_extras();
   verb->callback([options, verb] { run_check(*options, verb->remaining()); });
 }

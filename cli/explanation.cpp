@@ -4,12 +4,9 @@
 
 #include "norma/backends/cpu.h"
 #include "norma/core/error.h"
-#include "norma/models/branch_gains.h"
 
 namespace norma::cli {
 namespace {
-
-constexpr std::int64_t kTheoryHeads = 4;  // exponents hardly depend on the width; tables do in time
 
 // The model that numbers are given for: as deep and wide as asked, both stacks alike.
 ModelConfig model_of(const SchemesOptions& options) {
@@ -19,7 +16,7 @@ ModelConfig model_of(const SchemesOptions& options) {
   config.width = options.width;
   config.heads = options.heads;
   config.batch = 1;
-  config.scheme = options.name;
+  config.scheme = options.library.find(options.name);
   config.norm = norm(options.norm).kind;
   return config;
 }
@@ -67,6 +64,22 @@ StackNumbers numbers_of(const SchemesOptions& options, const Scheme& scheme, Sta
           stack_numbers(scheme, stack, options.width, options.layers, sublayers)};
 }
 
+// The question that norma inspect asks of networks, and thus the same number.
+void add_theory(const SchemesOptions& options, const SchemeChoice& scheme, Explanation& said) {
+  ModelConfig model = initial_model(options.family, options.theory_width);
+  model.time = options.theory_time;
+  model.scheme = scheme;
+  model.norm = norm(options.norm).kind;
+  try {
+    const ModelTheory theory(model);
+    std::vector<Prediction> predictions;
+    for (const std::int64_t depth : options.depths) predictions.push_back(theory.at(depth));
+    said.exponents = exponents_of(predictions);
+  } catch (const NotPredictedError& error) {
+    said.not_predicted = error.what();
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(LearnedSpec::Per per) {
@@ -81,9 +94,10 @@ std::string headline(const Scheme& scheme) {
   return "";
 }
 
-Explanation explanation_of(const SchemesOptions& options, const Scheme& scheme) {
+Explanation explanation_of(const SchemesOptions& options) {
   Explanation said;
   const ModelConfig model = model_of(options);
+  const Scheme& scheme = *model.scheme;
   try {
     add_costs(model, said);
   } catch (const NotBuiltError& error) {
@@ -93,25 +107,7 @@ Explanation explanation_of(const SchemesOptions& options, const Scheme& scheme) 
   const std::vector<StackKind> kinds =
       both ? std::vector{StackKind::encoder, StackKind::decoder} : std::vector{StackKind::single};
   for (const StackKind kind : kinds) said.stacks.push_back(numbers_of(options, scheme, kind));
-  try {
-    const BranchShape shape{.width = kTheoryWidth,
-                            .heads = kTheoryHeads,
-                            .norm = model.norm,
-                            .mask = model.family == Family::encoder ? Mask::full : Mask::causal};
-    const double embedding = 2 * model.embedding_std * model.embedding_std;  // tokens and positions
-    TheoryConfig config{
-        .width = kTheoryWidth, .heads = kTheoryHeads, .norm = model.norm, .input = {.own = embedding, .shared = 0}};
-    config.source = config.input;
-    if (both) {
-      check_predicted_encoder_decoder(scheme, config);
-      said.exponents = fit_exponents(scheme, measure_encoder_decoder(scheme, shape), config, kTheoryDepths);
-    } else {
-      check_predicted(scheme, config);
-      said.exponents = fit_exponents(scheme, measure_branches(scheme, shape), config, kTheoryDepths);
-    }
-  } catch (const NotPredictedError& error) {
-    said.not_predicted = error.what();
-  }
+  add_theory(options, model.scheme, said);
   return said;
 }
 

@@ -8,10 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "norma/lab/inspect.h"
 #include "norma/models/budget.h"
-#include "norma/schemes/catalogue.h"
 #include "norma/schemes/diagram.h"
-#include "norma/schemes/theory.h"
+#include "norma/schemes/library.h"
+#include "norma/theory/predict.h"
 
 namespace norma::cli {
 
@@ -24,6 +25,11 @@ struct SchemesOptions {
   std::string norm = "layer";
   std::int64_t layer = 0;
   std::string svg;
+  // Of the model that the theory is asked about: what norma inspect takes unless told otherwise.
+  std::vector<std::int64_t> depths = kInitialDepths;
+  std::int64_t theory_width = initial_model().width;
+  std::int64_t theory_time = initial_model().time;
+  SchemeLibrary library = SchemeLibrary::of_environment();
   bool json = false;
 };
 
@@ -59,11 +65,7 @@ struct Explanation {
   std::vector<StackNumbers> stacks;  // the only one, or encoder and decoder
 };
 
-Explanation explanation_of(const SchemesOptions& options, const Scheme& scheme);
-
-// Depths and width that exponents are fitted at.
-constexpr std::int64_t kTheoryWidth = 64;
-inline const std::vector<std::int64_t> kTheoryDepths = {12, 24, 48, 96};
+Explanation explanation_of(const SchemesOptions& options);
 
 void print_json(const SchemesOptions& options, const SchemeEntry& entry, const Explanation& said);
 void print_text(const SchemesOptions& options, const SchemeEntry& entry, const Explanation& said,

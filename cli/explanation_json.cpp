@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/explanation.h"
+#include "cli/output.h"
 
 namespace norma::cli {
 namespace {
@@ -71,10 +72,11 @@ void print_json(const SchemesOptions& options, const SchemeEntry& entry, const E
                         {"last_gradient", number(said.exponents->last_gradient)},
                         {"first_gradient", number(said.exponents->first_gradient)},
                         {"amplification", number(said.exponents->amplification)}};
+    all["exponents_at"] = {{"layers", options.depths}, {"width", options.theory_width}, {"time", options.theory_time}};
   }
   if (!said.not_built.empty()) all["not_built"] = said.not_built;
   if (!said.not_predicted.empty()) all["not_predicted"] = said.not_predicted;
-  fmt::print("{}\n", all.dump(2));
+  write_json(all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace norma::cli

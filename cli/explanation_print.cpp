@@ -5,6 +5,7 @@
 #include <map>
 
 #include "cli/explanation.h"
+#include "cli/output.h"
 #include "cli/text.h"
 #include "norma/core/error.h"
 #include "norma/models/rules.h"
@@ -51,12 +52,12 @@ void print_constants(const Scheme& scheme, const Explanation& said) {
   for (const std::string& name : names) {
     const std::vector<std::string>& all = meanings.at(name);
     if (all.front() == all.back()) {
-      fmt::print("  {:<14} {}\n", name, all.front());
+      print("  {:<14} {}\n", name, all.front());
       continue;
     }
     constexpr const char* kStacks[] = {"encoder", "decoder"};
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (!all[i].empty()) fmt::print("  {:<14} {}\n", fmt::format("{}, {}", name, kStacks[i]), all[i]);
+      if (!all[i].empty()) print("  {:<14} {}\n", fmt::format("{}, {}", name, kStacks[i]), all[i]);
     }
   }
 }
@@ -65,13 +66,12 @@ void print_learned(const Scheme& scheme) {
   for (const LearnedSpec& learned : scheme.learned) {
     constexpr const char* kExtent[] = {"number", "vector", "tensor"};
     const bool rate = learned.lr != nullptr && print_expression(*learned.lr) != "1";
-    fmt::print("  {:<14} learned {} per {}, starts at {}{}{}\n", learned.name,
-               kExtent[static_cast<int>(learned.extent)], name_of(learned.per), print_expression(*learned.init),
-               learned.decay ? "" : ", no weight decay",
-               rate ? ", learning rate times " + print_expression(*learned.lr) : "");
+    print("  {:<14} learned {} per {}, starts at {}{}{}\n", learned.name, kExtent[static_cast<int>(learned.extent)],
+          name_of(learned.per), print_expression(*learned.init), learned.decay ? "" : ", no weight decay",
+          rate ? ", learning rate times " + print_expression(*learned.lr) : "");
     if (learned.profile == nullptr) continue;
-    fmt::print("  {:<14} that is the first; before step 0 the others are measured on one batch, each as\n", "");
-    fmt::print("  {:<14} {} of the sublayer before\n", "", print_expression(*learned.profile));
+    print("  {:<14} that is the first; before step 0 the others are measured on one batch, each as\n", "");
+    print("  {:<14} {} of the sublayer before\n", "", print_expression(*learned.profile));
   }
 }
 
@@ -118,12 +118,12 @@ std::string rule_value(const Expression& rule, const Explanation& said) {
 void print_rules(const Scheme& scheme, const Explanation& said) {
   for (const auto& [rule, entries] : scheme.rules) {
     for (const NamedExpression& role : entries) {
-      fmt::print("  {:<14} {} {}{}\n", role.name, rule_words(scheme, rule, role.name), print_expression(*role.value),
-                 rule_value(*role.value, said));
+      print("  {:<14} {} {}{}\n", role.name, rule_words(scheme, rule, role.name), print_expression(*role.value),
+            rule_value(*role.value, said));
     }
   }
   if (!scheme.rules.contains("init.gain") && !scheme.rules.contains("init.std"))
-    fmt::print("  {:<14} Xavier, gain 1\n", "all weights");
+    print("  {:<14} Xavier, gain 1\n", "all weights");
 }
 
 std::string law(double exponent) {
@@ -133,13 +133,13 @@ std::string law(double exponent) {
 
 void print_theory(const Explanation& said) {
   if (!said.exponents) {
-    fmt::print("  {}\n", said.not_predicted);
+    print("  {}\n", said.not_predicted);
     return;
   }
-  fmt::print("  {:<14} {}\n", "stream rms", law(said.exponents->stream_rms));
-  fmt::print("  {:<14} {} in the last layer, {} in the first\n", "gradients", law(said.exponents->last_gradient),
-             law(said.exponents->first_gradient));
-  fmt::print("  {:<14} {}\n", "amplification", law(said.exponents->amplification));
+  print("  {:<14} {}\n", "stream rms", law(said.exponents->stream_rms));
+  print("  {:<14} {} in the last layer, {} in the first\n", "gradients", law(said.exponents->last_gradient),
+        law(said.exponents->first_gradient));
+  print("  {:<14} {}\n", "amplification", law(said.exponents->amplification));
 }
 
 }  // namespace
@@ -153,36 +153,38 @@ std::string note_on(const SchemeEntry& entry) {
 void print_text(const SchemesOptions& options, const SchemeEntry& entry, const Explanation& said,
                 const DiagramOptions& drawing) {
   const Scheme& scheme = *entry.scheme;
-  fmt::print("{}\n", scheme.title);
-  if (!scheme.source.empty()) fmt::print("{}\n", scheme.source);
-  if (!entry.file.empty()) fmt::print("{}\n", note_on(entry));
-  fmt::print("\n");
-  for (const auto& [key, formula] : scheme.formulas) fmt::print("  {:<14} {}\n", key, print_formula(formula));
+  print("{}\n", scheme.title);
+  if (!scheme.source.empty()) print("{}\n", scheme.source);
+  if (!entry.file.empty()) print("{}\n", note_on(entry));
+  print("\n");
+  for (const auto& [key, formula] : scheme.formulas) print("  {:<14} {}\n", key, print_formula(formula));
   for (const NamedExpression& stream : scheme.streams)
-    fmt::print("  {:<14} starts as {}\n", "stream " + stream.name, print_expression(*stream.value));
+    print("  {:<14} starts as {}\n", "stream " + stream.name, print_expression(*stream.value));
   try {
-    fmt::print("\n{}", indented(diagram_text(scheme, drawing)));
-  } catch (const Error& error) {  // too wide for a terminal
-    fmt::print("\n  {}\n", error.what());
+    print("\n{}", indented(diagram_text(scheme, drawing)));
+  } catch (const std::exception& error) {  // too wide for a terminal; the numbers below need no drawing
+    print("\n  {}\n", error.what());
   }
   const bool both = options.family == Family::encoder_decoder;
-  fmt::print("\n{} of {} layers, width {}, {} heads\n", name_of(options.family),
-             both ? fmt::format("{0} + {0}", options.layers) : fmt::format("{}", options.layers), options.width,
-             options.heads);
+  print("\n{} of {} layers, width {}, {} heads\n", name_of(options.family),
+        both ? fmt::format("{0} + {0}", options.layers) : fmt::format("{}", options.layers), options.width,
+        options.heads);
   print_constants(scheme, said);
   print_learned(scheme);
   print_rules(scheme, said);
   if (said.budget) {
-    fmt::print("  {:<14} {} with {} parameters, of {} in the stack\n", "norms", said.budget->norm_instances,
-               said.budget->norm_parameters, said.budget->stack_parameters);
-    fmt::print(
-        "  {:<14} {}FLOP to train it, {} through memory forward; {} tokens in a sequence, 256 in the vocabulary\n",
-        "one token", with_units(said.cost->flops), bytes_text(said.cost->bytes), said.cost->time);
+    print("  {:<14} {} with {} parameters, of {} in the stack\n", "norms", said.budget->norm_instances,
+          said.budget->norm_parameters, said.budget->stack_parameters);
+    print("  {:<14} {}FLOP to train it, {} through memory forward; {} tokens in a sequence, 256 in the vocabulary\n",
+          "one token", with_units(said.cost->flops), bytes_text(said.cost->bytes), said.cost->time);
   } else {
-    fmt::print("  {}\n", said.not_built);
+    print("  {}\n", said.not_built);
   }
-  fmt::print("\nwith depth N, at initialisation, from {} to {} layers of width {} (docs/theory.md)\n",
-             kTheoryDepths.front(), kTheoryDepths.back(), kTheoryWidth);
+  const auto [least, most] = std::minmax_element(options.depths.begin(), options.depths.end());
+  print(
+      "\nwith depth N, at initialisation, from {} to {} layers of width {}, {} tokens: what norma inspect measures "
+      "(docs/theory.md)\n",
+      *least, *most, options.theory_width, options.theory_time);
   print_theory(said);
 }
 

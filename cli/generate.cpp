@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/output.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/core/mapped_file.h"
@@ -18,6 +19,7 @@ using json = nlohmann::json;
 
 struct Options {
   std::string run;
+  SchemeLibrary schemes = SchemeLibrary::of_environment();
   std::optional<std::string> prompt, source;
   bool evaluate = false;
   std::optional<std::int64_t> beam, top_k;
@@ -48,7 +50,8 @@ std::vector<std::string> lines_of(const std::string& path) {
 
 class Generation {
  public:
-  explicit Generation(const Options& options) : options_(options), model_(open_trained(options.run, options.member)) {
+  explicit Generation(const Options& options)
+      : options_(options), model_(open_trained(options.run, options.member, options.schemes)) {
     if (options.threads > 0) model_.config.train.threads = options.threads;
     check_can_speak();
     source_ = open_data(model_);
@@ -123,7 +126,7 @@ class Generation {
     }
     std::vector<std::int32_t> whole = translates() ? std::vector<std::int32_t>() : prompt;
     whole.insert(whole.end(), said.tokens.begin(), said.tokens.end());
-    fmt::print("{}\n", source_->decode(whole));
+    write_said(source_->decode(whole) + "\n");
   }
 
   void evaluate() {
@@ -132,7 +135,7 @@ class Generation {
     json named = json::object();
     for (const Score& score : scores) {
       named[score.name] = score.value;
-      if (!options_.json) fmt::print("{:<16} {:.4f}\n", score.name, score.value);
+      if (!options_.json) cli::print("{:<16} {:.4f}\n", score.name, score.value);
     }
     if (options_.json) print({{"scores", named}});
   }
@@ -142,7 +145,7 @@ class Generation {
     result["member"] = options_.member;
     result["step"] = model_.step;
     // Bytes that a model says need not be UTF-8.
-    fmt::print("{}\n", result.dump(2, ' ', false, json::error_handler_t::replace));
+    write_json(result.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
   }
 
   const Options& options_;
@@ -175,7 +178,7 @@ void add_generate(CLI::App& app) {
   verb->add_option("--member", options->member, "Of a run with several")->capture_default_str();
   verb->add_option("--threads", options->threads, "0: as in the run")->capture_default_str();
   verb->add_flag("--json", options->json, "Print as JSON, with tokens and log-probabilities");
-  add_schemes_dir(*verb);
+  add_schemes_dir(*verb, options->schemes);
   verb->callback([options] { Generation(*options).run(); });
 }
 

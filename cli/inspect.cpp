@@ -3,18 +3,17 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <memory>
 
 #include "cli/findings_table.h"
+#include "cli/output.h"
 #include "cli/overrides.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/lab/inspect.h"
 #include "norma/norms/norm.h"
 #include "norma/report/report.h"
-#include "norma/schemes/catalogue.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
 #include "norma/train/data.h"
@@ -29,6 +28,7 @@ struct InspectVerb {
   std::int64_t layers = 0, width = 128, heads = 4, hidden = 0, batch = 4, time = 64, vocabulary = 256;
   int seeds = 3, batches = 8, threads = 0;
   std::string only, run;
+  SchemeLibrary library = SchemeLibrary::of_environment();
   bool json = false, quiet = false;
 };
 
@@ -64,14 +64,13 @@ std::vector<std::int64_t> parse_depths(const std::string& list) {
 bool reads_random(const InspectVerb& verb) { return verb.task == "random" && verb.text.empty(); }
 
 ModelConfig model_of(const InspectVerb& verb) {
-  ModelConfig model{.family = verb.family, .width = verb.width, .heads = verb.heads, .hidden = verb.hidden};
+  ModelConfig model = initial_model(verb.family, verb.width);
+  model.heads = verb.heads;
+  model.hidden = verb.hidden;
   model.vocabulary = reads_random(verb) ? verb.vocabulary : 0;
   model.batch = verb.batch;
   model.time = verb.time;
   model.norm = norm(verb.norm).kind;
-  // The stream starts at rms 1 and the logits of a normalised stream at rms 1, as theories assume.
-  model.scale_embedding = true;
-  model.embedding_std = 1 / std::sqrt(static_cast<double>(verb.width));
   return model;
 }
 
@@ -95,13 +94,12 @@ class ProgressLine {
     const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     std::string left;
     if (done > 0.02) left = fmt::format(", {:.0f} s left", passed * (1 - done) / done);
-    fmt::print(stderr, "\r\x1b[K{:3.0f} %{}  {}", 100 * done, left, what);
-    std::fflush(stderr);
+    note("\r\x1b[K{:3.0f} %{}  {}", 100 * done, left, what);
   }
 
  private:
   void clear() {
-    if (shown_) fmt::print(stderr, "\r\x1b[K");
+    if (shown_) note("\r\x1b[K");
   }
 
   bool shown_;
@@ -112,7 +110,7 @@ class ProgressLine {
 std::string repeat_choices(const InspectVerb& verb) {
   std::string words = fmt::format(" --batches {}", verb.batches);
   if (!verb.only.empty()) words += " --only " + verb.only;
-  const std::vector<std::filesystem::path> folders = scheme_folders();  // the last one given first
+  const std::vector<std::filesystem::path>& folders = verb.library.folders();  // the last one given first
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder)
     words += fmt::format(" --schemes-dir '{}'", folder->string());
   return words;
@@ -136,8 +134,8 @@ void show(const InspectVerb& verb, const Findings& findings, Provenance provenan
   const std::string all = results_json(findings, provenance) + "\n";
   if (!verb.out.empty()) write_atomically(verb.out, all);
   if (!verb.report.empty()) write_report(verb.report, all);
-  fmt::print("{}", verb.json ? all : findings_table(findings));
-  if (!verb.json && !verb.quiet) fmt::print("\n{:.1f} s\n", provenance.seconds);
+  verb.json ? write_json(all) : print("{}", findings_table(findings));
+  if (!verb.json && !verb.quiet) print("\n{:.1f} s\n", provenance.seconds);
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -147,7 +145,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 // A trained model: the checkpoint's own configuration says everything else.
 void inspect_run(const InspectVerb& verb) {
   const auto start = std::chrono::steady_clock::now();
-  const StoredModel stored = open_stored_model(verb.run);
+  const StoredModel stored = open_stored_model(verb.run, verb.library);
   const ModelConfig& model = stored.config.model;
   Subject subject{.model = model, .source = nullptr, .weights = stored.weights};
   subject.source = open_source(stored.config.data, batch_shape(model));
@@ -182,7 +180,8 @@ void run_inspect(InspectVerb verb) {
   }
   if (verb.schemes.empty()) verb.schemes = {"post", "pre"};
   if (verb.depths.empty()) verb.depths = verb.layers > 0 ? std::to_string(verb.layers) : "6,12,24";
-  InspectOptions options{.schemes = verb.schemes, .model = model_of(verb), .depths = parse_depths(verb.depths)};
+  InspectOptions options{.schemes = {}, .model = model_of(verb), .depths = parse_depths(verb.depths)};
+  for (const std::string& scheme : verb.schemes) options.schemes.push_back(verb.library.find(scheme));
   options.seeds.clear();
   for (int seed = 1; seed <= verb.seeds; ++seed) options.seeds.push_back(static_cast<std::uint64_t>(seed));
   if (!verb.only.empty()) options.only = split(verb.only);
@@ -256,7 +255,7 @@ void add_inspect(CLI::App& app) {
   command->add_option("--report", verb->report, "Write a report to this file: one HTML page with figures");
   command->add_flag("--json", verb->json, "Print JSON");
   command->add_flag("--quiet", verb->quiet, "No progress, no times");
-  add_schemes_dir(*command);
+  add_schemes_dir(*command, verb->library);
   command->callback([verb, command] {
     check_given(*command);
     run_inspect(*verb);

@@ -1,25 +1,24 @@
 // norma: one program, one verb per file. Exit codes: 0 done, 2 a mistake in what was given, 130 stopped on request, 1 a
 // mistake in norma.
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
-#include <cstdio>
+#include <cstdlib>
 #include <exception>
-#include <iostream>
+#include <new>
 #include <string>
 #include <system_error>
 #include <vector>
 
+#include "cli/output.h"
+#include "cli/stop.h"
 #include "cli/verbs.h"
+#include "norma/core/arena.h"
 #include "norma/core/error.h"
 #include "norma/core/names.h"
 #include "norma/version.h"
 
 namespace {
+
+using norma::cli::note;
 
 // An unknown verb is named, with the nearest known one, before anything else is read.
 void check_verb(const CLI::App& app, int argc, char** argv) {
@@ -30,26 +29,33 @@ void check_verb(const CLI::App& app, int argc, char** argv) {
   norma::fail("there is no verb '{}'{}; norma --help lists them", argv[1], norma::did_you_mean(argv[1], verbs));
 }
 
-// Where stdout is closed, the next file that is opened would take its number, and what is printed would land in it.
-void occupy_stdout() {
-  if (fcntl(STDOUT_FILENO, F_GETFD) != -1) return;
-  const int nothing = open("/dev/null", O_RDONLY);  // writing to it fails
-  if (nothing < 0 || nothing == STDOUT_FILENO) return;
-  dup2(nothing, STDOUT_FILENO);
-  close(nothing);
+// Also for what is thrown where nobody can catch it, as in a thread of the engine.
+int exit_code_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const norma::Error& error) {
+    note("norma: {}\n", error.what());
+    return 2;
+  } catch (const std::bad_alloc&) {
+    note(
+        "norma: out of memory, with {} available here; a smaller batch, width or depth, fewer members or fewer threads "
+        "take less, and norma plan says how much a run takes\n",
+        norma::describe_bytes(norma::available_memory()));
+    return 2;
+  } catch (const std::system_error& error) {  // what the operating system refuses is not a mistake of ours
+    note("norma: {}\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    note("norma: internal error: {}\n", error.what());
+  } catch (...) {
+    note("norma: internal error\n");
+  }
+  return 1;
 }
 
-int refused_output(int error) {
-  if (error == EPIPE) return 128 + SIGPIPE;  // the reader has seen enough, as with `| head`
-  fmt::print(stderr, "norma: cannot write the output: {}\n", std::system_category().message(error));
-  return 2;
-}
-
-// What was printed may still wait in a buffer, and be refused only now.
-int flushed(int code) {
-  errno = 0;
-  const bool arrived = std::cout.flush().good() && std::fflush(stdout) == 0;
-  return arrived || code != 0 ? code : refused_output(errno);
+[[noreturn]] void end_at_once() {
+  const std::exception_ptr thrown = std::current_exception();
+  std::_Exit(thrown == nullptr ? 1 : exit_code_of(thrown));
 }
 
 int run(int argc, char** argv) {
@@ -75,22 +81,16 @@ int run(int argc, char** argv) {
     return exit_code;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
-  } catch (const norma::Error& error) {
-    fmt::print(stderr, "norma: {}\n", error.what());
-    return 2;
-  } catch (const std::system_error& error) {
-    if (std::ferror(stdout) != 0) return refused_output(error.code().value());
-    fmt::print(stderr, "norma: internal error: {}\n", error.what());
-    return 1;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "norma: internal error: {}\n", error.what());
-    return 1;
+  } catch (...) {
+    return exit_code_of(std::current_exception());
   }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  occupy_stdout();
-  return flushed(run(argc, argv));
+  norma::cli::prepare_streams();
+  norma::cli::report_lost_files();
+  std::set_terminate(end_at_once);
+  return norma::cli::finish_streams(run(argc, argv));
 }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +17,6 @@
 #include <vector>
 
 #include "norma/core/error.h"
-#include "norma/schemes/catalogue.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/metrics.h"
 #include "norma/store/run_directory.h"
@@ -62,17 +60,12 @@ Ended run_again(std::vector<std::string> arguments, const std::string& said) {
   std::vector<char*> words;
   for (std::string& argument : arguments) words.push_back(argument.data());
   words.push_back(nullptr);
-  // A scheme of the user's means there what it means here.
-  std::vector<std::string> folders;
-  for (const fs::path& folder : scheme_folders()) folders.push_back(fs::absolute(folder).string());
-  const std::string schemes = fmt::format("{}", fmt::join(folders, ":"));
   const int out = open(said.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (out < 0) fail("cannot write '{}': {}", said, std::strerror(errno));
   const pid_t child = fork();
   if (child == 0) {
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
-    setenv("NORMA_SCHEMES", schemes.c_str(), 1);
     execv("/proc/self/exe", words.data());
     _exit(127);
   }
@@ -112,6 +105,12 @@ MeasuredRun measure_run(RunConfig config, std::int64_t steps) {
   NORMA_ASSERT(steps > 1);
   const Scratch folder;
   config.train.steps = steps;
+  // A scheme of the user's means there what it means here.
+  if (const std::shared_ptr<const Scheme> scheme = config.model.scheme.shared(); !scheme->text.empty()) {
+    const std::string file = folder / "scheme.toml";
+    write_atomically(file, scheme->text);
+    config.model.scheme = {file, scheme};
+  }
   write_atomically(folder / "run.toml", print_config(config));
   const std::string said = folder / "said", run = folder / "run";
   const Ended ended = run_again({"train", folder / "run.toml", "--out", run, "--quiet"}, said);
@@ -122,13 +121,10 @@ MeasuredRun measure_run(RunConfig config, std::int64_t steps) {
   return {.peak_bytes = ended.peak_bytes, .seconds_per_step = seconds_per_step(run, tokens_per_step(config))};
 }
 
-std::int64_t allocated_bytes() {
-  std::ifstream file("/proc/self/status");
-  for (std::string word; file >> word;) {
-    std::int64_t kilobytes = 0;
-    if (word == "RssAnon:" && file >> kilobytes) return kilobytes * 1024;
-  }
-  return 0;
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t all = 0, resident = 0;
+  return file >> all >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
 }
 
 }  // namespace norma::cli

@@ -15,7 +15,7 @@ struct MeasuredRun {
 // `norma train` of the first `steps` steps, in a temporary folder. Throws Error when it fails, with what it said.
 MeasuredRun measure_run(RunConfig config, std::int64_t steps);
 
-// Memory that this process has allocated and touched: not the pages of its program and libraries.
-std::int64_t allocated_bytes();
+// Memory that this process has now, its program and libraries included.
+std::int64_t resident_bytes();
 
 }  // namespace norma::cli

@@ -6,7 +6,7 @@
 
 namespace norma::cli {
 
-void apply_overrides(RunConfig& config, const std::vector<std::string>& arguments) {
+void apply_overrides(RunConfig& config, const std::vector<std::string>& arguments, const SchemeLibrary& schemes) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     if (!argument.starts_with("--") || argument.find('.') == std::string::npos)
@@ -16,7 +16,7 @@ void apply_overrides(RunConfig& config, const std::vector<std::string>& argument
       if (i + 1 == arguments.size()) fail("{} has no value; expected {}=VALUE", argument, argument);
       assignment += "=" + arguments[++i];
     }
-    override_config(config, assignment);
+    override_config(config, assignment, schemes);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/explanation.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/store/atomic_file.h"
@@ -19,7 +20,7 @@ using Json = nlohmann::json;
 
 void list_schemes(const SchemesOptions& options) {
   if (!options.svg.empty()) fail("--svg draws one scheme; name it: norma schemes NAME --svg '{}'", options.svg);
-  const std::vector<SchemeEntry> entries = all_schemes();
+  const std::vector<SchemeEntry> entries = options.library.all();
   if (options.json) {
     Json all = Json::array();
     for (const SchemeEntry& entry : entries) {
@@ -27,7 +28,7 @@ void list_schemes(const SchemesOptions& options) {
       if (!entry.file.empty()) one["file"] = entry.file.string();
       all.push_back(std::move(one));
     }
-    fmt::print("{}\n", all.dump(2));
+    write_json(all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
     return;
   }
   std::size_t width = 0;
@@ -36,11 +37,11 @@ void list_schemes(const SchemesOptions& options) {
   }
   for (const SchemeEntry& entry : entries) {
     if (!entry.scheme) continue;
-    fmt::print("{:<{}}  {}\n{:<{}}  {}\n", entry.name, width, entry->title, "", width, headline(*entry.scheme));
-    if (!entry.file.empty()) fmt::print("{:<{}}  {}\n", "", width, note_on(entry));
+    print("{:<{}}  {}\n{:<{}}  {}\n", entry.name, width, entry->title, "", width, headline(*entry.scheme));
+    if (!entry.file.empty()) print("{:<{}}  {}\n", "", width, note_on(entry));
   }
   for (const SchemeEntry& entry : entries) {
-    if (!entry.scheme) fmt::print(stderr, "norma: {}\n", entry.error);
+    if (!entry.scheme) note("norma: {}\n", entry.error);
   }
 }
 
@@ -57,7 +58,7 @@ void write_svg(const std::string& path, const std::string& svg) {
 }
 
 void explain(const SchemesOptions& options) {
-  const SchemeEntry entry = locate_scheme(options.name);
+  const SchemeEntry entry = options.library.locate(options.name);
   if (options.layer < 0 || options.layer > options.layers)
     fail("there is no layer {} in a stack of {}", options.layer, options.layers);
   const bool both = options.family == Family::encoder_decoder;
@@ -67,7 +68,7 @@ void explain(const SchemesOptions& options) {
                                .heads = options.heads,
                                .cross = both ? DiagramOptions::Cross::present : DiagramOptions::Cross::absent};
   if (!options.svg.empty()) write_svg(options.svg, diagram_svg(*entry.scheme, drawing));
-  const Explanation said = explanation_of(options, *entry.scheme);
+  const Explanation said = explanation_of(options);
   options.json ? print_json(options, entry, said) : print_text(options, entry, said, drawing);
 }
 
@@ -83,10 +84,19 @@ void add_schemes(CLI::App& app) {
   verb->add_option("--width", options->width, "Width of the stream")->check(CLI::Range(1, 1 << 20));
   verb->add_option("--heads", options->heads, "Attention heads")->check(CLI::Range(1, 1 << 16));
   verb->add_option("--norm", options->norm, "What `norm` means in a formula");
+  verb->add_option("--depths", options->depths, "Of the theory's exponents: as for norma inspect (6,12,24)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 100000));
+  verb->add_option("--theory-width", options->theory_width, "Of the theory's model: --width of norma inspect")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 16));
+  verb->add_option("--theory-time", options->theory_time, "Of the theory's model: --time of norma inspect")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 16));
   verb->add_option("--layer", options->layer, "Which layer to draw, where layers are wired differently");
   verb->add_option("--svg", options->svg, "Write the diagram to this file");
   verb->add_flag("--json", options->json, "Print JSON");
-  add_schemes_dir(*verb);
+  add_schemes_dir(*verb, options->library);
   verb->callback([options] { options->name.empty() ? list_schemes(*options) : explain(*options); });
 }
 

@@ -1,13 +1,12 @@
 #include "cli/verbs.h"
-#include "norma/schemes/catalogue.h"
 
 namespace norma::cli {
 
-void add_schemes_dir(CLI::App& verb) {
+void add_schemes_dir(CLI::App& verb, SchemeLibrary& schemes) {
   verb.add_option_function<std::vector<std::string>>(
           "--schemes-dir",
-          [](const std::vector<std::string>& folders) {
-            for (const std::string& folder : folders) add_scheme_folder(folder);
+          [&schemes](const std::vector<std::string>& folders) {
+            for (const std::string& folder : folders) schemes.add_folder(folder);
           },
           "Folder of scheme files to read beside the catalogue; NORMA_SCHEMES names more, separated by colons")
       ->allow_extra_args(false)  // one folder each time it is given: what follows may be a configuration

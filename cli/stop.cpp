@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstring>
+
+#include "norma/core/mapped_ranges.h"
 
 namespace norma::cli {
 namespace {
@@ -19,7 +22,32 @@ void request_stop(int signal) {
   alarm(kPatience);
 }
 
+// Called in the middle of anything: only what is allowed there.
+void report_lost_file(int signal, siginfo_t* info, void*) {
+  const char* const path = mapped_path_at(info->si_addr);
+  if (path == nullptr) {
+    std::signal(signal, SIG_DFL);  // happens again, and ends the process
+    return;
+  }
+  const auto say = [](const char* text) {
+    const ssize_t ignored = write(STDERR_FILENO, text, std::strlen(text));
+    static_cast<void>(ignored);
+  };
+  say("norma: '");
+  say(path);
+  say("' became shorter while it was read, or its disk fails; with the file as it was, the same command goes on from "
+      "the last checkpoint\n");
+  _exit(2);
+}
+
 }  // namespace
+
+void report_lost_files() {
+  struct sigaction action {};
+  action.sa_sigaction = report_lost_file;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &action, nullptr);
+}
 
 const std::atomic<bool>& stop_on_signals() {
   std::signal(SIGINT, request_stop);

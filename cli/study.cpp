@@ -6,12 +6,14 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/output.h"
 #include "cli/overrides.h"
 #include "cli/stop.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/lab/study.h"
+#include "norma/lab/sweep_schemes.h"
 #include "norma/report/report.h"
 #include "norma/store/atomic_file.h"
 
@@ -24,6 +26,7 @@ struct StudyOptions {
   std::vector<double> rates;
   std::string config, text;
   std::string out = "study";
+  SchemeLibrary library = SchemeLibrary::of_environment();
   std::int64_t layers = 0, width = 0, steps = 0;
   int extra_rates = StudyConfig().extra_rates;
   bool no_inspect = false, no_train = false;
@@ -41,7 +44,7 @@ class StudyDisplay final : public StudyObserver {
       close();
       part_ = part;
       started_ = now;
-      if (!live_) fmt::print(stderr, "{} ...\n", part);
+      if (!live_) note("{} ...\n", part);
     }
     if (!live_ || (now - shown_ < std::chrono::milliseconds(100) && done < 1)) return;
     shown_ = now;
@@ -50,19 +53,18 @@ class StudyDisplay final : public StudyObserver {
     const int filled = static_cast<int>(24 * done);
     std::string bar;
     for (int i = 0; i < 24; ++i) bar += i < filled ? "█" : "░";
-    fmt::print(stderr, "\r\033[K{:<17} {} {:>3.0f} %  {} left  {}", part, bar, 100 * done, duration_text(left), what);
-    std::fflush(stderr);
+    note("\r\033[K{:<17} {} {:>3.0f} %  {} left  {}", part, bar, 100 * done, duration_text(left), what);
     open_ = true;
   }
 
   void said(const std::string& line) override {
     if (quiet_) return;
     close();
-    fmt::print(stderr, "{}\n", line);
+    note("{}\n", line);
   }
 
   void close() {
-    if (open_) fmt::print(stderr, "\n");
+    if (open_) note("\n");
     open_ = false;
   }
 
@@ -74,8 +76,14 @@ class StudyDisplay final : public StudyObserver {
 
 StudyConfig study_config(const StudyOptions& options, const std::vector<std::string>& extras) {
   StudyConfig config;
-  if (!options.config.empty()) config.base = read_config(options.config);
-  if (!options.schemes.empty()) config.schemes = options.schemes;
+  const SchemeLibrary library = library_to_resume_sweep(std::filesystem::path(options.out) / "sweep", options.library);
+  if (!options.config.empty()) config.base = read_config(options.config, library);
+  std::vector<std::string> schemes = options.schemes;
+  if (schemes.empty()) {
+    for (const SchemeChoice& scheme : config.schemes) schemes.push_back(scheme.asked());
+  }
+  config.schemes.clear();
+  for (const std::string& scheme : schemes) config.schemes.push_back(library.find(scheme));
   if (!options.depths.empty()) config.depths = options.depths;
   if (!options.rates.empty()) config.rates = options.rates;
   if (!options.warmups.empty()) config.warmups = options.warmups;
@@ -90,7 +98,7 @@ StudyConfig study_config(const StudyOptions& options, const std::vector<std::str
   config.extra_rates = options.extra_rates;
   config.inspect = !options.no_inspect;
   config.train = !options.no_train;
-  apply_overrides(config.base, extras);
+  apply_overrides(config.base, extras, library);
   return config;
 }
 
@@ -103,15 +111,15 @@ int run(const StudyOptions& options, const std::vector<std::string>& extras) {
       run_study({.config = config, .directory = folder, .command_line = command_line()}, progress, stop_on_signals());
   progress.close();
   if (result.interrupted) {
-    fmt::print(stderr, "stopped; the same command goes on from here\n");
+    note("stopped; the same command goes on from here\n");
     return 130;
   }
   write_atomically(folder / "results.json", result.results_json);
   write_report(folder / "report.html", result.results_json);
   if (options.json) {
-    fmt::print("{}", result.results_json);
+    write_json(result.results_json);
   } else {
-    fmt::print("\n{}\nreport: {}\n", study_table(result.results_json), (folder / "report.html").string());
+    print("\n{}\nreport: {}\n", study_table(result.results_json), (folder / "report.html").string());
   }
   return 0;
 }
@@ -140,7 +148,7 @@ void add_study(CLI::App& app, int& exit_code) {
   verb->add_flag("--no-train", options->no_train, "Leave out training");
   verb->add_flag("--json", options->json, "Print results.json");
   verb->add_flag("--quiet", options->quiet, "No progress");
-  add_schemes_dir(*verb);
+  add_schemes_dir(*verb, options->library);
   verb->footer("Any key of the configuration of the runs: --train.steps=500 --model.norm=rms");
   verb->allow_extras();
   verb->callback([options, verb, &exit_code] { exit_code = run(*options, verb->remaining()); });

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 
+#include "cli/output.h"
 #include "cli/overrides.h"
 #include "cli/stop.h"
 #include "cli/sweep_table.h"
@@ -27,6 +28,7 @@ namespace {
 struct SweepOptions {
   std::string config;
   std::string out;
+  SchemeLibrary schemes = SchemeLibrary::of_environment();
   bool json = false;
   bool quiet = false;
   bool report = false;
@@ -42,13 +44,13 @@ class SweepDisplay final : public SweepObserver {
   }
   void warned(const std::string& what) override {
     close();
-    fmt::print(stderr, "warning: {}\n", what);
+    note("warning: {}\n", what);
   }
 
   void started(const SweepProgress& progress, const Cohort& cohort) override {
     const ModelConfig& model = cohort.config().model;
     say(fmt::format("cohort {} of {}: {} | {} layers, width {}, {} parameters, {} member{}, {}{}", progress.cohort,
-                    progress.cohorts, model.scheme, model.layers, model.width,
+                    progress.cohorts, model.scheme.asked(), model.layers, model.width,
                     with_units(static_cast<double>(cohort.parameters())), cohort.members(),
                     cohort.members() == 1 ? "" : "s", bytes_text(static_cast<double>(cohort.memory_bytes())),
                     cohort.step() > 0 ? fmt::format(", from step {}", cohort.step()) : ""));
@@ -68,11 +70,10 @@ class SweepDisplay final : public SweepObserver {
                     progress.cohort, progress.cohorts, cohort.step(), progress.until, cohort.active_members(),
                     cohort.members(), best, progress.ended, progress.runs, duration_text(progress.seconds_left));
     if (live_) {
-      fmt::print(stderr, "\r\033[K{}", line);
+      note("\r\033[K{}", line);
       open_line_ = true;
-      std::fflush(stderr);
     } else {
-      fmt::print(stderr, "{}\n", line);
+      note("{}\n", line);
     }
   }
 
@@ -81,7 +82,7 @@ class SweepDisplay final : public SweepObserver {
   }
 
   void close() {
-    if (open_line_) fmt::print(stderr, "\n");
+    if (open_line_) note("\n");
     open_line_ = false;
   }
 
@@ -89,7 +90,7 @@ class SweepDisplay final : public SweepObserver {
   void say(const std::string& line) {
     if (quiet_) return;
     close();
-    fmt::print(stderr, "{}\n", line);
+    note("{}\n", line);
   }
 
   bool quiet_, live_;
@@ -138,18 +139,18 @@ void report(const Outcomes& outcomes, const SweepConfig& config, const std::stri
                                                             .schemes = summarise_schemes(config, directory)});
   write_atomically(std::filesystem::path(directory) / "results.json", results);
   if (as_json) {
-    fmt::print("{}", results);
+    write_json(results);
   } else {
-    fmt::print("{}written to {}\n", sweep_tables(outcomes), directory);
+    print("{}written to {}\n", sweep_tables(outcomes), directory);
   }
 }
 
 int run(const SweepOptions& options, const std::vector<std::string>& extras) {
   const std::string stem = options.config.empty() ? "default" : std::filesystem::path(options.config).stem().string();
   const std::string directory = options.out.empty() ? "sweeps/" + stem : options.out;
-  // Before the configuration, which looks schemes up.
-  const KeptSchemes kept = options.report ? schemes_of_sweep(directory) : schemes_to_resume(directory);
-  SweepConfig config = options.config.empty() ? SweepConfig() : read_sweep(options.config);
+  const SchemeLibrary schemes = options.report ? library_of_sweep(directory, options.schemes)
+                                               : library_to_resume_sweep(directory, options.schemes);
+  SweepConfig config = options.config.empty() ? SweepConfig{.schemes = schemes} : read_sweep(options.config, schemes);
   apply_sweep_overrides(config, extras);
   if (options.report) {
     if (!std::filesystem::exists(directory)) fail("there is no sweep in '{}'", directory);
@@ -161,7 +162,7 @@ int run(const SweepOptions& options, const std::vector<std::string>& extras) {
                                        progress, stop_on_signals());
   progress.close();
   if (result.interrupted) {
-    fmt::print(stderr, "stopped; the same command goes on from here\n");
+    note("stopped; the same command goes on from here\n");
     return 130;
   }
   report(result.outcomes, config, directory, result.seconds, options.json);
@@ -178,7 +179,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
   verb->add_flag("--json", options->json, "Print the results as JSON");
   verb->add_flag("--quiet", options->quiet, "No progress");
   verb->add_flag("--report", options->report, "Train nothing; report what has ended so far");
-  add_schemes_dir(*verb);
+  add_schemes_dir(*verb, options->schemes);
   verb->footer("A list makes a key an axis: --train.lr=[1e-4,1e-3] --model.scheme=[pre,post] --train.seed=[1,2,3]");
   verb->allow_extras();
   verb->callback([options, verb, &exit_code] { exit_code = run(*options, verb->remaining()); });

@@ -6,13 +6,14 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/output.h"
 #include "cli/overrides.h"
 #include "cli/stop.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/store/run_directory.h"
-#include "norma/train/kept_scheme.h"
+#include "norma/train/run_schemes.h"
 #include "norma/train/trainer.h"
 
 namespace norma::cli {
@@ -21,6 +22,7 @@ namespace {
 struct TrainOptions {
   std::string config;
   std::string out;
+  SchemeLibrary schemes = SchemeLibrary::of_environment();
   bool print_config = false;
   bool json = false;
   bool quiet = false;
@@ -34,16 +36,16 @@ class TrainDisplay final : public RunObserver {
     first_step_ = cohort.step();
     if (quiet_) return;
     const RunConfig& c = cohort.config();
-    fmt::print(stderr, "{} | {} layers, width {}, {} parameters{} | {}\n", c.model.scheme, c.model.layers,
-               c.model.width, with_units(static_cast<double>(cohort.parameters())),
-               cohort.members() > 1 ? fmt::format(", {} members", cohort.members()) : "", source.describe());
-    if (first_step_ > 0) fmt::print(stderr, "resumed at step {}\n", first_step_);
+    note("{} | {} layers, width {}, {} parameters{} | {}\n", c.model.scheme.asked(), c.model.layers, c.model.width,
+         with_units(static_cast<double>(cohort.parameters())),
+         cohort.members() > 1 ? fmt::format(", {} members", cohort.members()) : "", source.describe());
+    if (first_step_ > 0) note("resumed at step {}\n", first_step_);
   }
 
   // Whoever wants no progress still wants to know.
   void warned(const std::string& what) override {
     close();
-    fmt::print(stderr, "warning: {}\n", what);
+    note("warning: {}\n", what);
   }
 
   void stepped(const Cohort& cohort, double seconds) override {
@@ -53,11 +55,10 @@ class TrainDisplay final : public RunObserver {
     shown_ = seconds;
     const std::string line = status(cohort, seconds);
     if (live_) {
-      fmt::print(stderr, "\r\033[K{}", line);
+      note("\r\033[K{}", line);
       open_line_ = true;
-      std::fflush(stderr);
     } else {
-      fmt::print(stderr, "{}\n", line);
+      note("{}\n", line);
     }
   }
 
@@ -76,7 +77,7 @@ class TrainDisplay final : public RunObserver {
   }
 
   void close() {
-    if (open_line_) fmt::print(stderr, "\n");
+    if (open_line_) note("\n");
     open_line_ = false;
   }
 
@@ -107,7 +108,7 @@ class TrainDisplay final : public RunObserver {
   void say(const std::string& line) {
     if (quiet_) return;
     close();
-    fmt::print(stderr, "{}\n", line);
+    note("{}\n", line);
   }
 
   bool quiet_, live_;
@@ -124,11 +125,11 @@ std::string default_directory(const TrainOptions& options) {
 
 int run_train(const TrainOptions& options, const std::vector<std::string>& extras, std::vector<std::string> command) {
   const std::string directory = options.out.empty() ? default_directory(options) : options.out;
-  const auto scheme = scheme_to_resume(directory);  // before the configuration, which looks it up
-  RunConfig config = options.config.empty() ? RunConfig() : read_config(options.config);
-  apply_overrides(config, extras);
+  const SchemeLibrary schemes = library_to_resume(directory, options.schemes);
+  RunConfig config = options.config.empty() ? RunConfig() : read_config(options.config, schemes);
+  apply_overrides(config, extras, schemes);
   if (options.print_config) {
-    fmt::print("{}", print_config(config, true));
+    print("{}", print_config(config, true));
     return 0;
   }
   TrainDisplay progress(options.quiet || options.json, std::max<std::int64_t>(1, config.train.steps / 20));
@@ -136,15 +137,15 @@ int run_train(const TrainOptions& options, const std::vector<std::string>& extra
                                   progress, stop_on_signals());
   progress.close();
   if (end == RunEnd::interrupted) {
-    fmt::print(stderr, "stopped; the same command goes on from here\n");
+    note("stopped; the same command goes on from here\n");
     return 130;
   }
   const std::string result = RunView(directory).result();
   if (options.json) {
-    fmt::print("{}", result);
+    write_json(result);
   } else {
-    fmt::print("{}", outcome_table(result));
-    fmt::print("written to {}\n", directory);
+    print("{}", outcome_table(result));
+    print("written to {}\n", directory);
   }
   return 0;
 }
@@ -159,7 +160,7 @@ void add_train(CLI::App& app, int& exit_code) {
   verb->add_flag("--print-config", options->print_config, "Print the resolved configuration with what each key means");
   verb->add_flag("--json", options->json, "Print the result as JSON");
   verb->add_flag("--quiet", options->quiet, "No progress");
-  add_schemes_dir(*verb);
+  add_schemes_dir(*verb, options->schemes);
   verb->footer("Any key of the configuration: --train.lr=3e-4 --model.scheme='norm(x + f(x))'");
   verb->allow_extras();
   verb->callback([options, verb, &exit_code] { exit_code = run_train(*options, verb->remaining(), command_line()); });

@@ -19,7 +19,7 @@ void add_study(CLI::App& app, int& exit_code);
 void add_train(CLI::App& app, int& exit_code);
 
 // --schemes-dir, for every verb that takes a scheme or reads a model that was trained with one.
-void add_schemes_dir(CLI::App& verb);
+void add_schemes_dir(CLI::App& verb, SchemeLibrary& schemes);
 // --family, for the verbs that build a model without a configuration.
 void add_family(CLI::App& verb, Family& family);
 

@@ -8,7 +8,7 @@ foreach(file IN LISTS files)
   string(APPEND entries "    {\"${name}\", R\"toml(${text})toml\"},\n")
 endforeach()
 file(WRITE ${OUTPUT} "// Written by cmake/EmbedSchemes.cmake from schemes/*.toml.
-#include \"schemes/embedded.h\"
+#include \"schemes/catalogue.h\"
 
 namespace norma {
 

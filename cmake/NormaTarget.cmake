@@ -1,5 +1,5 @@
 # norma_library(folder DEPENDS ... SOURCES ...): one target per folder of src/. The DEPENDS are the only folders it may
-# use; tests/layers_test.cpp checks the includes against the same order. KERNELS: mostly SIMD kernels. OPTIMISE: instead
+# use; tests/layers_test.cpp checks the includes against them. KERNELS: mostly SIMD kernels. OPTIMISE: instead
 # of Release's -O3, for code that hardly takes time to run but does to compile. A .cu file among the SOURCES is built
 # only when NORMA_CUDA is on.
 
@@ -69,4 +69,11 @@ function(norma_library name)
     # Optimising instrumented kernels takes minutes, running them as they are takes seconds.
     target_compile_options(norma_${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
   endif()
+endfunction()
+
+# Programs look for their libraries beside themselves first (tools/dist puts them there), then where the system has them.
+# RPATH and not RUNPATH, because libraries that other libraries need are to be found the same way.
+function(norma_relocatable program)
+  set_target_properties(${program} PROPERTIES BUILD_RPATH "$ORIGIN/../lib" INSTALL_RPATH "$ORIGIN/../lib")
+  target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
 endfunction()

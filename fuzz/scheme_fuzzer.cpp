@@ -4,7 +4,7 @@
 
 #include "norma/schemes/diagram.h"
 #include "norma/schemes/scheme.h"
-#include "norma/schemes/theory.h"
+#include "theory/theory.h"
 
 namespace {
 
@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const norma::Error&) {
   }
   try {
-    norma::predict(scheme, branches, {.layers = 3, .width = 8, .heads = 2});
+    norma::propagate(scheme, branches, {.layers = 3, .width = 8, .heads = 2});
   } catch (const norma::Error&) {
   }
   return 0;

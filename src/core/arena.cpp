@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <limits>
 #include <string>
 #include <utility>
 
+#include "core/memory_limit.h"
 #include "norma/core/error.h"
 
 namespace norma {
@@ -22,35 +22,20 @@ std::int64_t read_meminfo(const std::string& key) {
     std::int64_t kib = 0;
     if (word == key + ":" && file >> kib) return kib * 1024;
   }
-  return std::numeric_limits<std::int64_t>::max();
-}
-
-std::int64_t read_number(const char* path, std::int64_t fallback) {
-  std::ifstream file(path);
-  std::int64_t value = 0;
-  return file >> value ? value : fallback;  // "max" does not parse and means no limit
-}
-
-// What the kernel gives back under pressure: a cgroup counts the pages of every file it has read as used.
-std::int64_t read_reclaimable() {
-  std::ifstream file("/sys/fs/cgroup/memory.stat");
-  std::int64_t total = 0, bytes = 0;
-  std::string key;
-  while (file >> key >> bytes) {
-    if (key == "active_file" || key == "inactive_file" || key == "slab_reclaimable") total += bytes;
-  }
-  return total;
+  return kNoMemoryLimit;
 }
 
 }  // namespace
 
-std::int64_t available_memory() {
-  constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
-  const std::int64_t system = read_meminfo("MemAvailable");
-  const std::int64_t limit = read_number("/sys/fs/cgroup/memory.max", kNoLimit);
-  if (limit == kNoLimit) return system;
-  const std::int64_t used = read_number("/sys/fs/cgroup/memory.current", 0) - read_reclaimable();
-  return std::min(system, std::max<std::int64_t>(0, limit - std::max<std::int64_t>(0, used)));
+std::int64_t available_memory() { return std::min({read_meminfo("MemAvailable"), cgroup_memory(), address_space()}); }
+
+void require_memory(std::int64_t bytes, std::string_view what) {
+  const std::int64_t available = available_memory();
+  if (bytes <= available) return;
+  fail(
+      "out of memory: {} needs {}, but {} are available here; a smaller batch, width or depth, fewer members or fewer "
+      "threads take less",
+      what, describe_bytes(bytes), describe_bytes(available));
 }
 
 std::string describe_bytes(std::int64_t bytes) {

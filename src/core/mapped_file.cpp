@@ -5,10 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <system_error>
 
 #include "norma/core/error.h"
+#include "norma/core/mapped_ranges.h"
 
 namespace norma {
 namespace {
@@ -43,7 +46,45 @@ class Descriptor {
   int descriptor_;
 };
 
+// Mapped files that a handler of signals can look up. One for which there is no room is not found.
+struct MappedRange {
+  std::atomic<const std::byte*> begin = nullptr;  // set last, cleared first; `taken` keeps the place meanwhile
+  std::atomic<bool> taken = false;
+  std::size_t size = 0;
+  const char* path = nullptr;
+};
+std::array<MappedRange, 256> mapped_ranges;
+
+void add_range(const std::byte* begin, std::size_t size, const char* path) {
+  for (MappedRange& range : mapped_ranges) {
+    if (range.taken.exchange(true, std::memory_order_acquire)) continue;
+    range.size = size;
+    range.path = path;
+    range.begin.store(begin, std::memory_order_release);
+    return;
+  }
+}
+
+void remove_range(const std::byte* begin) {
+  for (MappedRange& range : mapped_ranges) {
+    if (range.begin.load(std::memory_order_relaxed) != begin) continue;
+    range.begin.store(nullptr, std::memory_order_release);
+    range.taken.store(false, std::memory_order_release);
+    return;
+  }
+}
+
 }  // namespace
+
+const char* mapped_path_at(const void* address) noexcept {
+  constexpr std::size_t kPage = 4096;  // the last page of a file is mapped as a whole
+  for (const MappedRange& range : mapped_ranges) {
+    const std::byte* const begin = range.begin.load(std::memory_order_acquire);
+    if (begin != nullptr && address >= begin && address < begin + (range.size + kPage - 1) / kPage * kPage)
+      return range.path;
+  }
+  return nullptr;
+}
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path.string()) {
   const Descriptor file(path);
@@ -52,6 +93,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path.string())
   void* const memory = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (memory == MAP_FAILED) fail_with_errno("map", path, errno);
   data_ = static_cast<const std::byte*>(memory);
+  add_range(data_, size_, path_.c_str());
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path, std::string_view what) : MappedFile(path) {
@@ -59,7 +101,9 @@ MappedFile::MappedFile(const std::filesystem::path& path, std::string_view what)
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ == nullptr) return;
+  remove_range(data_);
+  ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 std::string read_text(const std::filesystem::path& path, std::size_t max_bytes) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "data/byte_pairs.h"
 #include "data/pretokenize.h"
 #include "data/text_file.h"
@@ -50,7 +51,7 @@ class ByteAlphabet {
 // Bytes of each token, by id.
 std::vector<std::string> read_vocabulary(const std::string& path, const ByteAlphabet& alphabet) {
   const auto file = open_text_file(path, "a vocabulary in JSON");
-  const nlohmann::json json = nlohmann::json::parse(file->text(), nullptr, false);
+  const nlohmann::json json = parse_json(file->text());
   if (!json.is_object() || json.empty() || json.size() > kMostTokens) {
     fail("'{}' is not a vocabulary: expected a JSON object of tokens and their ids", path);
   }

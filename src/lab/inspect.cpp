@@ -1,13 +1,17 @@
 #include "norma/lab/inspect.h"
 
 #include <algorithm>
+#include <cmath>
+#include <mutex>
 
 #include "lab/collector.h"
 #include "lab/theory_curves.h"
+#include "norma/core/arena.h"
 #include "norma/core/error.h"
+#include "norma/core/machine.h"
 #include "norma/core/names.h"
+#include "norma/core/side_by_side.h"
 #include "norma/models/budget.h"
-#include "norma/schemes/catalogue.h"
 #include "norma/schemes/diagram.h"
 
 namespace norma {
@@ -35,17 +39,19 @@ std::vector<Instrument> chosen(const std::vector<std::string>& only, int batches
   return result;
 }
 
-// What cannot be drawn, such as one too wide for a terminal, is left out.
-std::string drawn(std::string (*draw)(const Scheme&, const DiagramOptions&), const Scheme& scheme,
-                  const ModelConfig& model) {
+// The layer as svg and text. Numbers never depend on a drawing: what cannot be drawn, such as a text too wide for a
+// terminal, is left out, and the summary says why.
+void draw_layer(const Scheme& scheme, const ModelConfig& model, SchemeSummary& summary) {
   using Cross = DiagramOptions::Cross;
+  const DiagramOptions options{.layers = model.layers,
+                               .width = model.width,
+                               .heads = model.heads,
+                               .cross = model.family == Family::encoder_decoder ? Cross::present : Cross::absent};
   try {
-    return draw(scheme, {.layers = model.layers,
-                         .width = model.width,
-                         .heads = model.heads,
-                         .cross = model.family == Family::encoder_decoder ? Cross::present : Cross::absent});
-  } catch (const Error&) {
-    return "";
+    summary.diagram_svg = diagram_svg(scheme, options);
+    summary.diagram_text = diagram_text(scheme, options);
+  } catch (const std::exception& problem) {
+    summary.diagram_note = problem.what();
   }
 }
 
@@ -58,18 +64,47 @@ void check(const InspectOptions& options) {
   NORMA_ASSERT(options.open != nullptr);
 }
 
+// What one model showed.
+struct ModelReadings {
+  Subject subject;
+  std::vector<std::vector<Reading>> by_instrument;
+};
+
+// A session uses as many threads well as it has members; on more, models stand side by side as far as memory goes. The
+// largest analysis keeps the activations of four copies of each member, in double precision.
+int models_at_once(const std::vector<ModelConfig>& models, std::size_t seeds, int threads) {
+  double largest = 1;
+  for (const ModelConfig& model : models) {
+    const double stream = static_cast<double>(model.batch * model.time) * static_cast<double>(model.width);
+    largest = std::max(largest, stream * static_cast<double>(model.layers));
+  }
+  constexpr double kBytesOfActivation = 60.0 * sizeof(double) * 4;
+  const double fitting =
+      static_cast<double>(available_memory()) / (largest * kBytesOfActivation * static_cast<double>(seeds));
+  const auto wanted = std::min(models.size(), static_cast<std::size_t>(threads) / std::max<std::size_t>(1, seeds));
+  return static_cast<int>(std::clamp(fitting, 1.0, std::max(1.0, static_cast<double>(wanted))));
+}
+
 }  // namespace
 
+ModelConfig initial_model(Family family, std::int64_t width) {
+  ModelConfig model{.family = family, .width = width, .heads = 4};
+  model.batch = 4;
+  model.time = 64;
+  model.scale_embedding = true;
+  model.embedding_std = 1 / std::sqrt(static_cast<double>(width));
+  return model;
+}
+
 SchemeSummary summarise_scheme(const ModelConfig& model) {
-  const Scheme scheme = find_scheme(model.scheme);
-  SchemeSummary summary{.name = model.scheme,
-                        .title = scheme.title.empty() ? model.scheme : scheme.title,
+  const Scheme& scheme = *model.scheme;
+  SchemeSummary summary{.name = model.scheme.asked(),
+                        .title = scheme.title.empty() ? model.scheme.asked() : scheme.title,
                         .source = scheme.source,
                         .formulas = {},
                         .layers = model.layers,
-                        .by_role = {},
-                        .diagram_svg = drawn(diagram_svg, scheme, model),
-                        .diagram_text = drawn(diagram_text, scheme, model)};
+                        .by_role = {}};
+  draw_layer(scheme, model, summary);
   for (const auto& [key, formula] : scheme.formulas) summary.formulas.emplace_back(key, print_formula(formula));
   const Budget budget = model_budget(model);
   summary.norm_instances = budget.norm_instances;
@@ -94,35 +129,57 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
   depths.erase(std::unique(depths.begin(), depths.end()), depths.end());
   Findings findings;
   std::vector<ModelConfig> models;
+  std::vector<std::string> names;
   double total = 0, done = 0, each = 0;
   for (const Instrument& instrument : used) each += instrument.cost;
-  for (const std::string& scheme : options.schemes) {
+  for (const SchemeChoice& scheme : options.schemes) {
     ModelConfig model = options.model;
     model.scheme = scheme;
+    names.push_back(scheme.asked());
     for (const std::int64_t depth : depths) {
       model.layers = depth;
       if (options.model.encoder_layers != 0) model.encoder_layers = depth;
       models.push_back(model);
       total += each * static_cast<double>(depth);
     }
-    find_scheme(scheme);
   }
-  Collector collector(used);
-  for (const ModelConfig& model : models) {
-    const Subject subject = initial_subject(model, options.open(model), options.seeds, options.threads);
-    if (model.layers == depths.back()) findings.schemes.push_back(summarise_scheme(subject.model));
+  const int threads = options.threads > 0 ? options.threads : machine().cores;
+  const int at_once = models_at_once(models, options.seeds.size(), threads);
+  std::mutex telling;
+  std::vector<ModelReadings> readings(models.size());
+  side_by_side(models.size(), at_once, [&](std::size_t index) {
+    const ModelConfig& model = models[index];
+    ModelReadings fresh;
+    fresh.subject = initial_subject(model, options.open(model), options.seeds, std::max(1, threads / at_once));
     for (const Instrument& instrument : used) {
-      if (progress)
-        progress(done / total, fmt::format("{}, {} layers: {}", model.scheme, model.layers, instrument.name));
-      collector.add(model.scheme, subject.model, instrument.measure(subject));
+      if (progress) {
+        const std::lock_guard lock(telling);
+        progress(done / total, fmt::format("{}, {} layers: {}", model.scheme.asked(), model.layers, instrument.name));
+      }
+      fresh.by_instrument.push_back(instrument.measure(fresh.subject));
+      const std::lock_guard lock(telling);
       done += instrument.cost * static_cast<double>(model.layers);
     }
-    if (asks_for_depth(options.only)) findings.depth_use.push_back(inspect_depth(subject, findings.notes, progress));
+    readings[index] = std::move(fresh);
+  });
+  Collector collector(used);
+  for (std::size_t index = 0; index < models.size(); ++index) {
+    ModelReadings& one = readings[index];
+    if (models[index].layers == depths.back()) findings.schemes.push_back(summarise_scheme(one.subject.model));
+    for (std::vector<Reading>& reading : one.by_instrument)
+      collector.add(models[index].scheme.asked(), one.subject.model, std::move(reading));
+    one.subject.threads = options.threads;
+    if (asks_for_depth(options.only))
+      findings.depth_use.push_back(inspect_depth(one.subject, findings.notes, progress));
   }
   if (progress) progress(1, "");
-  findings.analyses = collector.finish(options.schemes);
+  findings.analyses = collector.finish(names);
   if (options.theory) {
-    for (const std::string& scheme : options.schemes) add_theory_curves(findings, options.model, scheme);
+    for (const SchemeChoice& scheme : options.schemes) {
+      ModelConfig model = options.model;
+      model.scheme = scheme;
+      add_theory_curves(findings, model);
+    }
   }
   return findings;
 }
@@ -136,11 +193,11 @@ Findings inspect(const Subject& subject, const std::vector<std::string>& only, i
   for (const Instrument& instrument : used) total += instrument.cost;
   for (const Instrument& instrument : used) {
     if (progress) progress(done / total, instrument.name);
-    collector.add(subject.model.scheme, subject.model, instrument.measure(subject));
+    collector.add(subject.model.scheme.asked(), subject.model, instrument.measure(subject));
     done += instrument.cost;
   }
   if (progress) progress(1, "");
-  findings.analyses = collector.finish({subject.model.scheme});
+  findings.analyses = collector.finish({subject.model.scheme.asked()});
   if (only.empty() || asks_for_depth(only))
     findings.depth_use.push_back(inspect_depth(subject, findings.notes, progress));
   return findings;

@@ -22,7 +22,7 @@ DepthFinding inspect_depth(const Subject& subject, std::vector<std::string>& not
   };
   const DepthUse use = measure_depth_use(
       subject, {.progress = [&](double done) { tell(0.7 * done, "leaving out, swapping and moving layers"); }});
-  DepthFinding found{.scheme = subject.model.scheme,
+  DepthFinding found{.scheme = subject.model.scheme.asked(),
                      .layers = use.layers,
                      .loss = estimate_of(use.loss),
                      .effective_depth = estimate_of(use.effective_depth),

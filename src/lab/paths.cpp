@@ -8,7 +8,6 @@
 #include "norma/core/random.h"
 #include "norma/graph/differentiate.h"
 #include "norma/ops/elementwise.h"
-#include "norma/schemes/catalogue.h"
 
 namespace norma {
 namespace {
@@ -19,9 +18,9 @@ std::vector<SublayerSite> chain_of(const Subject& subject, const Model& model) {
   for (const SublayerSite& site : model.sites) {
     if (!site.name.starts_with(prefix)) continue;
     const bool linked = chain.empty() || chain.back().stream_out == site.stream_in;
-    if (!linked || !find_scheme(subject.model.scheme).streams.empty())
+    if (!linked || !subject.model.scheme->streams.empty())
       throw NotBuiltError(fmt::format("scheme '{}': paths are counted where each sublayer has one skip and one branch",
-                                      subject.model.scheme));
+                                      subject.model.scheme.asked()));
     chain.push_back(site);
   }
   return chain;

@@ -97,6 +97,7 @@ ordered_json scheme_json(const SchemeSummary& scheme) {
   for (const auto& [role, count] : scheme.by_role) one["parameters_by_role"][role] = count;
   if (!scheme.diagram_svg.empty()) one["diagram_svg"] = scheme.diagram_svg;
   if (!scheme.diagram_text.empty()) one["diagram_text"] = scheme.diagram_text;
+  if (!scheme.diagram_note.empty()) one["diagram_note"] = scheme.diagram_note;
   return one;
 }
 

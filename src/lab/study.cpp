@@ -4,17 +4,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "lab/study_parts.h"
 #include "lab/sweep_keys.h"
 #include "lab/verdict.h"
 #include "norma/core/error.h"
+#include "norma/core/machine.h"
+#include "norma/core/side_by_side.h"
 #include "norma/lab/inspect.h"
 #include "norma/lab/sweep.h"
 #include "norma/lab/sweep_results.h"
 #include "norma/lab/sweep_schemes.h"
-#include "norma/schemes/catalogue.h"
 #include "norma/store/environment.h"
 #include "norma/train/data.h"
 #include "norma/train/trainer.h"
@@ -42,7 +44,7 @@ class SweepWatcher final : public SweepObserver {
     const double share =
         progress.until > 0 ? static_cast<double>(cohort.step()) / static_cast<double>(progress.until) : 0;
     const double cohorts = std::max(1, progress.cohorts);
-    observer_.progressed(part_, (progress.cohort - 1 + share) / cohorts, cohort.config().model.scheme);
+    observer_.progressed(part_, (progress.cohort - 1 + share) / cohorts, cohort.config().model.scheme.asked());
   }
 
  private:
@@ -59,10 +61,10 @@ class Study {
         stop_(stop),
         source_(open_data(config_.base)),
         resolved_(resolve_config(config_.base, *source_)) {
-    for (const std::string& name : config_.schemes) schemes_.push_back(summary_of(name));
-    for (const std::string& name : config_.schemes) {
-      SchemeEvidence evidence{.scheme = name, .title = find_scheme(name).title, .layers = config_.base.model.layers};
-      if (evidence.title.empty()) evidence.title = name;
+    for (const SchemeChoice& scheme : config_.schemes) schemes_.push_back(summary_of(scheme));
+    for (const SchemeChoice& scheme : config_.schemes) {
+      SchemeEvidence evidence{.scheme = scheme.asked(), .title = scheme->title, .layers = config_.base.model.layers};
+      if (evidence.title.empty()) evidence.title = scheme.asked();
       if (config_.base.model.family == Family::encoder_decoder) evidence.stack = "decoder ";
       evidence_.push_back(std::move(evidence));
     }
@@ -106,6 +108,7 @@ class Study {
   // Every scheme with the rates of its own grid.
   SweepConfig sweep_config() const {
     SweepConfig sweep{.base = config_.base};
+    for (const SchemeChoice& scheme : config_.schemes) sweep.schemes.put(scheme);
     const auto texts = [](const auto& values) {
       std::vector<std::string> all;
       for (const auto& value : values) all.push_back(fmt::format("{}", value));
@@ -113,8 +116,8 @@ class Study {
     };
     for (std::size_t i = 0; i < grids_.size(); ++i) {
       for (const double rate : grids_[i])
-        sweep.points.push_back({{"model.scheme", normal_value(config_.base, "model.scheme", config_.schemes[i])},
-                                {"train.lr", normal_value(config_.base, "train.lr", fmt::format("{}", rate))}});
+        sweep.points.push_back({{"model.scheme", normal_value(sweep, "model.scheme", config_.schemes[i].asked())},
+                                {"train.lr", normal_value(sweep, "train.lr", fmt::format("{}", rate))}});
     }
     set_axis(sweep, "train.warmup", texts(config_.warmups));
     set_axis(sweep, "train.seed", texts(config_.seeds));
@@ -163,24 +166,49 @@ class Study {
     return std::find(config_.rates.begin(), config_.rates.end(), rate) == config_.rates.end();
   }
 
-  // One trained model per seed of the best setting of every scheme.
+  // One trained model per seed of the best setting of every scheme, side by side: each has a single member.
   void measure_depth() {
-    double done = 0;
+    struct Trained {
+      SchemeEvidence* evidence;
+      const RunOutcome* outcome;
+      DepthFinding found = {};
+      std::vector<std::string> notes = {};
+    };
+    std::vector<Trained> all;
     for (SchemeEvidence& evidence : evidence_) {
-      if (stop_) return;
-      observer_.progressed("use of depth", done / static_cast<double>(evidence_.size()), evidence.title);
-      ++done;
       const TrainedCell* best = best_cell(evidence);
       if (best == nullptr) continue;
-      std::vector<double> depths;
       for (const RunOutcome& outcome : outcomes_) {
         if (outcome.scheme != evidence.scheme || outcome.lr != best->lr || outcome.warmup != best->warmup) continue;
-        const StoredModel stored = open_stored_model(sweep_directory() / "runs" / outcome.id);
-        const Subject subject = trained_subject(stored, outcome);
-        DepthFinding found = inspect_depth(subject, findings_.notes);
-        depths.push_back(found.effective_depth.mean);
+        all.push_back({&evidence, &outcome});
+      }
+    }
+    const int threads = config_.base.train.threads > 0 ? static_cast<int>(config_.base.train.threads) : machine().cores;
+    const int at_once = std::max(1, std::min(threads, static_cast<int>(all.size())));
+    std::mutex telling;
+    double done = 0;
+    side_by_side(all.size(), at_once, [&](std::size_t index) {
+      if (stop_) return;
+      Trained& one = all[index];
+      {
+        const std::lock_guard lock(telling);
+        observer_.progressed("use of depth", done++ / static_cast<double>(all.size()), one.evidence->title);
+      }
+      const StoredModel stored = open_stored_model(sweep_directory() / "runs" / one.outcome->id);
+      Subject subject = trained_subject(stored, *one.outcome);
+      subject.threads = std::max(1, threads / at_once);
+      one.notes.clear();
+      one.found = inspect_depth(subject, one.notes);
+    });
+    if (stop_) return;
+    for (SchemeEvidence& evidence : evidence_) {
+      std::vector<double> depths;
+      for (Trained& one : all) {
+        if (one.evidence != &evidence) continue;
+        findings_.notes.insert(findings_.notes.end(), one.notes.begin(), one.notes.end());
+        depths.push_back(one.found.effective_depth.mean);
         // The profiles of the first seed stand for all; the number is a mean over them.
-        if (depths.size() == 1) findings_.depth_use.push_back(std::move(found));
+        if (depths.size() == 1) findings_.depth_use.push_back(std::move(one.found));
       }
       if (depths.empty()) continue;
       evidence.effective_depth = depths.size() > 1 ? estimate_of(depths) : findings_.depth_use.back().effective_depth;
@@ -201,9 +229,9 @@ class Study {
   }
 
   // At the depth that is trained, whatever depths were inspected.
-  SchemeSummary summary_of(const std::string& name) const {
+  SchemeSummary summary_of(const SchemeChoice& scheme) const {
     ModelConfig model = resolved_.model;
-    model.scheme = name;
+    model.scheme = scheme;
     return summarise_scheme(model);
   }
 
@@ -217,7 +245,7 @@ class Study {
       }
       if (extra.empty()) continue;
       all["extra_rates"].push_back(
-          {{"scheme", config_.schemes[i]}, {"lr", extra}, {"edge", name_of(edge_of_best(evidence_[i]))}});
+          {{"scheme", config_.schemes[i].asked()}, {"lr", extra}, {"edge", name_of(edge_of_best(evidence_[i]))}});
       texts.push_back(fmt::format("{} ({:g})", evidence_[i].title, fmt::join(extra, ", ")));
     }
     if (texts.empty()) return;
@@ -291,7 +319,6 @@ class Study {
 }  // namespace
 
 StudyResult run_study(const StudyRequest& request, StudyObserver& observer, const std::atomic<bool>& stop) {
-  const KeptSchemes kept = schemes_to_resume(request.directory / "sweep");
   check_study(request.config);
   require_same_schemes(request.directory / "sweep", request.config.schemes);
   return Study(request, observer, stop).run();

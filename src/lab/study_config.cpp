@@ -3,7 +3,6 @@
 
 #include "lab/study_parts.h"
 #include "norma/core/error.h"
-#include "norma/schemes/catalogue.h"
 
 namespace norma {
 namespace {
@@ -40,9 +39,8 @@ void check_study(const StudyConfig& config) {
   if (config.schemes.size() > kMostSchemes)
     fail("a study of {} schemes is too large; at most {}", config.schemes.size(), kMostSchemes);
   std::set<std::string> seen;
-  for (const std::string& scheme : config.schemes) {
-    find_scheme(scheme);
-    if (!seen.insert(scheme).second) fail("scheme '{}' is given twice", scheme);
+  for (const SchemeChoice& scheme : config.schemes) {
+    if (!seen.insert(scheme.asked()).second) fail("scheme '{}' is given twice", scheme.asked());
   }
   if (!config.inspect && !config.train) fail("a study without analyses and without training has nothing to do");
   if (config.inspect && config.depths.empty()) fail("the analyses at init need at least one depth");

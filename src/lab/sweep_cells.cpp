@@ -58,8 +58,9 @@ std::string config_value(const RunConfig& config, const std::string& key) {
   fail("there is no key '{}'", key);
 }
 
-std::string normal_value(RunConfig base, const std::string& key, const std::string& value) {
-  override_config(base, key + "=" + value);
+std::string normal_value(const SweepConfig& sweep, const std::string& key, const std::string& value) {
+  RunConfig base = sweep.base;
+  override_config(base, key + "=" + value, sweep.schemes);
   return config_value(base, key);
 }
 
@@ -76,7 +77,7 @@ std::vector<SweepCell> sweep_cells(const SweepConfig& config) {
   std::vector<std::vector<std::string>> values;
   for (const SweepAxis& axis : config.axes) {
     values.emplace_back();
-    for (const std::string& value : axis.values) values.back().push_back(normal_value(config.base, axis.key, value));
+    for (const std::string& value : axis.values) values.back().push_back(normal_value(config, axis.key, value));
   }
 
   std::vector<SweepCell> cells;
@@ -90,7 +91,7 @@ std::vector<SweepCell> sweep_cells(const SweepConfig& config) {
       const auto set = [&](const std::string& key, const std::string& value) {
         if (std::any_of(settings.begin(), settings.end(), [&](const auto& one) { return one.first == key; }))
           fail("{} stands twice: in the grid and in a [[sweep.list]], or twice in one entry", key);
-        override_config(cell, key + "=" + value);
+        override_config(cell, key + "=" + value, config.schemes);
         settings.emplace_back(key, config_value(cell, key));
       };
       for (const auto& [key, value] : point) set(key, value);

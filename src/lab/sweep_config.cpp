@@ -75,7 +75,7 @@ void read_list(SweepConfig& config, const toml::node& node) {
     SweepPoint point;
     for (const auto& [key, value] : values) {
       require_key(key, config.base);
-      point.emplace_back(key, normal_value(config.base, key, text_of(*value)));
+      point.emplace_back(key, normal_value(config, key, text_of(*value)));
     }
     config.points.push_back(std::move(point));
   }
@@ -140,7 +140,7 @@ void override_course(SweepConfig& config, const std::string& key, const std::str
 void set_axis(SweepConfig& config, const std::string& key, std::vector<std::string> values) {
   require_key(key, config.base);
   if (values.empty()) fail("{} has no values; the grid would be empty", key);
-  for (std::string& value : values) value = normal_value(config.base, key, value);
+  for (std::string& value : values) value = normal_value(config, key, value);
   const auto found =
       std::find_if(config.axes.begin(), config.axes.end(), [&](const auto& axis) { return axis.key == key; });
   if (found != config.axes.end()) {
@@ -150,7 +150,7 @@ void set_axis(SweepConfig& config, const std::string& key, std::vector<std::stri
   }
 }
 
-SweepConfig parse_sweep(std::string_view toml, std::string_view origin) {
+SweepConfig parse_sweep(std::string_view toml, std::string_view origin, const SchemeLibrary& schemes) {
   toml::table table = parse_toml(toml, origin);
   toml::table sweep;
   if (const toml::node* node = table.get("sweep")) {
@@ -158,10 +158,10 @@ SweepConfig parse_sweep(std::string_view toml, std::string_view origin) {
     sweep = *node->as_table();
     table.erase("sweep");
   }
-  SweepConfig config;
+  SweepConfig config{.schemes = schemes};
   std::ostringstream rest;
   rest << table;
-  config.base = parse_config(rest.str(), origin);
+  config.base = parse_config(rest.str(), origin, schemes);
   try {
     if (const toml::node* members = sweep.get("members"))
       config.most_members = whole(*members, "sweep.members", 0, 65536);
@@ -175,7 +175,9 @@ SweepConfig parse_sweep(std::string_view toml, std::string_view origin) {
   return config;
 }
 
-SweepConfig read_sweep(const std::filesystem::path& path) { return parse_sweep(read_toml(path), path.string()); }
+SweepConfig read_sweep(const std::filesystem::path& path, const SchemeLibrary& schemes) {
+  return parse_sweep(read_toml(path), path.string(), schemes);
+}
 
 std::string print_sweep(const SweepConfig& config) {
   std::string text = print_config(config.base) + "\n[sweep]\n";
@@ -206,7 +208,7 @@ void override_sweep(SweepConfig& config, std::string_view assignment) {
     return;
   }
   require_key(key, config.base);
-  override_config(config.base, assignment);
+  override_config(config.base, assignment, config.schemes);
   std::erase_if(config.axes, [&](const SweepAxis& axis) { return axis.key == key; });
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "lab/limits.h"
 #include "lab/sweep_files.h"
 #include "norma/core/error.h"
@@ -46,7 +47,7 @@ double rung_score(const SafetensorsFile& checkpoint, int member) {
 RungScores read_scores(const std::filesystem::path& path) {
   RungScores scores;
   if (!std::filesystem::exists(path)) return scores;
-  const json all = json::parse(read_small_file(path), nullptr, false);
+  const json all = parse_json(read_small_file(path));
   try {
     for (const auto& [id, entry] : all.at("members").items()) {
       const json& score = entry.at("score");

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "norma/train/config.h"
+#include "norma/lab/sweep.h"
 
 namespace norma {
 
@@ -12,6 +12,6 @@ std::string config_value(const RunConfig& config, const std::string& key);
 
 // `value` as the configuration prints it once it is set, so that 1e-3 and 0.001 are one. Throws Error when it does not
 // fit the key.
-std::string normal_value(RunConfig base, const std::string& key, const std::string& value);
+std::string normal_value(const SweepConfig& sweep, const std::string& key, const std::string& value);
 
 }  // namespace norma

@@ -21,10 +21,12 @@ SweepLedger::SweepLedger(const SweepConfig& config, const SweepPaths& paths)
   for (std::size_t i = 0; i < cells_.size(); ++i) by_id_[cells_[i].id] = i;
 }
 
-std::vector<std::string> SweepLedger::schemes() const {
-  std::set<std::string> names;
-  for (const SweepCell& cell : cells_) names.insert(cell.config.model.scheme);
-  return {names.begin(), names.end()};
+std::vector<SchemeChoice> SweepLedger::schemes() const {
+  std::map<std::string, SchemeChoice> all;
+  for (const SweepCell& cell : cells_) all.emplace(cell.config.model.scheme.asked(), cell.config.model.scheme);
+  std::vector<SchemeChoice> schemes;
+  for (auto& [asked, scheme] : all) schemes.push_back(std::move(scheme));
+  return schemes;
 }
 
 const SweepGroup& SweepLedger::group_of(std::size_t cell) const {

@@ -20,7 +20,7 @@ class SweepLedger {
   const std::vector<SweepCell>& cells() const { return cells_; }
   const std::vector<SweepGroup>& groups() const { return groups_; }
   const std::vector<RunOutcome>& outcomes() const { return outcomes_; }  // by cell, once open
-  std::vector<std::string> schemes() const;                              // each once
+  std::vector<SchemeChoice> schemes() const;                             // each once
 
   bool knows(const std::string& id) const { return by_id_.contains(id); }
   std::size_t index_of(const std::string& id) const { return by_id_.at(id); }

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "lab/sweep_files.h"
 #include "norma/core/error.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/run_directory.h"
 #include "norma/train/member_checkpoint.h"
+#include "norma/train/run_schemes.h"
 #include "norma/train/trainer.h"
 
 namespace norma {
@@ -22,6 +24,13 @@ RunConfig member_config(const RunConfig& cohort, const SweepCell& cell) {
   config.train = cell.config.train;
   config.members = {};
   return config;
+}
+
+// Where a run that has kept no scheme of its own finds the one it was asked to train.
+SchemeLibrary chosen(const RunConfig& config) {
+  SchemeLibrary schemes;
+  schemes.put(config.model.scheme);
+  return schemes;
 }
 
 // The result of one member, as if it had run alone.
@@ -105,7 +114,7 @@ std::vector<CohortPlan> read_markers(const SweepPaths& paths, const std::functio
   std::sort(entries.begin(), entries.end());
   for (const fs::path& path : entries) {
     if (path.extension() != ".json") continue;
-    const json marker = json::parse(read_small_file(path), nullptr, false);
+    const json marker = parse_json(read_small_file(path));
     try {
       plans.push_back({path.stem().string(), marker.at("members").get<std::vector<std::string>>(), marker.at("from"),
                        marker.at("until")});
@@ -143,7 +152,7 @@ void join_cohort(const SweepPaths& paths, const CohortPlan& plan, const RunConfi
   for (const std::string& id : plan.members) files.emplace_back(RunView(paths.run(id)).checkpoint_path(plan.from));
   // What the data resolves is the same for every member.
   const RunView first(paths.run(plan.members[0]));
-  RunConfig resolved = parse_config(first.config(), plan.members[0]);
+  RunConfig resolved = parse_config(first.config(), plan.members[0], library_of_run(first.path(), chosen(config)));
   resolved.train = config.train;
   resolved.members = config.members;
   const std::string text = print_config(resolved);
@@ -156,7 +165,10 @@ void join_cohort(const SweepPaths& paths, const CohortPlan& plan, const RunConfi
 std::vector<std::string> split_cohort(const SweepPaths& paths, const CohortPlan& plan,
                                       const std::vector<const SweepCell*>& cells, const SplitOptions& options) {
   const RunView cohort(paths.cohort(plan.id));
-  const RunConfig config = parse_config(cohort.config(), cohort.config_path().string());
+  const auto any = std::find_if(cells.begin(), cells.end(), [](const SweepCell* cell) { return cell != nullptr; });
+  const RunConfig config =
+      parse_config(cohort.config(), cohort.config_path().string(),
+                   library_of_run(cohort.path(), any == cells.end() ? SchemeLibrary() : chosen((*any)->config)));
   const SafetensorsFile checkpoint(cohort.checkpoint_path(options.until));
   const json result = options.result.empty() ? json() : json::parse(options.result);
   const auto records = records_by_member(cohort.metrics_path(), cells.size(), options.until);

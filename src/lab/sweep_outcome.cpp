@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "lab/limits.h"
 #include "norma/core/error.h"
 #include "norma/store/metrics.h"
@@ -75,7 +76,7 @@ RunOutcome outcome_of(std::string id, std::map<std::string, std::string> axes, c
   RunOutcome outcome;
   outcome.id = std::move(id);
   outcome.axes = std::move(axes);
-  outcome.scheme = config.model.scheme;
+  outcome.scheme = config.model.scheme.asked();
   outcome.layers = config.model.layers;
   outcome.width = config.model.width;
   outcome.lr = config.train.lr;
@@ -91,7 +92,7 @@ RunOutcome read_outcome(RunOutcome known, const std::filesystem::path& run) {
   const RunView view(run);
   known.status = RunStatus::waiting;
   if (!view.exists() || !view.is_done()) return known;
-  const json result = json::parse(view.result(), nullptr, false);
+  const json result = parse_json(view.result());
   if (!result.is_object() || !result.contains("members") || !result["members"].is_array() ||
       result["members"].size() != 1 || !result["members"][0].is_object())
     fail("'{}' is damaged; remove the run directory to train it again", view.result_path().string());

@@ -58,7 +58,7 @@ class Sweep {
 
   SweepResult run() {
     const std::vector<std::int64_t> most = check_groups();
-    const std::vector<std::string> schemes = ledger_.schemes();
+    const std::vector<SchemeChoice> schemes = ledger_.schemes();
     require_same_schemes(paths_.root, schemes);
     make_root(paths_.root);
     const DirectoryLock lock(paths_.root);
@@ -304,7 +304,6 @@ class Sweep {
 
 SweepResult run_sweep(const SweepRequest& request, SweepObserver& observer, const std::atomic<bool>& stop) {
   try {
-    const KeptSchemes kept = schemes_to_resume(request.directory);
     return Sweep(request, observer, stop).run();
   } catch (const fs::filesystem_error& error) {
     fail("{}", error.what());

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "lab/sweep_files.h"
 #include "lab/sweep_members.h"
 #include "norma/core/error.h"
@@ -24,41 +25,43 @@ SchemeTexts read_scheme_texts(const fs::path& directory) {
   std::error_code error;
   if (!fs::exists(path, error)) return {};
   try {
-    return nlohmann::json::parse(read_small_file(path)).get<SchemeTexts>();
+    return parse_json(read_small_file(path)).get<SchemeTexts>();
   } catch (const nlohmann::json::exception&) {
     fail("'{}' is damaged; remove it to go on with the schemes as they are now", path.string());
   }
 }
 
-KeptSchemes hold_schemes(const SchemeTexts& texts, bool only_missing) {
-  KeptSchemes schemes;
-  for (const auto& [name, text] : texts) {
-    if (!only_missing || !has_scheme(name)) schemes.push_back(std::make_shared<const KeptScheme>(name, text));
-  }
-  return schemes;
+SchemeLibrary with_schemes_of(const fs::path& directory, SchemeLibrary library, SchemeLibrary::Rank rank) {
+  for (auto& [name, text] : read_scheme_texts(directory)) library.put(name, text, rank);
+  return library;
 }
 
 }  // namespace
 
-KeptSchemes schemes_of_sweep(const fs::path& directory) { return hold_schemes(read_scheme_texts(directory), false); }
-KeptSchemes schemes_to_resume(const fs::path& directory) { return hold_schemes(read_scheme_texts(directory), true); }
+SchemeLibrary library_of_sweep(const fs::path& directory, SchemeLibrary others) {
+  return with_schemes_of(directory, std::move(others), SchemeLibrary::Rank::first);
+}
 
-void require_same_schemes(const fs::path& directory, const std::vector<std::string>& names) {
+SchemeLibrary library_to_resume_sweep(const fs::path& directory, SchemeLibrary others) {
+  return with_schemes_of(directory, std::move(others), SchemeLibrary::Rank::last);
+}
+
+void require_same_schemes(const fs::path& directory, const std::vector<SchemeChoice>& schemes) {
   const SchemeTexts before = read_scheme_texts(directory);
-  for (const std::string& name : names) {
-    const auto found = before.find(name);
+  for (const SchemeChoice& scheme : schemes) {
+    const auto found = before.find(scheme.asked());
     if (found == before.end()) continue;
-    if (const auto difference = scheme_difference(found->second, scheme_to_keep(name)))
-      fail("the sweep in '{}' began with another scheme '{}': {}; choose another directory", directory.string(), name,
-           *difference);
+    if (const auto difference = scheme_difference(found->second, scheme->text))
+      fail("the sweep in '{}' began with another scheme '{}': {}; choose another directory", directory.string(),
+           scheme.asked(), *difference);
   }
 }
 
-void keep_schemes(const fs::path& directory, const std::vector<std::string>& names) {
+void keep_schemes(const fs::path& directory, const std::vector<SchemeChoice>& schemes) {
   SchemeTexts texts = read_scheme_texts(directory);
   const std::size_t before = texts.size();
-  for (const std::string& name : names) {
-    if (std::string text = scheme_to_keep(name); !text.empty()) texts.try_emplace(name, std::move(text));
+  for (const SchemeChoice& scheme : schemes) {
+    if (!scheme->text.empty()) texts.try_emplace(scheme.asked(), scheme->text);
   }
   if (texts.size() > before) write_atomically(schemes_path(directory), nlohmann::json(texts).dump(2) + "\n");
 }
@@ -70,15 +73,16 @@ std::vector<SchemeSummary> summarise_schemes(const SweepConfig& config, const fs
   const std::vector<SweepCell> cells = sweep_cells(config);
   for (const SweepCell& cell : cells) {
     if (!RunView(paths.run(cell.id)).exists()) continue;
-    const auto [found, fresh] = deepest.emplace(cell.config.model.scheme, &cell);
-    if (fresh) order.push_back(cell.config.model.scheme);
+    const auto [found, fresh] = deepest.emplace(cell.config.model.scheme.asked(), &cell);
+    if (fresh) order.push_back(cell.config.model.scheme.asked());
     if (cell.config.model.layers > found->second->config.model.layers) found->second = &cell;
   }
   std::vector<SchemeSummary> summaries;
   for (const std::string& scheme : order) {
     // As the run resolved it: the data have told the vocabulary.
     const RunView run(paths.run(deepest.at(scheme)->id));
-    summaries.push_back(summarise_scheme(parse_config(run.config(), run.config_path().string()).model));
+    summaries.push_back(summarise_scheme(
+        parse_config(run.config(), run.config_path().string(), library_of_run(run.path(), config.schemes)).model));
   }
   return summaries;
 }

@@ -4,16 +4,12 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numbers>
 #include <string_view>
 
 #include "lab/collector.h"
-#include "lab/theory_share.h"
 #include "norma/core/error.h"
-#include "norma/models/branch_gains.h"
-#include "norma/models/rules.h"
-#include "norma/models/stack.h"
-#include "norma/schemes/catalogue.h"
-#include "norma/schemes/theory.h"
+#include "norma/theory/predict.h"
 
 namespace norma {
 namespace {
@@ -27,77 +23,12 @@ constexpr const char* kMeanGradient =
     "of one batch do not tell; single batches have one";
 constexpr double kPerturbation = 1e-4;  // of measure_amplification
 
-// Of the stream where it enters a stack; schemes may have a say in the table of tokens, which two stacks share.
-double input_variance(const ModelConfig& model, const Scheme& scheme, std::int64_t layers) {
-  const bool two_stacks = model.family == Family::encoder_decoder;
-  const StackConfig stack{.layers = layers,
-                          .heads = model.heads,
-                          .kind = two_stacks ? StackKind::encoder : StackKind::single,
-                          .other_layers = two_stacks ? layers : 0};
-  const InitRules rules = rules_of(scheme, stack_numbers(scheme, stack, model.width, 1, 1)).init;
-  const double table = rules.deviation_of("embedding").value_or(model.embedding_std) * rules.gain_of("embedding");
-  const double tokens = table * table * (model.scale_embedding ? static_cast<double>(model.width) : 1);
-  if (model.positions == Positions::sinusoidal) return tokens + 0.5;
-  return tokens + (model.positions == Positions::learned ? model.embedding_std * model.embedding_std : 0);
-}
-
-// Per token, summed over channels, of an output of rms 1.
-double squared_change(const Theory& theory, const ModelConfig& model) {
-  return theory.amplification * kPerturbation * kPerturbation * static_cast<double>(model.width) /
-         (theory.output_rms * theory.output_rms);
-}
-
-std::vector<double> ffn_gradients(const Theory& theory) {
-  std::vector<double> all;
-  for (const BranchTheory& branch : theory.branches) {
-    if (branch.kind == BranchTheory::Kind::ffn) all.push_back(branch.weight_gradient);
-  }
-  return all;
-}
-
-// Both stacks as one, the encoder first, as sites of a model are listed; what is said of the output is the decoder's.
-Theory joined(EncoderDecoderTheory both) {
-  Theory all = std::move(both.decoder);
-  all.streams.insert(all.streams.begin(), both.encoder.streams.begin(), both.encoder.streams.end());
-  all.branches.insert(all.branches.begin(), both.encoder.branches.begin(), both.encoder.branches.end());
-  all.profiled.insert(all.profiled.begin(), both.encoder.profiled.begin(), both.encoder.profiled.end());
-  return all;
-}
-
-BranchShape branch_shape(const ModelConfig& model) {
-  return {.width = model.width,
-          .heads = model.heads,
-          .hidden = model.hidden,
-          .time = model.time,
-          .activation = model.activation,
-          .norm = model.norm,
-          .mask = model.family == Family::encoder ? Mask::full : Mask::causal,
-          .source_time = model.source_time};
-}
+// The angle over pi between a x and a x + b f, whose parts the theory takes to be uncorrelated.
+double angle_of(double share) { return std::atan(share) / std::numbers::pi; }
 
 class Predictions {
  public:
-  Predictions(const ModelConfig& model, const Scheme& scheme)
-      : model_(model), scheme_(scheme), two_stacks_(model.family == Family::encoder_decoder) {
-    config_ = {.layers = 1, .width = model.width, .heads = model.heads, .hidden = model.hidden, .norm = model.norm};
-    if (two_stacks_) {
-      check_predicted_encoder_decoder(scheme_, config_);
-      tables_of_both_ = measure_encoder_decoder(scheme_, branch_shape(model));
-    } else {
-      check_predicted(scheme_, config_);
-      tables_ = measure_branches(scheme_, branch_shape(model));
-    }
-  }
-
-  // Encoders are as deep as their decoders here.
-  const Theory& at(std::int64_t layers) {
-    if (const auto known = theories_.find(layers); known != theories_.end()) return known->second;
-    config_.layers = layers;
-    config_.input = config_.source = {input_variance(model_, scheme_, layers), 0};
-    Theory theory =
-        two_stacks_ ? joined(predict(scheme_, tables_of_both_, config_)) : predict(scheme_, tables_, config_);
-    return theories_.emplace(layers, std::move(theory)).first->second;
-  }
+  explicit Predictions(const ModelConfig& model) : theory_(model) {}
 
   void add_to(const Analysis& analysis, Series& series) {
     std::vector<Predicted> all;
@@ -124,9 +55,15 @@ class Predictions {
     std::vector<double> along = {};  // by site
   };
 
+  // Encoders are as deep as their decoders here.
+  const Prediction& at(std::int64_t layers) {
+    const auto known = predictions_.find(layers);
+    return known != predictions_.end() ? known->second : predictions_.emplace(layers, theory_.at(layers)).first->second;
+  }
+
   Predicted predicted(const std::string& analysis, const LayerProfile& profile) {
-    const Theory& theory = at(profile.depth);
-    if (analysis == "amplification") return {squared_change(theory, model_)};
+    const Prediction& theory = at(profile.depth);
+    if (analysis == "amplification") return {theory.amplification * kPerturbation * kPerturbation};
     std::vector<double> along;
     if (analysis == "stream") {
       for (const StreamTheory& stream : theory.streams) along.push_back(stream.rms);
@@ -135,9 +72,8 @@ class Predictions {
     } else if (analysis == "gradient_batch") {
       along = ffn_gradients(theory);
     } else {
-      const double input = std::sqrt(input_variance(model_, scheme_, profile.depth));
-      along = predicted_shares(scheme_, model_, profile.depth, theory, input);
-      if (analysis == "angle") std::ranges::transform(along, along.begin(), predicted_angle);
+      along = theory_.shares(theory);
+      if (analysis == "angle") std::ranges::transform(along, along.begin(), angle_of);
     }
     return {along.empty() ? NAN : along.back(), along};
   }
@@ -158,18 +94,13 @@ class Predictions {
     return all;
   }
 
-  const ModelConfig& model_;
-  const Scheme& scheme_;
-  bool two_stacks_;
-  TheoryConfig config_;
-  BranchTables tables_;
-  EncoderDecoderTables tables_of_both_;
-  std::map<std::int64_t, Theory> theories_;
+  ModelTheory theory_;
+  std::map<std::int64_t, Prediction> predictions_;
 };
 
 }  // namespace
 
-void add_theory_curves(Findings& findings, const ModelConfig& model, const std::string& name) {
+void add_theory_curves(Findings& findings, const ModelConfig& model) {
   const auto predicted = [](const Analysis& analysis) {
     constexpr std::array<std::string_view, 5> kPredicted = {"stream", "branch_share", "angle", "amplification",
                                                             "gradient_batch"};
@@ -179,13 +110,12 @@ void add_theory_curves(Findings& findings, const ModelConfig& model, const std::
     if (std::ranges::find(findings.notes, text) == findings.notes.end()) findings.notes.emplace_back(text);
   };
   if (std::ranges::none_of(findings.analyses, predicted)) return;
-  const Scheme scheme = find_scheme(name);
   try {
-    Predictions predictions(model, scheme);
+    Predictions predictions(model);
     for (Analysis& analysis : findings.analyses) {
       if (!predicted(analysis)) continue;
       for (Series& series : analysis.series) {
-        if (series.scheme == name) predictions.add_to(analysis, series);
+        if (model.scheme == series.scheme) predictions.add_to(analysis, series);
       }
       if (analysis.name == "gradient_batch") note(kMeanGradient);
     }

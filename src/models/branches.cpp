@@ -86,6 +86,8 @@ class AttentionBuilder {
         branch_(branch),
         width_(x.shape().channels()),
         kv_heads_(branch.kv_heads == 0 ? branch.heads : branch.kv_heads) {
+    if (x.shape().rank() != 3)  // a formula may hand over anything, such as a mean
+      fail("attention reads tokens [batch, time, channels], but was given {}", x.shape().str());
     if (branch.heads < 1 || kv_heads_ < 1)
       fail("attention needs at least one head, not {} and {}", branch.heads, kv_heads_);
     if (width_ % branch.heads != 0) fail("width {} is not divisible by {} heads", width_, branch.heads);

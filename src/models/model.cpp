@@ -11,7 +11,6 @@
 #include "norma/ops/matmul.h"
 #include "norma/ops/softmax.h"
 #include "norma/ops/views.h"
-#include "norma/schemes/catalogue.h"
 
 namespace norma {
 namespace {
@@ -40,11 +39,7 @@ void check(const ModelConfig& c) {
 class ModelBuilder {
  public:
   ModelBuilder(Graph& graph, const ModelConfig& config, const ModelOptions& options)
-      : graph_(graph),
-        config_(config),
-        options_(options),
-        scheme_(find_scheme(config.scheme)),
-        parameters_(graph, config.dtype) {
+      : graph_(graph), config_(config), options_(options), scheme_(*config.scheme), parameters_(graph, config.dtype) {
     check(config);
     if (config.dropout) {
       dropout_ = graph.input("dropout", {{1}, config.dtype});
@@ -205,7 +200,7 @@ class ModelBuilder {
   Graph& graph_;
   const ModelConfig& config_;
   const ModelOptions& options_;
-  const Scheme scheme_;
+  const Scheme& scheme_;
   Parameters parameters_;
   Wire dropout_, dropout_key_;
   Wire table_;  // of the tokens that are predicted

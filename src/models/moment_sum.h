@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "norma/schemes/theory.h"
+#include "norma/models/branch_tables.h"
 
 namespace norma {
 

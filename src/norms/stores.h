@@ -1,8 +1,8 @@
 // Whether a large output goes around the cache.
 #pragma once
 
+#include "device/cpu/cache_reach.h"
 #include "norma/core/arena.h"
-#include "norma/core/machine.h"
 #include "norma/core/shape.h"
 
 namespace norma {
@@ -16,7 +16,7 @@ inline bool streams_rows(const Type& type) {
 
 // Streaming pays when nobody could find the output in cache anyway.
 inline Stores choose_stores(const Type& out) {
-  return out.bytes() > 2 * machine().last_level_cache && streams_rows(out) ? Stores::streaming : Stores::plain;
+  return streams_rows(out) && outgrows_cache(out.bytes()) ? Stores::streaming : Stores::plain;
 }
 
 }  // namespace norma

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "device/cpu/gemm.h"
+#include "device/cpu/gemm_tiles.h"
 #include "norma/core/arena.h"
 #include "norma/core/error.h"
 #include "norma/device/cpu/kernel.h"
@@ -101,17 +101,13 @@ CpuKernel backward_kernel(std::span<const Type> in, const CrossEntropyOptions& o
   const BlockGemm dx_gemm = block_gemm(s.rows, s.block, dtype, [&](std::int64_t m) {
     return row_major_gemm(m, s.width, s.vocabulary, false, !transposed);
   });
-  // dW[d, V] = x^T dlogits, or for a tied weight dW[V, d] = dlogits^T x; tiles are blocks of rows of dW.
+  // dW[d, V] = x^T dlogits, or for a tied weight dW[V, d] = dlogits^T x; tiles are blocks of dW.
   const std::int64_t weight_rows = transposed ? s.vocabulary : s.width,
                      weight_columns = transposed ? s.width : s.vocabulary;
-  const Tiling weight_blocks(weight_rows, gemm_tile_grain(weight_columns, chunk, 32), 16);
   const auto weight_gemm = [&](std::int64_t chunk_rows, bool accumulate) {
-    return block_gemm(weight_rows, weight_blocks.block, dtype, [&](std::int64_t m) {
-      GemmShape shape = row_major_gemm(m, weight_columns, chunk_rows, true, false);
-      shape.a_column = weight_rows;
-      shape.accumulate = accumulate;
-      return shape;
-    });
+    GemmShape shape = row_major_gemm(weight_rows, weight_columns, chunk_rows, true, false);
+    shape.accumulate = accumulate;
+    return GemmTiles(shape, dtype, GemmTiles::Cut::rows_and_columns, chunk);
   };
 
   CpuKernel kernel;
@@ -140,15 +136,13 @@ CpuKernel backward_kernel(std::span<const Type> in, const CrossEntropyOptions& o
            dx_gemm.of(is_last).run(logits, call.in<T>(1), nullptr, call.out<T>(0) + first * s.width,
                                    call.worker_scratch);
          }});
-    const BlockGemm gemm = weight_gemm(chunk_rows, start > 0);
+    const GemmTiles gemm = weight_gemm(chunk_rows, start > 0);
     kernel.worker_bytes = std::max(kernel.worker_bytes, gemm.worker_bytes());
-    kernel.phases.push_back({weight_blocks.tiles, [=](const Call& call, std::int64_t tile) {
+    kernel.phases.push_back({gemm.count(), [=](const Call& call, std::int64_t tile) {
                                const T* x = call.in<T>(0) + start * s.width;
                                const T* dlogits = call.shared<T>();
-                               const std::int64_t first = weight_blocks.begin(tile);
-                               gemm.of(weight_blocks.end(tile) - first != weight_blocks.block)
-                                   .run((transposed ? dlogits : x) + first, transposed ? x : dlogits, nullptr,
-                                        call.out<T>(1) + first * weight_columns, call.worker_scratch);
+                               gemm.run(tile, transposed ? dlogits : x, transposed ? x : dlogits, call.out<T>(1),
+                                        call.worker_scratch);
                              }});
   }
   return kernel;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "device/cpu/gemm.h"
+#include "device/cpu/gemm_tiles.h"
 #include "norma/core/error.h"
 #include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
@@ -102,34 +102,28 @@ CpuKernel cpu_kernel(const MatMul& op, Types in, Types) {
   const bool a_transposed =
       op.product() == Product::reduce_rows || (op.product() == Product::batched && yes(op.transpose_a()));
   const bool b_transposed = op.product() != Product::reduce_rows && yes(op.transpose_b());
-  // Tiles are blocks of rows of c; a whole product of a batch is one item when the batch alone gives enough tiles.
-  const Tiling blocks(s.m, gemm_tile_grain(s.n, s.k, op.product() == Product::reduce_rows ? 32 : 64), 16);
   GemmShape shape = row_major_gemm(s.m, s.n, s.k, a_transposed, b_transposed);
   shape.accumulate = op.accumulates();
-  const auto gemm_for = [&](std::int64_t rows) {
-    GemmShape tile = shape;
-    tile.m = rows;
-    return make_gemm(tile, in[0].dtype);
-  };
-  const auto full = gemm_for(std::min(blocks.block, s.m));
-  const std::int64_t rest = blocks.end(blocks.tiles - 1) - blocks.begin(blocks.tiles - 1);
-  const auto last = rest == blocks.block ? full : gemm_for(rest);
+  const auto cut = op.product() == Product::reduce_rows ? GemmTiles::Cut::rows_and_columns : GemmTiles::Cut::rows;
+  // A whole product of a batch is one tile when the batch alone gives enough of them.
+  const GemmTiles tiles(shape, in[0].dtype, cut);
   CpuKernel kernel;
-  kernel.worker_bytes = std::max(full->worker_bytes(), last->worker_bytes());
+  kernel.worker_bytes = tiles.worker_bytes();
   const bool accumulate = op.accumulates();
-  kernel.phases.push_back({s.batch * blocks.tiles, [=](const Call& call, std::int64_t tile) {
-                             const std::int64_t batch = tile / blocks.tiles, block = tile % blocks.tiles;
-                             const std::int64_t first = blocks.begin(block);
-                             const std::byte* a =
-                                 call.in<std::byte>(0) + (batch * s.m * s.k + first * shape.a_row) * element;
+  kernel.phases.push_back({s.batch * tiles.count(), [=](const Call& call, std::int64_t item) {
+                             const std::int64_t batch = item / tiles.count(), tile = item % tiles.count();
+                             const std::byte* a = call.in<std::byte>(0) + batch * s.m * s.k * element;
                              const std::byte* b = call.in<std::byte>(1) + batch * s.k * s.n * element;
-                             const std::int64_t at = (batch * s.m + first) * s.n * element;
-                             std::byte* c = call.out<std::byte>(0) + at;
-                             if (accumulate && call.in<std::byte>(2) + at != c) {
-                               std::memcpy(c, call.in<std::byte>(2) + at,
-                                           static_cast<std::size_t>((blocks.end(block) - first) * s.n * element));
+                             std::byte* c = call.out<std::byte>(0) + batch * s.m * s.n * element;
+                             if (accumulate && call.in<std::byte>(2) != call.out<std::byte>(0)) {
+                               const std::byte* old = call.in<std::byte>(2) + batch * s.m * s.n * element;
+                               const GemmTiles::Block block = tiles.block(tile);
+                               for (std::int64_t row = block.row; row < block.row + block.rows; ++row) {
+                                 const std::int64_t at = (row * s.n + block.column) * element;
+                                 std::memcpy(c + at, old + at, static_cast<std::size_t>(block.columns * element));
+                               }
                              }
-                             (block + 1 == blocks.tiles ? last : full)->run(a, b, nullptr, c, call.worker_scratch);
+                             tiles.run(tile, a, b, c, call.worker_scratch);
                            }});
   return kernel;
 }

@@ -1,6 +1,9 @@
 // Gives each part of a diagram a lane and a band. A value keeps its lane until its heir, the reader that continues it
-// (the latest sum, so that skips run straight); every other reader gets a fork or taps the lane from the side.
+// (the latest sum, so that skips run straight); every other reader gets a fork or taps the lane from the side. A part
+// that reads a value twice is two readers of it.
 #include <algorithm>
+#include <compare>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -21,8 +24,8 @@ class Placer {
     readers_.resize(layout_.parts.size());
     for (int i = 0; i < size(); ++i) {
       choose_primary(i);
-      for (const DiagramPart::Operand& operand : part(i).operands)
-        readers_[static_cast<std::size_t>(operand.part)].push_back(i);
+      for (std::size_t o = 0; o < part(i).operands.size(); ++o)
+        readers_[static_cast<std::size_t>(part(i).operands[o].part)].insert({i, static_cast<int>(o)});
     }
     for (int i = 0; i < size(); ++i) heirs_.push_back(heir_of(i));
   }
@@ -44,16 +47,23 @@ class Placer {
   }
 
  private:
+  // An operand of a part, by its number there.
+  struct Reader {
+    int part, operand;
+    auto operator<=>(const Reader&) const = default;
+  };
+  using Readers = std::set<Reader>;
+
   // A line that is still growing: what it carries, and from where.
   struct Open {
     int part;
-    int from;                    // band
-    std::set<int> readers = {};  // that have not been placed yet
+    int from;              // band
+    Readers readers = {};  // that have not been placed yet
   };
 
   int size() const { return static_cast<int>(layout_.parts.size()); }
   DiagramPart& part(int i) { return layout_.parts[static_cast<std::size_t>(i)]; }
-  const std::vector<int>& readers(int i) const { return readers_[static_cast<std::size_t>(i)]; }
+  const Readers& readers(int i) const { return readers_[static_cast<std::size_t>(i)]; }
   int top() const { return static_cast<int>(layout_.bands.size()) - 1; }
 
   int add_band(DiagramBand band) {
@@ -83,22 +93,18 @@ class Placer {
     p.primary = std::max(best, 0);
   }
 
-  bool continues(int reader, int i) {
-    const DiagramPart& p = part(reader);
-    return p.operands[static_cast<std::size_t>(p.primary)].part == i;
-  }
-
-  int heir_of(int i) {
-    int first = -1, last_sum = -1;
-    for (const int reader : readers(i)) {
-      if (!continues(reader, i)) continue;
-      if (first < 0) first = reader;
-      if (part(reader).kind == Kind::add || part(reader).kind == Kind::output) last_sum = reader;
+  Reader heir_of(int i) {
+    Reader first{-1, 0}, last_sum{-1, 0};
+    for (const Reader& reader : readers(i)) {
+      const DiagramPart& p = part(reader.part);
+      if (p.primary != reader.operand) continue;
+      if (first.part < 0) first = reader;
+      if (p.kind == Kind::add || p.kind == Kind::output) last_sum = reader;
     }
-    return last_sum >= 0 ? last_sum : first;
+    return last_sum.part >= 0 ? last_sum : first;
   }
 
-  void open(int lane, int i, int band, std::set<int> waiting) {
+  void open(int lane, int i, int band, Readers waiting) {
     open_[lane] = {.part = i, .from = band, .readers = std::move(waiting)};
   }
 
@@ -116,25 +122,24 @@ class Placer {
       part(i).lane = lane;
       part(i).band = band;
       layout_.bands[0].parts.push_back(i);
-      if (!readers(i).empty()) open(lane, i, band, {readers(i).begin(), readers(i).end()});
+      if (!readers(i).empty()) open(lane, i, band, readers(i));
       lane = std::max(lane + 1, kFirstStreamLane);
     }
   }
 
-  // The lane on which a reader finds a value.
-  int lane_for(int reader, int value) const {
-    const auto found = std::find_if(open_.begin(), open_.end(), [&](const auto& entry) {
-      return entry.second.part == value && entry.second.readers.contains(reader);
-    });
+  // The lane on which a reader finds its value.
+  int lane_for(const Reader& reader) const {
+    const auto found = std::find_if(open_.begin(), open_.end(),
+                                    [&](const auto& entry) { return entry.second.readers.contains(reader); });
     NORMA_ASSERT(found != open_.end());
     return found->first;
   }
 
   // Splits readers off a value's lane, each to a lane of its own. One band serves all forks of a value in a row.
-  void fork(int lane, const std::vector<int>& to_readers) {
+  void fork(int lane, const std::vector<Reader>& to_readers) {
     Open& line = open_.at(lane);
     DiagramBand band{.kind = DiagramBand::Kind::fork, .from = lane};
-    for (const int reader : to_readers) {
+    for (const Reader& reader : to_readers) {
       line.readers.erase(reader);
       const int target = free_lane(lane);
       band.to.push_back(target);
@@ -143,51 +148,48 @@ class Placer {
     add_band(std::move(band));
   }
 
-  void place(int i) {
-    DiagramPart& p = part(i);
-    // Before a value's lane is taken over by its heir, those that read it later get their forks.
-    for (const DiagramPart::Operand& operand : p.operands) {
-      const int lane = lane_for(i, operand.part);
-      if (heirs_[static_cast<std::size_t>(operand.part)] != i) continue;
-      std::vector<int> others;
-      for (const int reader : open_.at(lane).readers) {
-        if (reader != i) others.push_back(reader);
+  // The forks that have to lie below a part: before a value's lane is taken over by its heir, those that read it later
+  // get theirs; where the part itself reads the value again, one reading may tap the lane.
+  void fork_before(int i) {
+    for (int o = 0; o < static_cast<int>(part(i).operands.size()); ++o) {
+      const Reader own{i, o};
+      const int lane = lane_for(own);
+      const Open& line = open_.at(lane);
+      std::vector<Reader> leaving;
+      if (heirs_[static_cast<std::size_t>(line.part)] == own) {
+        std::copy_if(line.readers.begin(), line.readers.end(), std::back_inserter(leaving),
+                     [&](const Reader& reader) { return reader != own; });
+      } else if (std::any_of(line.readers.begin(), line.readers.end(), [&](const Reader& reader) {
+                   return reader.part == i &&
+                          (reader.operand < o || (reader.operand == part(i).primary && reader != own));
+                 })) {
+        leaving = {own};
       }
-      if (!others.empty()) fork(lane, others);
+      if (!leaving.empty()) fork(lane, leaving);
     }
-    const int value = p.operands[static_cast<std::size_t>(p.primary)].part;
-    int lane = lane_for(i, value);
-    if (open_.at(lane).readers.size() > 1 || !ends_here(lane, i)) {
-      fork(lane, {i});
-      lane = lane_for(i, value);
-    }
-    p.lane = lane;
+    const Reader primary{i, part(i).primary};
+    const int lane = lane_for(primary);
+    if (open_.at(lane).readers.size() > 1) fork(lane, {primary});
+  }
+
+  void place(int i) {
+    fork_before(i);
+    DiagramPart& p = part(i);
+    p.lane = lane_for({i, p.primary});
     p.band = can_join(i) ? top() : add_band({});
     layout_.bands[static_cast<std::size_t>(p.band)].parts.push_back(i);
-    for (std::size_t o = 0; o < p.operands.size(); ++o) {
-      const int operand = p.operands[o].part;
-      if (static_cast<int>(o) == p.primary) {
-        layout_.lines.push_back({lane, open_.at(lane).from, p.band});
-        open_.erase(lane);
-        continue;
-      }
-      if (static_cast<int>(o) != p.primary && operand == value) continue;  // x + x: drawn once
-      const int from = lane_for(i, operand);
-      layout_.merges.push_back({p.band, from, lane, p.operands[o].minus});
+    for (int o = 0; o < static_cast<int>(p.operands.size()); ++o) {
+      const int from = lane_for({i, o});
+      if (o != p.primary)
+        layout_.merges.push_back({p.band, from, p.lane, p.operands[static_cast<std::size_t>(o)].minus});
       Open& line = open_.at(from);
-      line.readers.erase(i);
+      line.readers.erase({i, o});
       if (line.readers.empty()) {
         layout_.lines.push_back({from, line.from, p.band});
         open_.erase(from);
       }
     }
-    if (!readers(i).empty()) open(lane, i, p.band, {readers(i).begin(), readers(i).end()});
-  }
-
-  // Whether nothing else will read this lane above the reader.
-  bool ends_here(int lane, int reader) const {
-    const Open& line = open_.at(lane);
-    return line.readers.size() == 1 && line.readers.contains(reader);
+    if (!readers(i).empty()) open(p.lane, i, p.band, readers(i));
   }
 
   // Boxes whose operands were there before the last band was opened stand side by side.
@@ -205,7 +207,7 @@ class Placer {
     const int band = add_band({});
     for (int i = 0; i < size(); ++i) {
       if (part(i).kind != Kind::output) continue;
-      const int lane = lane_for(i, part(i).operands[0].part);
+      const int lane = lane_for({i, 0});
       part(i).lane = lane;
       part(i).band = band;
       layout_.bands.back().parts.push_back(i);
@@ -233,8 +235,8 @@ class Placer {
 
   const DiagramParts& given_;
   DiagramLayout layout_;
-  std::vector<std::vector<int>> readers_;
-  std::vector<int> heirs_;
+  std::vector<Readers> readers_;  // of each part
+  std::vector<Reader> heirs_;
   std::map<int, Open> open_;  // by lane
 };
 

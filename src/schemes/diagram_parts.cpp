@@ -1,4 +1,4 @@
-// Walks the syntax tree of one layer and names its parts. Numbers become labels; only wires become lines.
+// The parts of one layer: numbers become labels, only wires become lines.
 #include "schemes/diagram_parts.h"
 
 #include <fmt/format.h>
@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <variant>
 
 #include "norma/core/error.h"
+#include "norma/schemes/functions.h"
 #include "norma/schemes/trace.h"
+#include "norma/schemes/walk.h"
 #include "schemes/diagram_sections.h"
 
 namespace norma {
@@ -17,34 +20,23 @@ namespace {
 using Kind = DiagramPart::Kind;
 using Tone = DiagramPart::Tone;
 
-std::string branch_title(const std::string& name) {
-  if (name == "attention" || name == "attn") return "attention";
-  if (name == "cross") return "cross-attention";
-  return name == "ffn" ? "feed-forward" : name;
-}
+// A wire on its way: a sum that is still growing. One junction stands for all its wires, one pill for its numbers.
+struct DrawnSum {
+  struct Number {
+    bool minus;
+    std::string text;
+  };
+  std::vector<DiagramPart::Operand> operands = {};
+  std::vector<Number> numbers = {};
+  const Expression* whole = nullptr;  // the sum as it is written
+};
 
-// What the scheme asks of a branch beyond the plain one.
-std::string branch_detail(const Scheme& scheme, const std::string& name) {
-  const auto found = scheme.branch_options.find(name == "attn" ? "attention" : name);
-  if (found == scheme.branch_options.end()) return "";
-  const std::map<std::string, std::string>& options = found->second;
-  std::vector<std::string> said;
-  std::string projections;
-  for (const char* projection : {"q", "k", "v"}) {
-    if (options.contains(projection)) projections += (projections.empty() ? "" : ", ") + std::string(projection);
-  }
-  if (!projections.empty()) said.push_back("norm on " + projections);
-  for (const auto& [option, value] : options) {
-    if (option == "inner") said.push_back("inner " + value);
-    if (option == "head_gain") said.push_back("gain per head");
-    if (option == "scores") said.push_back("carries scores");
-  }
-  return fmt::format("{}", fmt::join(said, "; "));
-}
-
-class Walker {
+// The algebra of drawings (walk.h): a number, of which labels show how it is written, or a wire.
+class DrawingAlgebra {
  public:
-  Walker(const Scheme& scheme, const DiagramOptions& options, std::int64_t layer)
+  using Value = std::variant<std::monostate, DrawnSum>;
+
+  DrawingAlgebra(const Scheme& scheme, const DiagramOptions& options, std::int64_t layer)
       : scheme_(scheme), options_(options), layer_(layer) {}
 
   DiagramParts run() {
@@ -57,8 +49,8 @@ class Walker {
         start(stream.name, label);
       }
     }
-    for (const DiagramSection& section : sections_of(scheme_, options_)) walk(section);
-    if (const Formula* final = scheme_.formula("final")) walk({.formula = final, .title = "after the last layer"});
+    for (const DiagramSection& section : sections_of(scheme_, options_)) draw(section);
+    if (const Formula* final = scheme_.formula("final")) draw({.formula = final, .title = "after the last layer"});
     const bool closed = scheme_.formula("final") != nullptr;
     finish("x");
     for (const NamedExpression& stream : scheme_.streams) {
@@ -68,6 +60,62 @@ class Walker {
     drop_unread();
     return std::move(result_);
   }
+
+  static Value number(const Expression& /*e*/) { return {}; }
+  static Value text(const Expression& /*e*/) { return {}; }
+  Value name(const Expression& e) const {
+    const auto found = wires_.find(e.name);
+    return found == wires_.end() ? Value() : wire(found->second);
+  }
+
+  Value unary(const Expression& e, Value a) { return is_wire(a) ? wire(pill("× -1", e, close(a))) : Value(); }
+
+  Value binary(const Expression& e, Value a, Value b) {
+    if (!is_wire(a) && !is_wire(b)) return {};
+    if (e.name == "+" || e.name == "-") return sum(e, a, b);
+    if (e.name == "*") return wire(product(e, a, b));
+    const Expression &left = *e.children[0], &right = *e.children[1];
+    if (e.name == "/" && !is_wire(b)) return wire(pill("÷ " + factor_text(right), right, close(a)));
+    const std::string label = e.name != "/" ? print_expression(e) : is_wire(a) ? "quotient" : factor_text(left) + " ÷";
+    std::vector<Value> operands = {std::move(a), std::move(b)};
+    return wire(box(e, label, operands));
+  }
+
+  // Sums grow through sums; whatever else reads one reads its junction.
+  void operand(const Expression& e, Value& value) {
+    const bool in_sum = e.kind == Expression::Kind::binary && (e.name == "+" || e.name == "-");
+    if (!in_sum && is_wire(value)) close(value);
+  }
+
+  static std::optional<Value> answered(const Expression& /*e*/, const Value& /*a*/) { return std::nullopt; }
+  static void expects(const Expression& /*e*/) {}
+
+  Value call(const Expression& e, std::vector<Value> arguments) {
+    for (const NamedArgument& argument : e.named) {
+      Value value = walk(*argument.value, *this);
+      operand(e, value);
+      arguments.push_back(std::move(value));
+    }
+    if (is_branch(e.name)) return wire(branch(e, arguments));
+    if (is_norm_name(e.name)) {
+      const int part = box(e, e.name, arguments);
+      result_.parts[static_cast<std::size_t>(part)].tone = Tone::norm;
+      return wire(part);
+    }
+    if (std::none_of(arguments.begin(), arguments.end(), is_wire)) return {};
+    const Function* function = find_function(e.name);
+    const Drawing drawing = function != nullptr && function->drawing ? function->drawing.value : Drawing{};
+    const std::string_view name = drawing.label.empty() ? std::string_view(e.name) : drawing.label;
+    if (drawing.kind == Drawing::Kind::pill && arguments.size() == 1)
+      return wire(add({.kind = Kind::pill, .label = std::string(name), .operands = {{close(arguments[0])}}}));
+    return wire(box(e, call_label(e, name, arguments), arguments));
+  }
+
+  // Conditions are numbers, whatever else stands in a formula.
+  std::optional<bool> decides(const Expression& e, const Value& /*condition*/) const {
+    return evaluate(*e.children[0], numbers_, section_->formula->text) != 0;
+  }
+  static Value either(const Expression& /*e*/, const Value&, const Value&, const Value&) { return {}; }
 
  private:
   void start(const std::string& stream, const std::string& label) {
@@ -114,7 +162,7 @@ class Walker {
     return static_cast<int>(result_.parts.size()) - 1;
   }
 
-  void walk(const DiagramSection& section) {
+  void draw(const DiagramSection& section) {
     result_.sections.push_back(section.title);
     section_ = &section;
     const bool closing = section.title == "after the last layer";
@@ -124,149 +172,96 @@ class Walker {
     wires_ = streams_;
     for (const Statement& statement : section.formula->statements) {
       const std::string target = statement.target.empty() ? "x" : statement.target;
-      const std::optional<int> part = value(*statement.value);
-      if (!part) continue;  // a number with a name: labels show it
-      wires_[target] = *part;
-      DiagramPart& made = result_.parts[static_cast<std::size_t>(*part)];
+      Value value = walk(*statement.value, *this);
+      if (!is_wire(value)) continue;  // a number with a name: labels show it
+      const int part = close(value);
+      wires_[target] = part;
+      DiagramPart& made = result_.parts[static_cast<std::size_t>(part)];
       if (!streams_.contains(target) && made.name.empty() && made.kind != Kind::input) made.name = target;
     }
     for (auto& [stream, part] : streams_) part = wires_.at(stream);
   }
 
-  bool is_wire(const Expression& e) const {
-    switch (e.kind) {
-      case Expression::Kind::name: return wires_.contains(e.name);
-      case Expression::Kind::call:
-        if (is_branch(e.name) || is_norm_name(e.name)) return true;
-        break;
-      case Expression::Kind::conditional: return is_wire(chosen(e));
-      default: break;
-    }
-    return std::any_of(e.children.begin(), e.children.end(), [&](const ExpressionPtr& c) { return is_wire(*c); }) ||
-           std::any_of(e.named.begin(), e.named.end(), [&](const NamedArgument& a) { return is_wire(*a.value); });
-  }
+  static bool is_wire(const Value& value) { return std::holds_alternative<DrawnSum>(value); }
 
   bool is_branch(const std::string& name) const {
     if (name == "f") return !section_->branch.empty();
     return section_->branch.empty() && (name == "attn" || name == "cross" || name == "ffn");
   }
 
-  const Expression& chosen(const Expression& e) const {
-    return evaluate(*e.children[0], numbers_, section_->formula->text) != 0 ? *e.children[1] : *e.children[2];
-  }
-
-  // The part that makes a wire; nothing for a number.
-  std::optional<int> value(const Expression& e) {
-    if (!is_wire(e)) return std::nullopt;
-    switch (e.kind) {
-      case Expression::Kind::name: return wires_.at(e.name);
-      case Expression::Kind::conditional: return value(chosen(e));
-      case Expression::Kind::call: return call(e);
-      case Expression::Kind::unary: return pill("× -1", e, *value(*e.children[0]));
-      case Expression::Kind::binary:
-        if (e.name == "+" || e.name == "-") return sum(e);
-        if (e.name == "*") return product(e);
-        if (e.name == "/") return quotient(e);
-        break;
-      default: break;
-    }
-    return box(e, print_expression(e));
-  }
-
   int pill(const std::string& label, const Expression& factor, int operand) {
-    const std::vector<std::string> names = names_in(factor);
-    const bool learned = std::any_of(scheme_.learned.begin(), scheme_.learned.end(), [&](const LearnedSpec& spec) {
-      return std::find(names.begin(), names.end(), spec.name) != names.end();
-    });
-    return add(
-        {.kind = Kind::pill, .tone = learned ? Tone::learned : Tone::scale, .label = label, .operands = {{operand}}});
+    const Tone tone = mentions_learned(scheme_, factor) ? Tone::learned : Tone::scale;
+    return add({.kind = Kind::pill, .tone = tone, .label = label, .operands = {{operand}}});
+  }
+
+  static Value wire(int part) { return DrawnSum{.operands = {{part}}}; }
+
+  // The part that makes a wire: a sum gets its junction.
+  int close(Value& value) {
+    DrawnSum& sum = std::get<DrawnSum>(value);
+    int part = sum.operands[0].part;
+    if (sum.operands.size() > 1 || sum.operands[0].minus)
+      part = add({.kind = Kind::add, .label = "+", .operands = std::move(sum.operands)});
+    std::string numbers;
+    for (const DrawnSum::Number& number : sum.numbers)
+      numbers += fmt::format("{}{} {}", numbers.empty() ? "" : " ", number.minus ? "-" : "+", number.text);
+    if (!numbers.empty()) part = pill(numbers, *sum.whole, part);
+    value = wire(part);
+    return part;
   }
 
   // Something with wires among its arguments and no drawing of its own.
-  int box(const Expression& e, std::string label) {
+  int box(const Expression& e, std::string label, std::vector<Value>& arguments) {
     DiagramPart part{.kind = Kind::box, .label = std::move(label)};
-    for (const ExpressionPtr& child : e.children) {
-      if (const std::optional<int> operand = value(*child)) part.operands.push_back({*operand});
-    }
-    for (const NamedArgument& argument : e.named) {
-      if (const std::optional<int> operand = value(*argument.value)) part.operands.push_back({*operand});
+    for (Value& argument : arguments) {
+      if (is_wire(argument)) part.operands.push_back({close(argument)});
     }
     if (part.operands.empty())
       throw FormulaError(section_->formula->text, e.span, fmt::format("{} reads no wire such as x", e.name));
     return add(std::move(part));
   }
 
-  int call(const Expression& e) {
-    if (is_branch(e.name)) {
-      const std::string branch = e.name == "f" ? section_->branch : e.name;
-      const int part = box(e, branch_title(branch));
-      DiagramPart& made = result_.parts[static_cast<std::size_t>(part)];
-      made.tone = Tone::branch;
-      made.detail = branch_detail(scheme_, branch);
-      return part;
-    }
-    if (e.name == "sg" && e.children.size() == 1)
-      return add({.kind = Kind::pill, .label = "stop gradient", .operands = {{*value(*e.children[0])}}});
-    std::string label = e.name;
-    if (!is_norm_name(e.name)) {
-      std::vector<std::string> numbers;
-      for (const ExpressionPtr& child : e.children) {
-        if (!is_wire(*child)) numbers.push_back(print_expression(*child));
-      }
-      for (const NamedArgument& argument : e.named)
-        numbers.push_back(argument.name + (is_wire(*argument.value) ? "" : " = " + print_expression(*argument.value)));
-      if (!numbers.empty()) label += fmt::format("({})", fmt::join(numbers, ", "));
-    }
-    const int part = box(e, label);
-    if (is_norm_name(e.name)) result_.parts[static_cast<std::size_t>(part)].tone = Tone::norm;
+  int branch(const Expression& e, std::vector<Value>& arguments) {
+    const std::string name = e.name == "f" ? section_->branch : e.name;
+    const int part = box(e, branch_title(name), arguments);
+    DiagramPart& made = result_.parts[static_cast<std::size_t>(part)];
+    made.tone = Tone::branch;
+    made.detail = branch_detail(scheme_, name);
     return part;
   }
 
-  // a + b - (c + d): one junction for all wires; numbers are added by a pill.
-  int sum(const Expression& e) {
-    DiagramPart junction{.kind = Kind::add, .label = "+"};
-    std::string numbers;
-    collect(e, false, junction, numbers);
-    int part = 0;
-    if (junction.operands.size() == 1 && !junction.operands[0].minus) {
-      part = junction.operands[0].part;
-    } else {
-      part = add(std::move(junction));
+  // The function's name, and numbers among its arguments; `arguments` hold positional ones first.
+  static std::string call_label(const Expression& e, std::string_view name, const std::vector<Value>& arguments) {
+    std::vector<std::string> numbers;
+    for (std::size_t i = 0; i < e.children.size(); ++i) {
+      if (!is_wire(arguments[i])) numbers.push_back(print_expression(*e.children[i]));
     }
-    return numbers.empty() ? part : pill(numbers, e, part);
+    for (std::size_t i = 0; i < e.named.size(); ++i) {
+      const NamedArgument& argument = e.named[i];
+      const bool drawn = is_wire(arguments[e.children.size() + i]);
+      numbers.push_back(argument.name + (drawn ? "" : " = " + print_expression(*argument.value)));
+    }
+    return numbers.empty() ? std::string(name) : fmt::format("{}({})", name, fmt::join(numbers, ", "));
   }
 
-  void collect(const Expression& e, bool minus, DiagramPart& junction, std::string& numbers) {
-    if (e.kind == Expression::Kind::conditional) return collect(chosen(e), minus, junction, numbers);
-    if (e.kind == Expression::Kind::binary && (e.name == "+" || e.name == "-") && is_wire(e)) {
-      collect(*e.children[0], minus, junction, numbers);
-      collect(*e.children[1], minus != (e.name == "-"), junction, numbers);
-      return;
-    }
-    if (const std::optional<int> operand = value(e)) {
-      junction.operands.push_back({*operand, minus});
-    } else {
-      numbers += fmt::format("{}{} {}", numbers.empty() ? "" : " ", minus ? "-" : "+", factor_text(e));
-    }
+  Value sum(const Expression& e, const Value& a, const Value& b) {
+    DrawnSum both{.whole = &e};
+    const auto join = [&](const Value& value, const Expression& written, bool minus) {
+      const DrawnSum* part = std::get_if<DrawnSum>(&value);
+      if (part == nullptr) return both.numbers.push_back({minus, factor_text(written)});
+      for (const DiagramPart::Operand& one : part->operands) both.operands.push_back({one.part, one.minus != minus});
+      for (const DrawnSum::Number& one : part->numbers) both.numbers.push_back({one.minus != minus, one.text});
+    };
+    join(a, *e.children[0], false);
+    join(b, *e.children[1], e.name == "-");
+    return both;
   }
 
-  static std::string factor_text(const Expression& e) {
-    const bool loose = e.kind == Expression::Kind::binary || e.kind == Expression::Kind::conditional;
-    return loose ? "(" + print_expression(e) + ")" : print_expression(e);
-  }
-
-  int product(const Expression& e) {
+  int product(const Expression& e, Value& a, Value& b) {
     const Expression &left = *e.children[0], &right = *e.children[1];
-    if (!is_wire(left)) return pill("× " + factor_text(left), left, *value(right));
-    if (!is_wire(right)) return pill("× " + factor_text(right), right, *value(left));
-    const int a = *value(left), b = *value(right);
-    return add({.kind = Kind::product, .label = "×", .operands = {{a}, {b}}});
-  }
-
-  int quotient(const Expression& e) {
-    const Expression &left = *e.children[0], &right = *e.children[1];
-    if (!is_wire(right)) return pill("÷ " + factor_text(right), right, *value(left));
-    return box(e, is_wire(left) ? "quotient" : factor_text(left) + " ÷");
+    if (!is_wire(a)) return pill("× " + factor_text(left), left, close(b));
+    if (!is_wire(b)) return pill("× " + factor_text(right), right, close(a));
+    return add({.kind = Kind::product, .label = "×", .operands = {{close(a)}, {close(b)}}});
   }
 
   const Scheme& scheme_;
@@ -293,7 +288,7 @@ DiagramParts diagram_parts(const Scheme& scheme, const DiagramOptions& options) 
     return holds(w, options.layer);
   });
   const std::int64_t layer = options.layer == 0 ? drawn.layers.front().first : options.layer;
-  DiagramParts parts = Walker(scheme, options, layer).run();
+  DiagramParts parts = DrawingAlgebra(scheme, options, layer).run();
   parts.heading = scheme.title;
   parts.notes = diagram_legend(scheme, options, layer);
   if (all.size() > 1) {

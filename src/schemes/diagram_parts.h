@@ -40,6 +40,13 @@ struct DiagramParts {
 // The parts of one layer and, after the last layer, of the final formula.
 DiagramParts diagram_parts(const Scheme& scheme, const DiagramOptions& options);
 
+// A branch by its name in a formula, and what the scheme asks of it beyond the plain one.
+std::string branch_title(const std::string& name);
+std::string branch_detail(const Scheme& scheme, const std::string& name);
+bool mentions_learned(const Scheme& scheme, const Expression& e);
+// An expression as a factor, in parentheses where it needs them.
+std::string factor_text(const Expression& e);
+
 // What the names of the drawn formulas stand for, one line each.
 std::vector<std::string> diagram_legend(const Scheme& scheme, const DiagramOptions& options, std::int64_t layer);
 

@@ -4,23 +4,45 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "norma/core/error.h"
+#include "norma/schemes/walk.h"
 
 namespace norma {
 namespace {
 
-// The outcomes of the conditions of an expression, in the order in which they are met.
-void outcomes(const Expression& e, const Variables& numbers, const std::string& text, std::string& found) {
-  if (e.kind == Expression::Kind::conditional) {
-    const bool yes = evaluate(*e.children[0], numbers, text) != 0;
-    found += yes ? 'y' : 'n';
-    outcomes(yes ? *e.children[1] : *e.children[2], numbers, text, found);
-    return;
+// The algebra of wirings (walk.h): nothing has a value, and the outcomes of conditions are noted as they are met.
+class OutcomeAlgebra {
+ public:
+  struct Value {};
+
+  OutcomeAlgebra(const Variables& numbers, const std::string& text, std::string& found)
+      : numbers_(numbers), text_(text), found_(found) {}
+
+  static Value number(const Expression& /*e*/) { return {}; }
+  static Value text(const Expression& /*e*/) { return {}; }
+  static Value name(const Expression& /*e*/) { return {}; }
+  static Value unary(const Expression& /*e*/, Value /*a*/) { return {}; }
+  static Value binary(const Expression& /*e*/, Value /*a*/, Value /*b*/) { return {}; }
+  static std::optional<Value> answered(const Expression& /*e*/, Value /*a*/) { return std::nullopt; }
+  static void expects(const Expression& /*e*/) {}
+  Value call(const Expression& e, const std::vector<Value>& /*arguments*/) {
+    for (const NamedArgument& argument : e.named) walk(*argument.value, *this);
+    return {};
   }
-  for (const ExpressionPtr& child : e.children) outcomes(*child, numbers, text, found);
-  for (const NamedArgument& argument : e.named) outcomes(*argument.value, numbers, text, found);
-}
+  std::optional<bool> decides(const Expression& e, Value /*condition*/) {
+    const bool yes = evaluate(*e.children[0], numbers_, text_) != 0;
+    found_ += yes ? 'y' : 'n';
+    return yes;
+  }
+  static Value either(const Expression& /*e*/, Value /*condition*/, Value /*yes*/, Value /*no*/) { return {}; }
+
+ private:
+  const Variables& numbers_;
+  const std::string& text_;
+  std::string& found_;
+};
 
 }  // namespace
 
@@ -67,8 +89,8 @@ std::vector<Wiring> wirings(const Scheme& scheme, const DiagramOptions& options)
     std::string outcome;
     for (const DiagramSection& section : sections) {
       const Variables numbers = numbers_at_start(scheme, place_of(options, layer, section.offset));
-      for (const Statement& statement : section.formula->statements)
-        outcomes(*statement.value, numbers, section.formula->text, outcome);
+      OutcomeAlgebra outcomes(numbers, section.formula->text, outcome);
+      for (const Statement& statement : section.formula->statements) walk(*statement.value, outcomes);
       outcome += ';';
     }
     Wiring& wiring = found[outcome];

@@ -286,6 +286,10 @@ const Formula* Scheme::formula(std::string_view key) const {
   return found == formulas.end() ? nullptr : &found->second;
 }
 
-Scheme parse_scheme(std::string_view name, std::string_view toml_text) { return Reader(name, toml_text).read(); }
+Scheme parse_scheme(std::string_view name, std::string_view toml_text) {
+  Scheme scheme = Reader(name, toml_text).read();
+  scheme.text = toml_text;
+  return scheme;
+}
 
 }  // namespace norma

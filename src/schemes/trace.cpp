@@ -10,28 +10,46 @@
 #include "norma/graph/graph.h"
 #include "norma/norms/norm.h"
 #include "norma/ops/elementwise.h"
+#include "norma/schemes/functions.h"
 #include "norma/schemes/scheme.h"
-#include "schemes/wire_functions.h"
+#include "norma/schemes/walk.h"
 
 namespace norma {
 namespace {
 
 // Numbers the norm calls of a formula in the order in which they are written.
-void number_norms(const Expression& e, std::unordered_map<const Expression*, int>& sites) {
-  if (e.kind == Expression::Kind::call && is_norm_name(e.name)) {
+std::unordered_map<const Expression*, int> norm_sites(const Formula& formula) {
+  std::unordered_map<const Expression*, int> sites;
+  visit(formula, [&](const Expression& e) {
+    if (e.kind != Expression::Kind::call || !is_norm_name(e.name)) return;
     const int next = static_cast<int>(sites.size()) + 1;
     sites.emplace(&e, next);
-  }
-  for (const ExpressionPtr& child : e.children) number_norms(*child, sites);
+  });
+  return sites;
 }
 
-class Tracer {
+Wire combine(std::string_view op, Wire left, Wire right) {
+  return op == "+" ? left + right : op == "-" ? left - right : op == "*" ? left * right : left / right;
+}
+Wire combine(std::string_view op, Wire left, double right) {
+  return op == "+" ? left + right : op == "-" ? left - right : op == "*" ? left * right : left / right;
+}
+Wire combine(std::string_view op, double left, Wire right) {
+  return op == "+" ? left + right : op == "-" ? left - right : op == "*" ? left * right : reciprocal(right) * left;
+}
+
+// Numbers as far as they go, then wires: what is done to a wire appends nodes to its graph.
+class WireAlgebra {
   using Branch = std::function<Wire(Wire, const BranchOptions&)>;
 
  public:
-  Tracer(const Formula& formula, Surroundings& surroundings) : formula_(formula), s_(surroundings) {
-    for (const Statement& statement : formula.statements) number_norms(*statement.value, sites_);
-  }
+  using Value = Traced;
+
+  WireAlgebra(const Formula& formula, Surroundings& surroundings)
+      : formula_(formula),
+        s_(surroundings),
+        numbers_(surroundings.numbers, formula.text),
+        sites_(norm_sites(formula)) {}
 
   void run() {
     for (const Statement& statement : formula_.statements) {
@@ -44,39 +62,12 @@ class Tracer {
         throw FormulaError(formula_.text, statement.target_span,
                            fmt::format("'{}' already has a meaning and cannot be assigned to", target));
       }
-      s_.wires[target] = wire(*statement.value);
+      s_.wires[target] = wire(*statement.value, walk(*statement.value, *this));
     }
   }
 
- private:
-  [[noreturn]] void error(const Expression& e, std::string_view message) const {
-    throw FormulaError(formula_.text, e.span, message);
-  }
-
-  Wire wire(const Expression& e) const {
-    const Traced value = trace(e);
-    if (const Wire* result = std::get_if<Wire>(&value)) return *result;
-    error(e, "this is a number; expected a wire such as x");
-  }
-
-  double number(const Expression& e) const {
-    const Traced value = trace(e);
-    if (const double* result = std::get_if<double>(&value)) return *result;
-    error(e, "this is a wire; expected a number");
-  }
-
-  Traced trace(const Expression& e) const {
-    switch (e.kind) {
-      case Expression::Kind::number: return e.number;
-      case Expression::Kind::text: error(e, "text has no value here");
-      case Expression::Kind::name: return name(e);
-      case Expression::Kind::unary: return unary(e);
-      case Expression::Kind::binary: return binary(e);
-      case Expression::Kind::call: return call(e);
-      case Expression::Kind::conditional: return trace(number(*e.children[0]) != 0 ? *e.children[1] : *e.children[2]);
-    }
-    error(e, "this has no value");
-  }
+  Traced number(const Expression& e) const { return numbers_.number(e); }
+  Traced text(const Expression& e) const { error(e, "text has no value here"); }
 
   Traced name(const Expression& e) const {
     // Wires first: a stream may be called d, which is also the width.
@@ -88,26 +79,17 @@ class Tracer {
     error(e, fmt::format("'{}' is not known here{}", e.name, did_you_mean(e.name, known)));
   }
 
-  Traced unary(const Expression& e) const {
-    if (e.name == "not") return number(*e.children[0]) == 0 ? 1.0 : 0.0;
-    const Traced value = trace(*e.children[0]);
-    if (const double* result = std::get_if<double>(&value)) return -*result;
-    return -std::get<Wire>(value);
+  Traced unary(const Expression& e, const Traced& a) const {
+    const double* value = std::get_if<double>(&a);
+    if (value != nullptr) return numbers_.unary(e, *value);
+    if (e.name == "not") error(*e.children[0], kExpectedNumber);
+    return -std::get<Wire>(a);
   }
 
-  Traced binary(const Expression& e) const {
-    const bool arithmetic = e.name == "+" || e.name == "-" || e.name == "*" || e.name == "/";
-    if (!arithmetic) {  // powers, comparisons, and, or: numbers only, and `and` must not look at its right side too
-                        // early
-      Variables numbers = s_.numbers;
-      for (const std::string& used : names_in(e)) {
-        if (s_.wires.contains(used)) error(e, fmt::format("{} needs numbers, but '{}' is a wire", e.name, used));
-      }
-      return evaluate(e, numbers, formula_.text);
-    }
-    const Traced left = trace(*e.children[0]), right = trace(*e.children[1]);
+  Traced binary(const Expression& e, const Traced& left, const Traced& right) const {
     const double *a = std::get_if<double>(&left), *b = std::get_if<double>(&right);
-    if (a != nullptr && b != nullptr) return evaluate(e, s_.numbers, formula_.text);
+    if (a != nullptr && b != nullptr) return numbers_.binary(e, *a, *b);
+    if (e.name != "+" && e.name != "-" && e.name != "*" && e.name != "/") needs_numbers(e);
     if (e.name == "/" && b != nullptr && *b == 0) error(*e.children[1], "this is zero");
     try {
       if (a != nullptr) return combine(e.name, *a, std::get<Wire>(right));
@@ -118,61 +100,93 @@ class Tracer {
     }
   }
 
-  static Wire combine(const std::string& name, Wire left, Wire right) {
-    return name == "+" ? left + right : name == "-" ? left - right : name == "*" ? left * right : left / right;
-  }
-  static Wire combine(const std::string& name, Wire left, double right) {
-    return name == "+" ? left + right : name == "-" ? left - right : name == "*" ? left * right : left / right;
-  }
-  static Wire combine(const std::string& name, double left, Wire right) {
-    return name == "+"   ? left + right
-           : name == "-" ? left - right
-           : name == "*" ? left * right
-                         : reciprocal(right) * left;
+  std::optional<Traced> answered(const Expression& e, const Traced& a) const {
+    if (mentions_wire(e)) needs_numbers(e);
+    return numbers_.answered(e, std::get<double>(a));
   }
 
-  Traced call(const Expression& e) const {
-    if (const auto branch = s_.branches.find(e.name); branch != s_.branches.end())
-      return branch_call(e, branch->second);
+  std::optional<bool> decides(const Expression& e, const Traced& condition) const {
+    return numeric(*e.children[0], condition) != 0;
+  }
+
+  Traced either(const Expression& e, const Traced&, const Traced&, const Traced&) const {
+    throw InternalError(fmt::format("a condition of numbers was not decided: {}", print_expression(e)));
+  }
+
+  void expects(const Expression& e) const {
+    if (s_.branches.contains(e.name)) return only_one(e);
     if (!e.named.empty()) error(e, fmt::format("{} has no argument named '{}'", e.name, e.named[0].name));
-    if (is_norm_name(e.name)) return s_.norm(e.name, fmt::format("norm{}", sites_.at(&e)), wire(only_argument(e)));
-    const std::vector<std::string> functions = number_functions();
-    const bool of_numbers = std::find(functions.begin(), functions.end(), e.name) != functions.end();
-    if (const WireFunction* function = find_wire_function(e.name)) return wire_call(e, *function, of_numbers);
-    if (of_numbers) {
-      for (const std::string& used : names_in(e)) {
-        if (s_.wires.contains(used))
-          error(e, fmt::format("{} is a function of numbers, but '{}' is a wire", e.name, used));
-      }
-      return evaluate(e, s_.numbers, formula_.text);
-    }
-    unknown(e);
+    if (is_norm_name(e.name)) return only_one(e);
+    const Function* function = find_function(e.name);
+    if (function == nullptr) unknown(e);
+    if (e.children.size() != function->arguments.size()) error(e, wrong_count(e, function->arguments.size()));
+    if (!function->wire && mentions_wire(e))
+      error(e, fmt::format("{} is a function of numbers, but '{}' is a wire", e.name, *mentions_wire(e)));
   }
 
-  // Some functions know numbers as well as wires.
-  Traced wire_call(const Expression& e, const WireFunction& function, bool of_numbers) const {
-    if (e.children.size() != function.arguments.size()) {
-      error(e, fmt::format("{} takes {} argument{} but {} were given", e.name, function.arguments.size(),
-                           function.arguments.size() == 1 ? "" : "s", e.children.size()));
+  Traced call(const Expression& e, const std::vector<Traced>& arguments) const {
+    if (const auto branch = s_.branches.find(e.name); branch != s_.branches.end())
+      return branch_call(e, branch->second, wire(*e.children[0], arguments[0]));
+    if (is_norm_name(e.name))
+      return s_.norm(e.name, fmt::format("norm{}", sites_.at(&e)), wire(*e.children[0], arguments[0]));
+    const Function& function = *find_function(e.name);
+    const bool of_numbers = function.number && std::holds_alternative<double>(arguments[0]);
+    return of_numbers || !function.wire ? number_call(e, arguments) : wire_call(e, function, arguments);
+  }
+
+ private:
+  static constexpr std::string_view kExpectedNumber = "this is a wire; expected a number";
+  static constexpr std::string_view kExpectedWire = "this is a number; expected a wire such as x";
+
+  [[noreturn]] void error(const Expression& e, std::string_view message) const {
+    throw FormulaError(formula_.text, e.span, message);
+  }
+
+  Wire wire(const Expression& e, const Traced& value) const {
+    if (const Wire* result = std::get_if<Wire>(&value)) return *result;
+    error(e, kExpectedWire);
+  }
+
+  double numeric(const Expression& e, const Traced& value) const {
+    if (const double* result = std::get_if<double>(&value)) return *result;
+    error(e, kExpectedNumber);
+  }
+
+  // The first name in it that is a wire.
+  std::optional<std::string> mentions_wire(const Expression& e) const {
+    for (const std::string& used : names_in(e)) {
+      if (s_.wires.contains(used)) return used;
     }
-    std::vector<Traced> arguments;
-    for (const ExpressionPtr& child : e.children) arguments.push_back(trace(*child));
-    if (of_numbers && std::holds_alternative<double>(arguments[0])) return evaluate(e, s_.numbers, formula_.text);
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      const bool is_wire = std::holds_alternative<Wire>(arguments[i]);
-      if (is_wire == (function.arguments[i] == 'w')) continue;
-      error(*e.children[i],
-            is_wire ? "this is a wire; expected a number" : "this is a number; expected a wire such as x");
-    }
+    return std::nullopt;
+  }
+
+  [[noreturn]] void needs_numbers(const Expression& e) const {
+    error(e, fmt::format("{} needs numbers, but '{}' is a wire", e.name, mentions_wire(e).value_or("this")));
+  }
+
+  void only_one(const Expression& e) const {
+    if (e.children.size() != 1)
+      error(e, fmt::format("{} takes one argument but {} were given", e.name, e.children.size()));
+  }
+
+  Traced number_call(const Expression& e, const std::vector<Traced>& arguments) const {
+    std::vector<double> numbers;
+    for (std::size_t i = 0; i < arguments.size(); ++i) numbers.push_back(numeric(*e.children[i], arguments[i]));
+    return numbers_.call(e, numbers);
+  }
+
+  Wire wire_call(const Expression& e, const Function& function, const std::vector<Traced>& arguments) const {
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      function.arguments[i] == 'w' ? void(wire(*e.children[i], arguments[i]))
+                                   : void(numeric(*e.children[i], arguments[i]));
     try {
-      return function.apply(arguments);
+      return function.wire.value(arguments);
     } catch (const Error& problem) {
       error(e, problem.what());
     }
   }
 
-  Wire branch_call(const Expression& e, const Branch& branch) const {
-    const Wire in = wire(only_argument(e));
+  Wire branch_call(const Expression& e, const Branch& branch, Wire in) const {
     try {
       return branch(in, options(e));
     } catch (const BranchOptionError& problem) {
@@ -207,14 +221,9 @@ class Tracer {
     error(e, fmt::format("there is no function '{}' here{}", e.name, did_you_mean(e.name, known)));
   }
 
-  const Expression& only_argument(const Expression& e) const {
-    if (e.children.size() != 1)
-      error(e, fmt::format("{} takes one argument but {} were given", e.name, e.children.size()));
-    return *e.children[0];
-  }
-
   const Formula& formula_;
   Surroundings& s_;
+  NumberAlgebra numbers_;
   std::unordered_map<const Expression*, int> sites_;
 };
 
@@ -239,6 +248,6 @@ const NormInfo& norm_called(std::string_view name, NormKind configured) {
   fail("'{}' is not a norm; expected norm, layernorm, rmsnorm, dyt, ...{}", name, did_you_mean(name, names));
 }
 
-void trace(const Formula& formula, Surroundings& surroundings) { Tracer(formula, surroundings).run(); }
+void trace(const Formula& formula, Surroundings& surroundings) { WireAlgebra(formula, surroundings).run(); }
 
 }  // namespace norma

@@ -1,19 +1,17 @@
+// Functions of wires that take more than a line. Streams are [batch, time, d]; a stream of several copies is
+// [batch, time, copies, d], weights over its copies are [copies] or [batch, time, copies], and mixers between them are
+// [copies, copies] or [batch, time, copies, copies].
 #include "schemes/wire_functions.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "norma/core/error.h"
 #include "norma/graph/graph.h"
-#include "norma/norms/row.h"
 #include "norma/ops/activation.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/matmul.h"
 #include "norma/ops/reduce.h"
-#include "norma/ops/softmax.h"
-#include "norma/ops/stop_gradient.h"
 #include "norma/ops/views.h"
-#include "norma/schemes/trace.h"
 
 namespace norma {
 namespace {
@@ -59,8 +57,10 @@ Wire per_token(Wire weights, std::int64_t rows, std::int64_t a, std::int64_t b) 
   fail("expected {} numbers, once or for each of {} tokens, not {}", a * b, rows, weights.shape().str());
 }
 
+}  // namespace
+
 // sum_i w_i H_i. A product and a sum rather than a matrix product for each token, which would be too small for one.
-Wire weigh(Arguments a) {
+Wire weigh_copies(Arguments a) {
   const Wire weights = wire(a, 0), streams = wire(a, 1);
   const std::int64_t copies = copies_of(streams), elements = weights.shape().elements();
   const Shape& s = streams.shape();
@@ -72,7 +72,7 @@ Wire weigh(Arguments a) {
 }
 
 // row i of the result is sum_j A_ij H_j
-Wire mix(Arguments a) {
+Wire mix_copies(Arguments a) {
   const Wire mixer = wire(a, 0), streams = wire(a, 1);
   const std::int64_t copies = copies_of(streams);
   const Shape& s = streams.shape();
@@ -80,14 +80,14 @@ Wire mix(Arguments a) {
 }
 
 // row i of the result is b_i y
-Wire spread(Arguments a) {
+Wire spread_copies(Arguments a) {
   const Wire weights = wire(a, 0), y = wire(a, 1);
   if (y.shape().rank() != 3) fail("expected a stream [batch, time, d], not {}", y.shape().str());
   const Shape& w = weights.shape();
   return reshape(weights, with_tail(w, w.rank(), {1})) * reshape(y, {y.shape()[0], y.shape()[1], 1, y.shape()[2]});
 }
 
-Wire copies(Arguments a) {
+Wire copies_of_one(Arguments a) {
   const Wire x = wire(a, 0);
   const Shape& s = x.shape();
   if (s.rank() != 3) fail("expected a stream [batch, time, d], not {}", s.str());
@@ -101,7 +101,7 @@ Wire sum_copies(Arguments a) {
   return reshape(sum_to(streams, {s[0], s[1], 1, s[3]}), {s[0], s[1], s[3]});
 }
 
-Wire append(Arguments a) {
+Wire append_copy(Arguments a) {
   const Wire streams = wire(a, 0), y = wire(a, 1);
   copies_of(streams);
   const Wire parts[] = {streams, reshape(y, {y.shape()[0], y.shape()[1], 1, y.shape()[2]})};
@@ -109,20 +109,20 @@ Wire append(Arguments a) {
 }
 
 // [.., d] . [d] -> [..]
-Wire dot(Arguments a) {
+Wire dot_last(Arguments a) {
   const Wire x = wire(a, 0), w = wire(a, 1);
   const Wire product = matmul_rows(x, reshape(w, {w.shape().elements(), 1}));
   return reshape(product, with_tail(x.shape(), x.shape().rank() - 1, {}));
 }
 
 // The last two axes as one, and one axis of c*c numbers as a c by c matrix.
-Wire flat(Arguments a) {
+Wire flat_copies(Arguments a) {
   const Wire x = wire(a, 0);
   const Shape& s = x.shape();
   if (s.rank() < 2) fail("expected at least two axes, not {}", s.str());
   return reshape(x, with_tail(s, s.rank() - 2, {s[s.rank() - 2] * s[s.rank() - 1]}));
 }
-Wire matrix(Arguments a) {
+Wire as_matrix(Arguments a) {
   const Wire x = wire(a, 0);
   const Shape& s = x.shape();
   const auto side = static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(s.channels()))));
@@ -132,7 +132,7 @@ Wire matrix(Arguments a) {
 
 // exp(A), then columns and rows in turn divided by their sums: nearly doubly stochastic, rows exactly. Tokens are the
 // last axis meanwhile, since kernels walk that one.
-Wire sinkhorn(Arguments a) {
+Wire sinkhorn_matrix(Arguments a) {
   const Wire raw = wire(a, 0);
   const Shape& s = raw.shape();
   const std::int64_t side = s.channels(), rows = s.elements() / (side * side);
@@ -145,51 +145,9 @@ Wire sinkhorn(Arguments a) {
   return reshape(permute(m, {2, 0, 1}), s);
 }
 
-Wire variance(Arguments a) {
+Wire variance_of_all(Arguments a) {
   const Wire x = wire(a, 0);
   return mean_all(square(x - mean_all(x)));
-}
-
-constexpr WireFunction kWireFunctions[] = {
-    {"tanh", "w", [](Arguments a) { return tanh(wire(a, 0)); }},
-    {"sigmoid", "w", [](Arguments a) { return sigmoid(wire(a, 0)); }},
-    {"silu", "w", [](Arguments a) { return activate(wire(a, 0), Activation::silu); }},
-    {"exp", "w", [](Arguments a) { return exp(wire(a, 0)); }},
-    {"ln", "w", [](Arguments a) { return log(wire(a, 0)); }},
-    {"sqrt", "w", [](Arguments a) { return sqrt(wire(a, 0)); }},
-    {"abs", "w", [](Arguments a) { return wire(a, 0) * (step(wire(a, 0)) * 2.0 - 1.0); }},
-    {"sg", "w", [](Arguments a) { return stop_gradient(wire(a, 0)); }},
-    {"unit", "w", [](Arguments a) { return scale_norm(wire(a, 0), {}, kShortestUnit); }},
-    {"rms", "w", [](Arguments a) { return rms_norm(wire(a, 0), {}); }},
-    {"softmax", "w", [](Arguments a) { return softmax(wire(a, 0)); }},
-    {"mean", "w", [](Arguments a) { return mean_all(wire(a, 0)); }},
-    {"var", "w", variance},
-    {"copies", "wn", copies},
-    {"append", "ww", append},
-    {"sum", "w", sum_copies},
-    {"weigh", "ww", weigh},
-    {"mix", "ww", mix},
-    {"spread", "ww", spread},
-    {"dot", "ww", dot},
-    {"matmul", "ww", [](Arguments a) { return matmul_rows(wire(a, 0), wire(a, 1)); }},
-    {"transpose", "w", [](Arguments a) { return swap_axes(wire(a, 0), -2, -1); }},
-    {"flat", "w", flat},
-    {"matrix", "w", matrix},
-    {"sinkhorn", "wn", sinkhorn},
-};
-
-}  // namespace
-
-const WireFunction* find_wire_function(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kWireFunctions), std::end(kWireFunctions),
-                                   [&](const WireFunction& function) { return function.name == name; });
-  return found == std::end(kWireFunctions) ? nullptr : found;
-}
-
-std::vector<std::string> wire_functions() {
-  std::vector<std::string> names;
-  for (const WireFunction& function : kWireFunctions) names.emplace_back(function.name);
-  return names;
 }
 
 }  // namespace norma

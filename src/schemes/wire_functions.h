@@ -1,27 +1,22 @@
-// Functions of wires that formulas may call. Streams are [batch, time, d]; a stream of several copies is
-// [batch, time, copies, d], weights over its copies are [copies] or [batch, time, copies], and mixers between them are
-// [copies, copies] or [batch, time, copies, copies].
+// Functions of wires that take more than a line of the table.
 #pragma once
 
 #include <span>
-#include <string>
-#include <string_view>
-#include <variant>
-#include <vector>
 
-#include "norma/graph/wire.h"
+#include "norma/schemes/functions.h"
 
 namespace norma {
 
-using Traced = std::variant<double, Wire>;
-
-struct WireFunction {
-  std::string_view name;
-  std::string_view arguments;  // one letter each: w a wire, n a number
-  Wire (*apply)(std::span<const Traced> arguments);
-};
-
-const WireFunction* find_wire_function(std::string_view name);  // null: there is none
-std::vector<std::string> wire_functions();                      // their names
+Wire weigh_copies(std::span<const Traced> a);
+Wire mix_copies(std::span<const Traced> a);
+Wire spread_copies(std::span<const Traced> a);
+Wire copies_of_one(std::span<const Traced> a);
+Wire append_copy(std::span<const Traced> a);
+Wire sum_copies(std::span<const Traced> a);
+Wire dot_last(std::span<const Traced> a);
+Wire flat_copies(std::span<const Traced> a);
+Wire as_matrix(std::span<const Traced> a);
+Wire sinkhorn_matrix(std::span<const Traced> a);
+Wire variance_of_all(std::span<const Traced> a);
 
 }  // namespace norma

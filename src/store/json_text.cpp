@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "norma/core/error.h"
 
 namespace norma {
@@ -15,7 +16,7 @@ std::string quote_json(std::string_view text) {
 }
 
 std::string unquote_json(std::string_view quoted) {
-  const nlohmann::json value = nlohmann::json::parse(quoted, nullptr, false);
+  const nlohmann::json value = parse_json(quoted);
   if (!value.is_string()) fail("{} is not a JSON string", quoted);
   return value.get<std::string>();
 }

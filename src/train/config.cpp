@@ -72,22 +72,24 @@ RunConfig::RunConfig() {
   data.task = kFamilyTask;
 }
 
-RunConfig parse_config(std::string_view toml, std::string_view origin) {
+RunConfig parse_config(std::string_view toml, std::string_view origin, const SchemeLibrary& schemes) {
   RunConfig config;
-  std::vector<ConfigField> fields = config_fields(config);
+  std::vector<ConfigField> fields = config_fields(config, schemes);
   read_table(fields, parse_toml(toml, origin), "", origin);
   member_configs(config);
   return config;
 }
 
-RunConfig read_config(const std::filesystem::path& path) { return parse_config(read_toml(path), path.string()); }
+RunConfig read_config(const std::filesystem::path& path, const SchemeLibrary& schemes) {
+  return parse_config(read_toml(path), path.string(), schemes);
+}
 
-void override_config(RunConfig& config, std::string_view assignment) {
+void override_config(RunConfig& config, std::string_view assignment, const SchemeLibrary& schemes) {
   const std::size_t equals = assignment.find('=');
   if (equals == std::string_view::npos || equals == 0)
     fail("'{}' does not set anything; expected key=value, as in train.lr=3e-4", assignment);
   const std::string key(assignment.substr(0, equals)), value(assignment.substr(equals + 1));
-  std::vector<ConfigField> fields = config_fields(config);
+  std::vector<ConfigField> fields = config_fields(config, schemes);
   toml::table table;
   try {
     table = parse_toml("value = " + value, key);

@@ -1,7 +1,6 @@
 #include "train/config_fields.h"
 
 #include "norma/data/source.h"
-#include "norma/schemes/catalogue.h"
 #include "norma/train/data.h"
 #include "train/fields.h"
 
@@ -26,9 +25,8 @@ void check_norm_name(const std::string& name) {
   if (!name.empty()) norm(name.ends_with("norm") ? std::string_view(name).substr(0, name.size() - 4) : name);
 }
 
-void model_fields(FieldList& f, ModelConfig& m) {
-  f.text("model.scheme", m.scheme, "a scheme of the catalogue, a file, or a formula for every sublayer",
-         [](const std::string& name) { find_scheme(name); });
+void model_fields(FieldList& f, ModelConfig& m, const SchemeLibrary& schemes) {
+  f.scheme("model.scheme", m.scheme, schemes, "a scheme of the catalogue, a file, or a formula for every sublayer");
   f.choice<Family>(
       "model.family", m.family, parse_family, [](Family family) { return name_of(family); },
       "decoder, encoder or encoder_decoder");
@@ -169,9 +167,9 @@ void group_fields(FieldList& f, GroupRules& g) {
 
 std::string_view name_of(Recovery recovery) { return word_for(std::span(kRecoveries), recovery); }
 
-std::vector<ConfigField> config_fields(RunConfig& config) {
+std::vector<ConfigField> config_fields(RunConfig& config, const SchemeLibrary& schemes) {
   FieldList f;
-  model_fields(f, config.model);
+  model_fields(f, config.model, schemes);
   data_fields(f, config.data);
   train_fields(f, config.train);
   detect_fields(f, config.detect);

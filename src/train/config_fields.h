@@ -22,7 +22,7 @@ struct ConfigField {
   std::function<std::vector<std::pair<std::string, std::string>>()> entries = {};
 };
 
-// In the order in which they are printed. The fields point into `config`.
-std::vector<ConfigField> config_fields(RunConfig& config);
+// In the order in which they are printed. The fields point into `config`; schemes are resolved by a copy of `schemes`.
+std::vector<ConfigField> config_fields(RunConfig& config, const SchemeLibrary& schemes = {});
 
 }  // namespace norma

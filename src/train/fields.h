@@ -53,6 +53,15 @@ class FieldList {
         },
         [&value] { return toml_string(value); });
   }
+  void scheme(const char* key, SchemeChoice& value, const SchemeLibrary& schemes, const char* help) {
+    add(
+        key, help,
+        [&value, schemes](const toml::node& node) {
+          if (!node.is_string()) fail("{} was given; expected text", given(node));
+          value = schemes.find(*node.value<std::string>());
+        },
+        [&value] { return toml_string(value.asked()); });
+  }
   template <typename Choice>
   void choice(const char* key, Choice& value, std::function<Choice(std::string_view)> read,
               std::function<std::string_view(Choice)> write, const char* help) {

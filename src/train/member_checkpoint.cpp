@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "norma/core/error.h"
 #include "norma/train/cohort.h"
 
@@ -20,7 +21,7 @@ constexpr std::string_view kConfigKey = "norma.config";
 json training_state(const SafetensorsFile& file) {
   const auto found = file.metadata().find(kTrainingStateKey);
   if (found == file.metadata().end()) fail("'{}' holds weights but no state of training", file.path().string());
-  json state = json::parse(found->second, nullptr, false);
+  json state = parse_json(found->second);
   if (!state.is_object() || !state.contains("step") || !state["step"].is_number_integer() ||
       !state.contains("members") || !state["members"].is_array() || state["members"].empty())
     fail("'{}' has a damaged training state", file.path().string());

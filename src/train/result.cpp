@@ -48,7 +48,7 @@ std::string describe_result(const Cohort& cohort, const Source& source, double s
   const double per_step = steps_timed > 0 ? seconds / static_cast<double>(steps_timed) : 0;
   const double tokens = static_cast<double>(cohort.tokens_per_step());
   json result = {{"norma", NORMA_VERSION},
-                 {"scheme", cohort.config().model.scheme},
+                 {"scheme", cohort.config().model.scheme.asked()},
                  {"task", source.describe()},
                  {"steps", cohort.step()},
                  {"parameters", cohort.parameters()},

@@ -10,7 +10,7 @@
 #include "norma/store/run_directory.h"
 #include "norma/train/data.h"
 #include "norma/train/generate.h"
-#include "norma/train/kept_scheme.h"
+#include "norma/train/run_schemes.h"
 #include "train/records.h"
 
 namespace norma {
@@ -23,7 +23,9 @@ bool may_differ(const std::string& key) { return key == "train.threads"; }
 
 // Refuses a directory that holds a run of another configuration.
 void check_same_run(const RunView& run, const RunConfig& wanted) {
-  const RunConfig stored = parse_config(run.config(), run.config_path().string());
+  SchemeLibrary schemes;
+  schemes.put(wanted.model.scheme);  // for runs that have kept none
+  const RunConfig stored = parse_config(run.config(), run.config_path().string(), library_of_run(run.path(), schemes));
   const std::vector<ConfigKey> before = config_keys(stored), now = config_keys(wanted);
   std::map<std::string, std::string> values;
   for (const ConfigKey& key : before) values[key.name] = key.value;
@@ -40,11 +42,11 @@ void check_same_run(const RunView& run, const RunConfig& wanted) {
          values.begin()->second);
   const std::string kept = run.scheme();
   if (kept.empty()) return;
-  if (const auto difference = scheme_difference(kept, scheme_to_keep(wanted.model.scheme)))
+  if (const auto difference = scheme_difference(kept, wanted.model.scheme->text))
     fail(
         "'{}' holds another run: the scheme '{}' has changed since it began: {}; choose another directory, or go on "
         "with the scheme as it was, in '{}'",
-        run.path().string(), wanted.model.scheme, *difference, run.scheme_path().string());
+        run.path().string(), wanted.model.scheme.asked(), *difference, run.scheme_path().string());
 }
 
 std::filesystem::path tokenizer_model_path(const std::filesystem::path& run) { return run / "tokenizer.model"; }
@@ -58,8 +60,7 @@ RunConfig with_stored_data(const RunRequest& request) {
 class Run {
  public:
   Run(const RunRequest& request, RunObserver& observer, const std::atomic<bool>& stop)
-      : scheme_(scheme_to_resume(request.directory)),
-        observer_(observer),
+      : observer_(observer),
         stop_(stop),
         source_(open_data(with_stored_data(request))),
         cohort_(request.config, source_),
@@ -99,8 +100,7 @@ class Run {
     const RunView view(request.directory);
     if (!view.exists())
       return RunDirectory::create(request.directory, print_config(cohort_.config()),
-                                  describe_environment(request.command_line),
-                                  scheme_to_keep(cohort_.config().model.scheme));
+                                  describe_environment(request.command_line), cohort_.config().model.scheme->text);
     check_same_run(view, cohort_.config());
     RunDirectory directory = RunDirectory::resume(request.directory);
     const CheckpointSearch search = checkpoint_to_resume(directory, cohort_.config().train.checkpoint_every);
@@ -177,7 +177,6 @@ class Run {
     observer_.saved(cohort_.step());
   }
 
-  std::shared_ptr<const KeptScheme> scheme_;
   RunObserver& observer_;
   const std::atomic<bool>& stop_;
   std::shared_ptr<const Source> source_;

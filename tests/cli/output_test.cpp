@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <sstream>
 #include <string>
 
 #include "cli/process.h"
@@ -56,6 +58,70 @@ TEST(Output, AReaderThatHasSeenEnoughIsNoError) {
       "trap '' PIPE; { " NORMA_PROGRAM " schemes --json 2> '" + err + "'; } | head -1 > /dev/null";
   ASSERT_EQ(std::system(command.c_str()), 0);
   EXPECT_EQ(test::read_file(err), "");
+}
+
+const std::string kRun =
+    "train --model.layers=2 --model.width=16 --model.heads=2 --model.batch=4 --model.time=12 --train.steps=12 "
+    "--train.checkpoint_every=4 --out '";
+
+// Every file of a run, with nothing in it that was meant for a terminal.
+void expect_clean(const std::string& run) {
+  EXPECT_TRUE(std::filesystem::exists(run + "/DONE"));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(run)) {
+    if (!entry.is_regular_file()) continue;
+    const std::string text = test::read_file(entry.path());
+    EXPECT_EQ(text.find("tok/s"), std::string::npos) << entry.path();
+  }
+  std::istringstream metrics(test::read_file(run + "/metrics.jsonl"));
+  int lines = 0;
+  for (std::string line; std::getline(metrics, line); ++lines) EXPECT_TRUE(line.starts_with('{')) << line;
+  EXPECT_GE(lines, 2);
+}
+
+TEST(Output, NoChannelHarmsARun) {
+  const TemporaryFolder folder;
+  int number = 0;
+  for (const char* channels : {"0<&- 2>&-", "2>&-", "0<&- 1>/dev/null 2>&-", "2>/dev/full", "0<&- 1>&- 2>&-",
+                               "2>&1 >/dev/null | true", "2>&1 | head -c 1 >/dev/null"}) {
+    SCOPED_TRACE(channels);
+    const std::string run = folder / ("run" + std::to_string(number++));
+    const Shell ended = shell(folder, kRun + run + "' " + channels);
+    // What a closed standard output could not take is said at the end.
+    const bool refused = std::string_view(channels).find("1>&-") != std::string_view::npos;
+    EXPECT_EQ(ended.code, refused ? 2 : 0);
+    expect_clean(run);
+  }
+}
+
+TEST(Output, ResultsThatCannotBePrintedAreStored) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(shell(folder, kRun + (folder / "run") + "' --json --quiet > /dev/full").code, 2);
+  EXPECT_TRUE(std::filesystem::exists(folder / "run/DONE"));
+  const std::string small = " --quiet --model.layers=1 --model.width=8 --model.heads=1 --model.batch=2 --model.time=12";
+  EXPECT_EQ(shell(folder, "sweep" + small + " --train.steps=2 --train.lr=[1e-3,1e-2] --out '" + (folder / "sweep") +
+                              "' > /dev/full")
+                .code,
+            2);
+  EXPECT_TRUE(std::filesystem::exists(folder / "sweep/results.json"));
+}
+
+TEST(Output, WhatATerminalWouldObeyIsSpelledOut) {
+  const TemporaryFolder folder;
+  folder.write("loud.toml",
+               "title = \"\\u001b[31mred\\u001b[0m \\u009b2J\"\nsource = \"\\rover\"\nsublayer = \"x + f(norm(x))\"\n");
+  folder.write("worse.toml", "title = 1\n\"\\u001b[5m\" = 2\n");
+  for (const std::string& arguments : {"schemes --schemes-dir '" + (folder / ".") + "'",
+                                       "schemes '" + (folder / "loud.toml") + "' --width 32 --heads 2",
+                                       "schemes '" + (folder / "loud.toml") + "' --width 32 --heads 2 --json",
+                                       "schemes '" + (folder / "worse.toml") + "'"}) {
+    SCOPED_TRACE(arguments);
+    const std::string err = shell(folder, arguments + " > '" + (folder / "out") + "'").err;
+    for (const std::string& text : {test::read_file(folder / "out"), err}) {
+      for (const char* raw : {"\x1b", "\r", "\xc2\x9b"}) EXPECT_EQ(text.find(raw), std::string::npos) << text;
+    }
+  }
+  shell(folder, "schemes '" + (folder / "loud.toml") + "' --width 32 --heads 2 > '" + (folder / "out") + "'");
+  EXPECT_NE(test::read_file(folder / "out").find("\\x1b[31mred\\x1b[0m \\u009b2J"), std::string::npos);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -49,10 +50,12 @@ TEST(PlanProcess, WithoutAPlaceForTemporaryFilesItSaysSo) {
   const char* const before = std::getenv("TMPDIR");
   const std::string kept = before == nullptr ? "" : before;
   setenv("TMPDIR", (folder / "missing").c_str(), 1);
-  const Outcome outcome = test::run(folder, {"plan", "--model.layers=1"});
+  const Outcome outcome = test::run(folder, {"plan", "--measure", "--model.layers=1"});
+  const Outcome unmeasured = test::run(folder, {"plan", "--model.layers=1"});
   before == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", kept.c_str(), 1);
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("no folder for temporary files"), std::string::npos) << outcome.err;
+  EXPECT_EQ(unmeasured.code, 0) << "needs none: nothing runs";
 }
 
 TEST(PlanProcess, ShapesThatDoNotFitAreOneClearError) {
@@ -75,12 +78,65 @@ TEST(PlanProcess, CountsTheOperationsOfTheFormula) {
   EXPECT_GT(flops("x + f(f(norm(x)))"), 1.5 * flops("pre"));
 }
 
-TEST(PlanProcess, RefusesParametersThatNeverFit) {
+double seconds_of(const TemporaryFolder& folder, const std::vector<std::string>& arguments, Outcome& outcome) {
+  const auto start = std::chrono::steady_clock::now();
+  outcome = test::run(folder, arguments);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+constexpr double kSoon =
+    test::kSanitized ? 120 : 20;  // seconds, with room for a busy machine; on an idle one it is one
+
+TEST(PlanProcess, RefusesWhatNeverFitsBeforeItIsPlanned) {
   const TemporaryFolder folder;
-  const Outcome outcome =
-      test::run(folder, {"plan", "--model.layers=1000000", "--model.width=8192", "--model.heads=64"});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("the parameters alone take"), std::string::npos) << outcome.err;
+  for (const std::vector<std::string>& shape :
+       {std::vector<std::string>{"--model.layers=1000000", "--model.width=8192", "--model.heads=64"},
+        std::vector<std::string>{"--model.layers=64", "--model.width=16384", "--model.heads=64", "--model.time=8",
+                                 "--model.batch=1"}}) {
+    std::vector<std::string> arguments = {"plan"};
+    arguments.insert(arguments.end(), shape.begin(), shape.end());
+    Outcome outcome;
+    EXPECT_LT(seconds_of(folder, arguments, outcome), kSoon);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find("the parameters alone take"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST(PlanProcess, RunsNothing) {
+  const TemporaryFolder folder;
+  Outcome outcome;
+  // Its weights would fit; its activations, and a step of it, would not.
+  EXPECT_LT(seconds_of(folder,
+                       {"plan", "--json", "--model.layers=24", "--model.width=2048", "--model.heads=16",
+                        "--model.time=2048", "--model.batch=4096"},
+                       outcome),
+            kSoon);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto plan = nlohmann::json::parse(outcome.out);
+  EXPECT_GT(plan["memory"]["total"].get<double>(), 1e12);
+  EXPECT_FALSE(plan.contains("measured") || plan.contains("predicted"));
+}
+
+TEST(PlanProcess, ContinuesStacksThatAreTooDeepToPlan) {
+  const TemporaryFolder folder;
+  const auto plan = [&](int layers) {
+    Outcome outcome;
+    EXPECT_LT(seconds_of(folder,
+                         {"plan", "--json", "--model.width=8", "--model.heads=1", "--model.batch=1", "--model.time=4",
+                          "--model.layers=" + std::to_string(layers)},
+                         outcome),
+              kSoon);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out);
+  };
+  const auto deep = plan(100000), shallow = plan(500);
+  const double ratio = deep["parameters"].get<double>() / shallow["parameters"].get<double>();
+  for (const char* key : {"training", "judging"}) {
+    const double grown = deep["memory"][key].get<double>() / shallow["memory"][key].get<double>();
+    EXPECT_GT(grown, 0.5 * ratio) << key;
+    EXPECT_LT(grown, 2 * ratio) << key;
+  }
+  EXPECT_NEAR(deep["kernels"].get<double>() / shallow["kernels"].get<double>(), 200, 20);
 }
 
 }  // namespace

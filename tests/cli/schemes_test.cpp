@@ -14,9 +14,13 @@ using test::Outcome;
 using test::TemporaryFolder;
 using Json = nlohmann::json;
 
+// The theory of a small model, which takes less time.
+const std::vector<std::string> kSmall = {"--theory-width", "32", "--theory-time", "16"};
+
 Json explained(const TemporaryFolder& folder, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "schemes");
   arguments.push_back("--json");
+  arguments.insert(arguments.end(), kSmall.begin(), kSmall.end());
   const Outcome outcome = test::run(folder, arguments);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   return Json::parse(outcome.out);
@@ -55,7 +59,9 @@ TEST(SchemesProcess, ExplainsOneSchemeWithItsTheory) {
   EXPECT_GT(post.at("exponents").at("amplification"), 0.8);
   EXPECT_NEAR(pre.at("exponents").at("last_gradient"), -0.55, 0.1);
   EXPECT_NEAR(pre.at("exponents").at("stream_rms"), 0.55, 0.1);
-  EXPECT_LT(pre.at("exponents").at("amplification"), 0.3);
+  const double deep = explained(folder, {"pre", "--depths", "48,96,192"}).at("exponents").at("amplification");
+  EXPECT_LT(deep, 0.3) << "a logarithm";
+  EXPECT_GT(pre.at("exponents").at("amplification"), 1.3 * deep) << "which looks steeper over few layers";
   EXPECT_EQ(post.at("norm_parameters"), 24 * 512);
   EXPECT_GT(pre.at("flops_per_token"), 6.0 * 12 * 12 * 512 * 512) << "six for each weight of a product";
   const Outcome text = test::run(folder, {"schemes", "deepnorm", "--layers", "24"});
@@ -63,6 +69,34 @@ TEST(SchemesProcess, ExplainsOneSchemeWithItsTheory) {
   for (const char* part : {"DeepNorm", "⊕◄", "(2*N)^(1/4) = 2.632", "Xavier gain times beta = 0.2686",
                            "48 with 49152 parameters", "amplification  constant"})
     EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
+}
+
+// One question has one answer, whichever verb is asked.
+TEST(SchemesProcess, SaysWhatInspectSays) {
+  const TemporaryFolder folder;
+  for (const char* scheme : {"pre", "x + f(norm(x))"}) {  // with a final norm and without
+    const Json said = explained(folder, {scheme, "--depths", "2,4"});
+    EXPECT_EQ(said.at("exponents_at"), (Json{{"layers", {2, 4}}, {"width", 32}, {"time", 16}}));
+    const Outcome measured =
+        test::run(folder, {"inspect", "--scheme", scheme, "--json", "--seeds", "1", "--only", "amplification,gradient",
+                           "--batches", "1", "--width", "32", "--time", "16", "--depths", "2,4"});
+    ASSERT_EQ(measured.code, 0) << measured.err;
+    int compared = 0;
+    const Json results = Json::parse(measured.out);
+    for (const Json& analysis : results.at("inspect")) {
+      const std::string name = analysis.at("name");
+      if (name != "amplification" && name != "gradient_batch") continue;
+      const Json& theory = analysis.at("series").at(0).at("theory");
+      const double expected = said.at("exponents").at(name == "amplification" ? name : "last_gradient");
+      EXPECT_NEAR(theory.at("exponent"), expected, 1e-6) << name << " of " << scheme;
+      ++compared;
+    }
+    EXPECT_EQ(compared, 2);
+  }
+  const Outcome text = test::run(folder, {"schemes", "pre"});
+  EXPECT_NE(text.out.find("from 6 to 24 layers of width 128, 64 tokens: what norma inspect measures"),
+            std::string::npos)
+      << text.out;
 }
 
 // Where layers are alike, or each reads all below it, numbers at any depth follow from a few.

@@ -40,6 +40,12 @@ TEST(Arena, RefusesMoreThanTheMachineHas) {
   EXPECT_NE(message.find("the plan needs 32.0 PiB but this machine has "), std::string::npos) << message;
 }
 
+TEST(Arena, MemoryThatIsNotThereIsSaidBeforeItIsTaken) {
+  EXPECT_EQ(test::error_of([] { require_memory(1, "this"); }), "");
+  const std::string message = test::error_of([] { require_memory(std::int64_t{1} << 55, "that"); });
+  EXPECT_TRUE(message.starts_with("out of memory: that needs 32.0 PiB, but ")) << message;
+}
+
 TEST(Arena, SomeMemoryIsAvailable) { EXPECT_GT(available_memory(), std::int64_t{1} << 20); }
 
 TEST(DescribeBytes, UsesBinaryUnits) {

@@ -38,5 +38,32 @@ TEST(TomlText, NamesItsTables) {
   }
 }
 
+TEST(TomlText, HoldsNothingThatTheParserStumblesOver) {
+  for (const char* text : {"a = 8\"x\"", "a = 8\"", "a = 1'x'", "a = \"x\"\"y\"", "a = 8&T:", "a = [}", "a = {]",
+                           "a = [1}", "a = ]", "a = {b = [}}", "a = 1;", "a = x(1)", "a = 1 | 2", "a = \x01"}) {
+    const std::string error = error_of([&] { check_toml_text(text, "here"); });
+    EXPECT_NE(error.find("here, line 1: "), std::string::npos) << text;
+  }
+  for (const char* text : {"a = [\"x\", 'y']", "a.\"b c\".'d' = {\"e\" = 1}", "a = \"\"\"x\"\"\"\"\"", "a = '''x'''''\nb = 1",
+                           "d = 1979-05-27T07:32:00+01:00", "a = -1.5e-3", "a = [ [1, 2], [{b = 1}] ]", "\"a\"=\"b\""})
+    EXPECT_EQ(error_of([&] { check_toml_text(text, "here"); }), "") << text;
+}
+
+std::string times(std::size_t count, const std::string& text) {
+  std::string all;
+  for (std::size_t i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+TEST(TomlText, IsNotNestedWithoutEnd) {
+  for (const std::string& text :
+       {"a" + times(40000, ".a") + " = 1", "[a" + times(200000, ".a") + "]", "[[a" + times(200000, ".\"a\"") + "]]",
+        "a = " + times(200000, "["), "a = " + times(200000, "{a = "), "a = {" + times(100, "b.") + "b = 1}"}) {
+    const std::string error = error_of([&] { check_toml_text(text, "here"); });
+    EXPECT_NE(error.find("here, line 1: "), std::string::npos) << text.substr(0, 20);
+  }
+  EXPECT_EQ(error_of([] { check_toml_text(times(1000, "a.b.c = 1.5\nx = [1.5, 2.5]\n"), "here"); }), "");
+}
+
 }  // namespace
 }  // namespace norma

@@ -176,6 +176,16 @@ TEST(Gpt2, RefusesOtherFiles) {
   EXPECT_NE(error_of([] { gpt2_tokenizer("/nowhere"); }).find("cannot open"), std::string::npos);
 }
 
+TEST(Gpt2, RefusesAVocabularyThatIsNestedWithoutEnd) {
+  const TemporaryFolder folder;
+  std::string deep;
+  for (int i = 0; i < 100000; ++i) deep += "{\"a\":";
+  folder.write("vocab.json", deep + "1" + std::string(100000, '}'));
+  folder.write("merges.txt", "#version: 0.2\n");
+  const std::string error = error_of([&] { gpt2_tokenizer(folder.path().string()); });
+  EXPECT_NE(error.find("is not a vocabulary"), std::string::npos) << error.substr(0, 200);
+}
+
 TEST(Gpt2, GivesTheKnownEncodings) {
   const std::string folder = shared_data("gpt2-bpe");
   if (folder.empty()) GTEST_SKIP() << "no gpt2-bpe";

@@ -59,7 +59,7 @@ class TheoryOfBothStacks : public testing::Test {
   static constexpr std::int64_t kDeep = 8;
 
   static Findings measure(const char* scheme) {
-    InspectOptions options{.schemes = {scheme}, .model = test::theory_model("", 1, 32, 16, Family::encoder_decoder)};
+    InspectOptions options{.schemes = {scheme}, .model = test::theory_model("pre", 1, 32, 16, Family::encoder_decoder)};
     options.depths = {4, kDeep};
     options.only = {"gradient", "stream", "amplification"};
     options.theory = true;

@@ -2,7 +2,7 @@
 #include "norma/models/budget.h"
 
 #include "check.h"
-#include "norma/schemes/catalogue.h"
+#include "schemes/named.h"
 
 namespace norma {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 TEST(Budget, NormsOfOneStack) {
   const StackConfig config{.layers = 6, .heads = 8};
   const std::int64_t d = 512;
-  const auto budget = [&](const char* name) { return stack_budget(find_scheme(name), config, d); };
+  const auto budget = [&](const char* name) { return stack_budget(test::scheme_named(name), config, d); };
   // Two norms per layer, each with gain and bias; Pre-LN adds a final one, Peri-LN doubles, ReZero has none.
   EXPECT_EQ(budget("post").norm_instances, 12);
   EXPECT_EQ(budget("post").norm_parameters, 12 * 2 * d);
@@ -24,17 +24,19 @@ TEST(Budget, NormsOfOneStack) {
 TEST(Budget, WeightsAndLearnedValues) {
   const StackConfig config{.layers = 3, .heads = 4};
   const std::int64_t d = 64, branches = 3 * (4 * d * d + 4 * d + 2 * 4 * d * d + 4 * d + d);
-  EXPECT_EQ(stack_budget(find_scheme("post"), config, d).stack_parameters, branches + 6 * 2 * d);
-  EXPECT_EQ(stack_budget(find_scheme("rezero"), config, d).stack_parameters, branches + 3);
-  EXPECT_EQ(stack_budget(find_scheme("layerscale"), config, d).stack_parameters, branches + 7 * 2 * d + 6 * d);
-  EXPECT_EQ(stack_budget(find_scheme("pre_to_post"), config, d).stack_parameters, branches + (2 * 6 + 1) * 2 * d)
+  EXPECT_EQ(stack_budget(test::scheme_named("post"), config, d).stack_parameters, branches + 6 * 2 * d);
+  EXPECT_EQ(stack_budget(test::scheme_named("rezero"), config, d).stack_parameters, branches + 3);
+  EXPECT_EQ(stack_budget(test::scheme_named("layerscale"), config, d).stack_parameters, branches + 7 * 2 * d + 6 * d);
+  EXPECT_EQ(stack_budget(test::scheme_named("pre_to_post"), config, d).stack_parameters, branches + (2 * 6 + 1) * 2 * d)
       << "a branch called twice has one set of weights";
 }
 
 TEST(Budget, NormsInsideBranches) {
   const StackConfig config{.layers = 3, .heads = 4};
   const std::int64_t d = 64, layers = 3, final_norm = 2 * d;
-  const auto parameters = [&](const char* name) { return stack_budget(find_scheme(name), config, d).norm_parameters; };
+  const auto parameters = [&](const char* name) {
+    return stack_budget(test::scheme_named(name), config, d).norm_parameters;
+  };
   // Sub-LN: an inner norm of width d and one of width 4d in each layer, beside the two of Pre-LN.
   EXPECT_EQ(parameters("subln"), layers * 2 * (2 * d + d + 4 * d) + final_norm);
   // NormFormer: two norms around attention, one before and one inside the feed-forward branch.
@@ -61,7 +63,7 @@ TEST(Budget, EverySchemeOfTheCatalogueBuildsOrSaysWhyNot) {
 
 TEST(Stack, MistakesInAFormulaAreShownWithACaret) {
   const auto error = [](const char* formula) {
-    return test::error_of([&] { stack_budget(find_scheme(formula), {.layers = 2, .heads = 2}, 8); });
+    return test::error_of([&] { stack_budget(test::scheme_named(formula), {.layers = 2, .heads = 2}, 8); });
   };
   EXPECT_EQ(error("x + f(nrm(x))"),
             "scheme 'formula': there is no function 'nrm' here (did you mean 'norm'?)\n"

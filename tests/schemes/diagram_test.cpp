@@ -5,9 +5,9 @@
 #include <set>
 
 #include "check.h"
-#include "norma/schemes/catalogue.h"
 #include "schemes/diagram_parts.h"
 #include "schemes/golden.h"
+#include "schemes/named.h"
 
 namespace norma {
 namespace {
@@ -59,7 +59,7 @@ TEST(Diagram, LinesStayWithinTheirColumns) {
 }
 
 TEST(Diagram, ASumKeepsTheStreamStraight) {
-  const DiagramParts parts = diagram_parts(find_scheme("x + f(norm(x))"), {});
+  const DiagramParts parts = diagram_parts(test::scheme_named("x + f(norm(x))"), {});
   const DiagramLayout layout = place_parts(parts);
   int sums = 0, branches = 0;
   for (const DiagramPart& part : layout.parts) {
@@ -80,7 +80,7 @@ TEST(Diagram, EveryLineHasTwoEndsAndNoTwoShareALane) {
   std::vector<Scheme> schemes = catalogue();
   for (const char* formula : {"a = f(norm(x)); b = mix(x, a, 3); c = x*b; a - c - x/b + 1", "x + x", "-f(x)",
                               "y = f(x); z = f(y); x + y + z + norm(x + y) + norm(y + z)", "unheard(x, of = f(x))"})
-    schemes.push_back(find_scheme(formula));
+    schemes.push_back(test::scheme_named(formula));
   for (const Scheme& scheme : schemes) {
     SCOPED_TRACE(scheme.name + " " + scheme.formulas.begin()->second.text);
     const DiagramLayout layout = place_parts(diagram_parts(scheme, {}));
@@ -101,19 +101,19 @@ TEST(Diagram, EveryLineHasTwoEndsAndNoTwoShareALane) {
 }
 
 TEST(Diagram, WhatItDoesNotKnowIsALabelledBox) {
-  const std::string text = diagram_text(find_scheme("x + gate(f(norm(x)), 0.5, width = d)"));
+  const std::string text = diagram_text(test::scheme_named("x + gate(f(norm(x)), 0.5, width = d)"));
   EXPECT_NE(text.find("gate(0.5, width = d)"), std::string::npos) << text;
-  EXPECT_NE(diagram_svg(find_scheme("x + gate(f(x), 0.5)")).find(">gate(0.5)<"), std::string::npos);
+  EXPECT_NE(diagram_svg(test::scheme_named("x + gate(f(x), 0.5)")).find(">gate(0.5)<"), std::string::npos);
 }
 
 TEST(Diagram, WhatReadsNoWireIsAMistake) {
-  EXPECT_EQ(error_of([] { diagram_text(find_scheme("x + f(norm(l))")); }),
+  EXPECT_EQ(error_of([] { diagram_text(test::scheme_named("x + f(norm(l))")); }),
             "norm reads no wire such as x\n  x + f(norm(l))\n        ^^^^^^^");
-  EXPECT_NE(error_of([] { diagram_svg(find_scheme("x + f()")); }).find("f reads no wire"), std::string::npos);
+  EXPECT_NE(error_of([] { diagram_svg(test::scheme_named("x + f()")); }).find("f reads no wire"), std::string::npos);
 }
 
 TEST(Diagram, ConditionsChooseAWiringAndAreMentioned) {
-  const Scheme mix = find_scheme("mix");
+  const Scheme mix = test::scheme_named("mix");
   const std::vector<Wiring> found = wirings(mix, {.layers = 12});
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(print_layers(found[0]), "layers 4-12");
@@ -126,7 +126,7 @@ TEST(Diagram, ConditionsChooseAWiringAndAreMentioned) {
 }
 
 TEST(Diagram, BothStreamsOfATwoStreamSchemeAreDrawn) {
-  const DiagramLayout layout = place_parts(diagram_parts(find_scheme("residual"), {}));
+  const DiagramLayout layout = place_parts(diagram_parts(test::scheme_named("residual"), {}));
   std::set<int> input_lanes;
   for (const DiagramPart& part : layout.parts) {
     if (part.kind == Kind::input) input_lanes.insert(part.lane);
@@ -135,7 +135,7 @@ TEST(Diagram, BothStreamsOfATwoStreamSchemeAreDrawn) {
 }
 
 TEST(Diagram, AStartOfTheMainStreamIsItsLabel) {
-  const DiagramLayout layout = place_parts(diagram_parts(find_scheme("dyt"), {}));
+  const DiagramLayout layout = place_parts(diagram_parts(test::scheme_named("dyt"), {}));
   int inputs = 0, outputs = 0;
   for (const DiagramPart& part : layout.parts) {
     inputs += part.kind == Kind::input;
@@ -147,7 +147,7 @@ TEST(Diagram, AStartOfTheMainStreamIsItsLabel) {
 }
 
 TEST(Diagram, SvgIsSelfContainedAndEscaped) {
-  Scheme scheme = find_scheme("x + f(norm(x))");
+  Scheme scheme = test::scheme_named("x + f(norm(x))");
   scheme.title = "<script>alert(\"x\")</script>";
   const std::string svg = diagram_svg(scheme);
   EXPECT_EQ(svg.find("<script>"), std::string::npos);
@@ -163,7 +163,7 @@ TEST(Diagram, TooWideForTextIsSaidAndStillDrawnAsSvg) {
     formula += fmt::format("; a{} = f(a{})", i, i - 1);
     sum += fmt::format(" + norm(a{} + x)", i);
   }
-  const Scheme scheme = find_scheme(formula + "; " + sum);
+  const Scheme scheme = test::scheme_named(formula + "; " + sum);
   EXPECT_NE(error_of([&] { diagram_text(scheme); }).find("columns and 100 are drawn"), std::string::npos);
   EXPECT_NE(diagram_svg(scheme).find("</svg>"), std::string::npos);
 }

@@ -2,7 +2,7 @@
 #include "norma/schemes/place.h"
 
 #include "check.h"
-#include "norma/schemes/catalogue.h"
+#include "schemes/named.h"
 
 namespace norma {
 namespace {
@@ -27,7 +27,7 @@ TEST(Place, CountsAndDepths) {
 }
 
 TEST(Place, ConstantsOfAStackSeeBothDepths) {
-  const Scheme scheme = find_scheme("deepnorm");
+  const Scheme scheme = test::scheme_named("deepnorm");
   const Place encoder{.stack = StackKind::encoder, .layers = 18, .other_layers = 18};
   const Place decoder{.stack = StackKind::decoder, .layers = 18, .other_layers = 18};
   const Place single{.layers = 12};
@@ -39,7 +39,7 @@ TEST(Place, ConstantsOfAStackSeeBothDepths) {
 }
 
 TEST(Place, GivenConstantsReplaceTheSchemesOwn) {
-  const Scheme scheme = find_scheme("completep");
+  const Scheme scheme = test::scheme_named("completep");
   const Place place{.layers = 8, .width = 256};
   const Variables numbers = numbers_at(scheme, place, {{"base_depth", 2}});
   EXPECT_EQ(numbers.at("m_L"), 4);
@@ -58,12 +58,12 @@ TEST(Place, ConstantsThatNeedOneAnotherAreRefused) {
 }
 
 TEST(Scheme, ShapesStoredValuesAndWeights) {
-  const Scheme ngpt = find_scheme("ngpt");
+  const Scheme ngpt = test::scheme_named("ngpt");
   EXPECT_TRUE(ngpt.weights.unit);
   EXPECT_FALSE(ngpt.weights.biases);
   ASSERT_NE(ngpt.head.gain, nullptr);
   EXPECT_NE(ngpt.learned.at(0).stored, nullptr);
-  const Scheme hc = find_scheme("hc_static");
+  const Scheme hc = test::scheme_named("hc_static");
   EXPECT_EQ(hc.learned.at(0).extent, LearnedSpec::Extent::listed);
   EXPECT_EQ(hc.learned.at(0).shape.size(), 1u);
 }

@@ -68,13 +68,15 @@ describe("hostile results", { skip: browser === null && "needs chromium and play
   });
 
   it("writes tables that a spreadsheet will not run", async () => {
-    const results = { ...tiny(), verdicts: [{ scheme: "=1+1", rank: 1, verdict: "+x", words: "@a,\"b\"\nc" }] };
+    const results = {
+      ...tiny(), verdicts: [{ scheme: "=1+1", rank: 1, verdict: "+x", words: "@a,\"b\"\nc" }, { scheme: " =1", rank: 2, verdict: "\n\u00a0-x", words: "\u200b\uff1d2" }, { scheme: "a = 1", rank: 3, verdict: "\n", words: " fine" }],
+    };
     const { page, done } = await open(results);
     await page.locator(".menu > summary").click();
     const [file] = await Promise.all([page.waitForEvent("download"), page.locator(".menu button", { hasText: "verdicts.csv" }).click()]);
     const chunks = [];
     for await (const chunk of await file.createReadStream()) chunks.push(chunk);
-    assert.equal(Buffer.concat(chunks).toString(), "rank,scheme,verdict,words\r\n1,'=1+1,'+x,\"'@a,\"\"b\"\"\nc\"\r\n");
+    assert.equal(Buffer.concat(chunks).toString(), "rank,scheme,verdict,words\r\n1,'=1+1,'+x,\"'@a,\"\"b\"\"\nc\"\r\n2,' =1,\"'\n\u00a0-x\",'\u200b\uff1d2\r\n3,a = 1,\"'\n\", fine\r\n");
     await done();
   });
 });

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace norma {
 
@@ -32,8 +33,12 @@ class Arena {
   std::int64_t bytes_ = 0;
 };
 
-// Memory that this process could still take: free plus reclaimable, within its cgroup's limit.
+// Memory that this process could still take: free plus reclaimable, within the limits of its control groups and of its
+// address space.
 std::int64_t available_memory();
+
+// Throws Error where so many bytes are not available; `what` needs them.
+void require_memory(std::int64_t bytes, std::string_view what);
 
 std::string describe_bytes(std::int64_t bytes);  // "1.5 GiB"
 

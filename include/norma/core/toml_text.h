@@ -1,13 +1,18 @@
 // A check of TOML text before it reaches the parser.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace norma {
 
-// Throws Error on what TOML does not allow and toml++ 3.3 does not refuse but runs into undefined behaviour on: bytes
-// beyond ASCII outside strings and comments, and tables whose name begins with anything else than a name. The message
-// names `origin` and the line.
+constexpr std::size_t kDeepestToml = 64;  // parts of a key, brackets in brackets
+
+// Throws Error on what TOML does not allow and toml++ 3.3 does not refuse but runs into undefined behaviour on:
+// anything outside strings and comments that is no part of the language, brackets that do not match, strings that begin
+// inside another value, and tables whose name begins with anything else than a name. Also on what is nested deeper than
+// anybody writes: the parser's tables are destroyed by functions that call themselves once a level. The message names
+// `origin` and the line.
 void check_toml_text(std::string_view toml, std::string_view origin);
 
 }  // namespace norma

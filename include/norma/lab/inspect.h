@@ -42,10 +42,15 @@ struct Instrument {
   std::function<std::vector<Reading>(const Subject&)> measure;
 };
 
+// The model that theories of initialisation speak of: its stream enters at rms 1, and so do the logits of a normalised
+// stream. `norma inspect` measures it, and `norma schemes` says what the theory predicts of it.
+ModelConfig initial_model(Family family = Family::decoder, std::int64_t width = 128);
+inline const std::vector<std::int64_t> kInitialDepths = {6, 12, 24};
+
 struct InspectOptions {
-  std::vector<std::string> schemes = {"pre"};
+  std::vector<SchemeChoice> schemes = {"pre"};
   ModelConfig model = {};  // its scheme and layers are replaced
-  std::vector<std::int64_t> depths = {6, 12, 24};
+  std::vector<std::int64_t> depths = kInitialDepths;
   std::vector<std::uint64_t> seeds = {1, 2, 3};
   std::vector<std::string> only = {};  // names of instruments; empty: all that look at initial models
   int batches = 8;                     // that gradients are averaged over
@@ -65,7 +70,7 @@ std::vector<std::string> instrument_names();
 // The model's scheme at its depth and width: formulas, diagram, parameters. Needs a vocabulary.
 SchemeSummary summarise_scheme(const ModelConfig& model);
 
-// Throws Error for unknown schemes, formulas, instruments and depths, before anything is measured.
+// Throws Error for unknown instruments and depths before anything is measured.
 Findings inspect(const InspectOptions& options, const Progress& progress = nullptr);
 
 // The same for one model as it is, and what its layers are worth.

@@ -59,6 +59,7 @@ struct SchemeSummary {
   std::int64_t norm_instances = 0, norm_parameters = 0, parameters = 0;
   std::vector<std::pair<std::string, std::int64_t>> by_role;
   std::string diagram_svg = {}, diagram_text = {};  // one layer; empty: it cannot be drawn so
+  std::string diagram_note = {};                    // why one of them is empty
 };
 
 // What the layers of one model are worth; see depth_use.h, lens.h and paths.h for each.

@@ -14,7 +14,7 @@
 namespace norma {
 
 struct StudyConfig {
-  std::vector<std::string> schemes;  // names, files or formulas
+  std::vector<SchemeChoice> schemes;
   std::vector<std::int64_t> depths;  // of the analyses at init
   RunConfig base;                    // of every training run; its model says depth and width
   std::vector<double> rates;         // peak learning rates

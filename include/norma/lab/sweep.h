@@ -40,6 +40,7 @@ struct SweepConfig {
   std::vector<SweepPoint> points = {};  // each combined with every cell of the grid
   std::int64_t most_members = 0;        // of one cohort; 0: by cores, and in any case by memory
   std::optional<HalvingConfig> halving = {};
+  SchemeLibrary schemes = {};  // what names on an axis mean
 };
 
 // Ordinary tables of a run and beside them
@@ -52,8 +53,8 @@ struct SweepConfig {
 //   "model.layers" = 6
 //   "model.width" = 128
 // Throws Error naming key, value and what was expected.
-SweepConfig parse_sweep(std::string_view toml, std::string_view origin);
-SweepConfig read_sweep(const std::filesystem::path& path);
+SweepConfig parse_sweep(std::string_view toml, std::string_view origin, const SchemeLibrary& schemes = {});
+SweepConfig read_sweep(const std::filesystem::path& path, const SchemeLibrary& schemes = {});
 std::string print_sweep(const SweepConfig& config);
 
 // "train.lr=[1e-4, 1e-3]" adds or replaces an axis, "train.lr=1e-4" sets the base; words need no quotes.

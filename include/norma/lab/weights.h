@@ -36,6 +36,6 @@ struct StoredModel {
   std::int64_t step = 0;
 };
 // Throws Error for a file that is damaged or holds no configuration, and for tensors that do not fit it.
-StoredModel open_stored_model(const std::filesystem::path& checkpoint_or_run);
+StoredModel open_stored_model(const std::filesystem::path& checkpoint_or_run, const SchemeLibrary& others = {});
 
 }  // namespace norma

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "norma/models/branch_tables.h"
 #include "norma/models/stack.h"
-#include "norma/schemes/theory.h"
 
 namespace norma {
 

@@ -11,6 +11,7 @@
 #include "norma/models/stack.h"
 #include "norma/norms/norm.h"
 #include "norma/ops/activation.h"
+#include "norma/schemes/library.h"
 
 namespace norma {
 
@@ -33,8 +34,8 @@ struct ModelConfig {
   std::int64_t classes = 0;            // encoder: a classifier over the mean of a sample's tokens; 0: a token head
   std::int64_t batch = 16;
   std::int64_t time = 64;
-  std::int64_t source_time = 0;                  // encoder-decoder; 0: as long as time
-  std::string scheme = "pre";                    // a name of the catalogue, or a formula for every sublayer
+  std::int64_t source_time = 0;  // encoder-decoder; 0: as long as time
+  SchemeChoice scheme = "pre";
   std::map<std::string, double> constants = {};  // instead of the scheme's own, by name
   NormKind norm = NormKind::layer;               // what `norm` means in a formula
   std::string qk_norm = {};                      // a norm on queries and keys per head, unless the scheme has its own

@@ -66,6 +66,7 @@ struct Scheme {
   WeightSpec weights = {};
   HeadSpec head = {};
   std::string norm_gain;  // how norms store their gain: "w" or "1 + w"
+  std::string text;       // the TOML it was read from; empty: it is nothing but a formula
 
   const Formula* formula(std::string_view key) const;
 };

@@ -80,12 +80,12 @@ struct ConfigKey {
 };
 
 // Reads TOML text; `origin` names it in errors. Throws Error naming key, value and what was expected, and for an
-// unknown key the nearest known one.
-RunConfig parse_config(std::string_view toml, std::string_view origin);
-RunConfig read_config(const std::filesystem::path& path);
+// unknown key the nearest known one. The scheme is resolved by `schemes`.
+RunConfig parse_config(std::string_view toml, std::string_view origin, const SchemeLibrary& schemes = {});
+RunConfig read_config(const std::filesystem::path& path, const SchemeLibrary& schemes = {});
 
 // "train.lr=3e-4": the value as TOML, or as bare text where TOML would need quotes.
-void override_config(RunConfig& config, std::string_view assignment);
+void override_config(RunConfig& config, std::string_view assignment, const SchemeLibrary& schemes = {});
 
 // Whether a configuration can have this key: one of config_keys, or an entry of a table of free names.
 bool is_config_key(std::string_view key);

@@ -22,6 +22,7 @@ class Source;
 struct TrainedModel {
   RunConfig config;  // resolved; the tokenizer is that of the run
   std::int64_t step = 0;
+  // Valid until the next call.
   std::function<std::span<const std::byte>(const std::string& parameter)> weights;
 };
 
@@ -29,7 +30,7 @@ struct TrainedModel {
 TrainedModel trained_model(Cohort& cohort, int member);
 // A member of a run (its newest whole checkpoint) or of a checkpoint file with its configuration in the metadata.
 // Throws Error that names the path and what is missing.
-TrainedModel open_trained(const std::filesystem::path& run, int member = 0);
+TrainedModel open_trained(const std::filesystem::path& run, int member = 0, const SchemeLibrary& schemes = {});
 
 // The data of a trained model, with batches of its shape.
 std::shared_ptr<const Source> open_data(const TrainedModel& model);

@@ -4,9 +4,11 @@
 #include <dnnl.hpp>
 #include <map>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
+#include "device/cpu/sequential_library.h"
 #include "norma/core/arena.h"
 #include "norma/core/error.h"
 
@@ -20,10 +22,13 @@ const dnnl::engine& engine() {
 
 void check(dnnl_status_t status) { NORMA_ASSERT(status == dnnl_success); }
 
+constexpr std::int64_t kCompiling = std::int64_t{32} << 20;  // bytes that a product is compiled in, with room to spare
+
 class DnnlGemm final : public Gemm {
  public:
   explicit DnnlGemm(const GemmShape& s) {
     using dnnl::memory;
+    require_memory(kCompiling, "compiling a matrix product");  // the library would not notice
     constexpr auto f32 = memory::data_type::f32;
     a_ = memory::desc({s.m, s.k}, f32, {s.a_row, s.a_column});
     b_ = memory::desc({s.k, s.n}, f32, {s.b_row, s.b_column});
@@ -134,10 +139,18 @@ std::shared_ptr<const Gemm> make_gemm(const GemmShape& shape, DType dtype) {
   static std::mutex mutex;
   static std::map<std::pair<GemmShape, DType>, std::shared_ptr<const Gemm>> compiled;
   const std::lock_guard lock(mutex);
+  // oneDNN cuts a product by the number of threads that it finds when the product is made: without this, how fast it is
+  // and in which order it adds would depend on the cores of the machine.
+  const SequentialLibrary sequential;
   std::shared_ptr<const Gemm>& entry = compiled[{shape, dtype}];
   if (entry == nullptr) {
     if (dtype == DType::f32) {
-      entry = std::make_shared<DnnlGemm>(shape);
+      try {
+        entry = std::make_shared<DnnlGemm>(shape);
+      } catch (const dnnl::error& problem) {
+        if (problem.status == dnnl_out_of_memory) throw std::bad_alloc();
+        fail("oneDNN refuses a matrix product of {} x {} x {}: {}", shape.m, shape.n, shape.k, problem.what());
+      }
     } else {
       entry = std::make_shared<PlainGemm>(shape);
     }

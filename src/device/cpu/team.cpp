@@ -1,78 +1,74 @@
 #include "device/cpu/team.h"
 
+#include <system_error>
+
+#include "core/memory_limit.h"
 #include "device/cpu/sequential_library.h"
+#include "norma/core/arena.h"
+#include "norma/core/error.h"
+#include "norma/core/machine.h"
 
 namespace norma {
 namespace {
 
-void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
-// A kernel phase lasts microseconds: spin for about as long, then let others run, then sleep.
-template <typename T>
-void wait_while_equal(const std::atomic<T>& word, T old) {
-  for (int i = 0; i < 4000; ++i) {
-    if (word.load(std::memory_order_acquire) != old) return;
-    pause();
-  }
-  for (int i = 0; i < 200; ++i) {
-    if (word.load(std::memory_order_acquire) != old) return;
-    std::this_thread::yield();
-  }
-  word.wait(old, std::memory_order_acquire);
+// Where address space is scarce, starting a thread does not fail but ends the process.
+void check_address_space(int threads) {
+  constexpr std::int64_t kStack = std::int64_t{8} << 20, kOthers = std::int64_t{16} << 20;
+  const std::int64_t left = address_space();
+  if (left != kNoMemoryLimit && left < threads * kStack + kOthers)
+    fail(
+        "cannot start {} threads: {} of stack each, but the limit of address space (ulimit -v) leaves {}; ask for "
+        "fewer",
+        threads, describe_bytes(kStack), describe_bytes(left));
 }
 
 }  // namespace
 
-Team::Team(int size) : size_(size) {
-  for (int worker = 1; worker < size_; ++worker) threads_.emplace_back([this, worker] { worker_loop(worker); });
+Team::Team(int size) : patience_(static_cast<std::size_t>(size), PatienceOfOne{Patience(size <= machine().cores)}) {
+  if (size > 1) check_address_space(size - 1);
+  try {
+    for (int worker = 1; worker < size; ++worker) threads_.emplace_back([this, worker] { worker_loop(worker); });
+  } catch (const std::system_error& problem) {  // a limit of the user, the group or the machine
+    const std::size_t started = threads_.size() + 1;
+    stop();
+    fail("cannot start {} threads, only {}: {}; ask for fewer", size, started, problem.code().message());
+  }
 }
 
-Team::~Team() {
+Team::~Team() { stop(); }
+
+void Team::stop() {
   stop_.store(true, std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
+  generation_.value.fetch_add(1, std::memory_order_seq_cst);
+  generation_.value.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
 void Team::worker_loop(int worker) {
   const SequentialLibrary sequential;
+  const auto others = static_cast<std::uint32_t>(size() - 1);
   std::uint32_t seen = 0;
   for (;;) {
-    wait_while_equal(generation_, seen);
+    patience(worker).wait_while_equal(generation_.value, seen);
     ++seen;
     if (stop_.load(std::memory_order_relaxed)) return;
     (*work_)(worker);
-    if (finished_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_ - 1) finished_.notify_one();
+    if (finished_.value.fetch_add(1, std::memory_order_seq_cst) + 1 == others) finished_.value.notify_one();
   }
 }
 
 void Team::run(const std::function<void(int)>& work) {
   const SequentialLibrary sequential;
-  if (size_ == 1) return work(0);
+  if (size() == 1) return work(0);
   work_ = &work;
-  finished_.store(0, std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
+  finished_.value.store(0, std::memory_order_relaxed);
+  generation_.value.fetch_add(1, std::memory_order_seq_cst);
+  generation_.value.notify_all();
   work(0);
-  for (int done = finished_.load(std::memory_order_acquire); done != size_ - 1;
-       done = finished_.load(std::memory_order_acquire)) {
-    wait_while_equal(finished_, done);
-  }
-}
-
-void Team::barrier() {
-  if (size_ == 1) return;
-  const std::uint32_t phase = barrier_phase_.load(std::memory_order_relaxed);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
-    arrived_.store(0, std::memory_order_relaxed);
-    barrier_phase_.store(phase + 1, std::memory_order_release);
-    barrier_phase_.notify_all();
-  } else {
-    wait_while_equal(barrier_phase_, phase);
+  const auto others = static_cast<std::uint32_t>(size() - 1);
+  for (std::uint32_t done = finished_.value.load(std::memory_order_acquire); done != others;
+       done = finished_.value.load(std::memory_order_acquire)) {
+    patience(0).wait_while_equal(finished_.value, done);
   }
 }
 

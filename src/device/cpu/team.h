@@ -1,40 +1,43 @@
-// A team of threads that run one function side by side (the caller is member 0), with a barrier inside.
+// A team of threads that run one function side by side; the caller is worker 0.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <thread>
 #include <vector>
+
+#include "device/cpu/barrier.h"
 
 namespace norma {
 
 class Team {
  public:
-  explicit Team(int size);
+  explicit Team(int size);  // throws Error where so many threads cannot be started
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  int size() const { return size_; }
+  int size() const { return static_cast<int>(patience_.size()); }
 
   // Runs work(worker) on every thread and returns when all have finished. `work` must not throw.
   void run(const std::function<void(int worker)>& work);
 
-  // Called by every worker inside run(): nobody passes before all have arrived.
-  void barrier();
+  // How long this worker spins where it waits.
+  Patience& patience(int worker) { return patience_[static_cast<std::size_t>(worker)].patience; }
 
  private:
+  struct alignas(kApart) PatienceOfOne {
+    Patience patience;
+  };
   void worker_loop(int worker);
+  void stop();
 
-  int size_;
+  std::vector<PatienceOfOne> patience_;
   std::vector<std::thread> threads_;
   const std::function<void(int)>* work_ = nullptr;
-  alignas(64) std::atomic<std::uint32_t> generation_{0};  // counts runs
-  alignas(64) std::atomic<int> finished_{0};
-  alignas(64) std::atomic<int> arrived_{0};
-  alignas(64) std::atomic<std::uint32_t> barrier_phase_{0};
+  LonelyWord generation_;  // counts runs
+  LonelyWord finished_;
   std::atomic<bool> stop_{false};
 };
 

@@ -10,10 +10,11 @@ export interface Sheet {
   count: number;
 }
 
-// A spreadsheet runs text that begins like a formula; a quote before it keeps it text.
+// A spreadsheet runs text that begins like a formula, also behind spaces and what is not seen; a quote before it keeps it
+// text.
 function cell(value: Cell): string {
   if (typeof value === "number") return Number.isNaN(value) ? "nan" : value === Infinity ? "inf" : value === -Infinity ? "-inf" : String(value);
-  const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  const safe = /^[\s\p{Cc}\p{Cf}]*[=+\-@\uff1d\uff0b\uff0d\uff20]|^[\t\r\n]/u.test(value) ? `'${value}` : value;
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

@@ -1,0 +1,62 @@
+#include "schemes/formula_scheme.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "norma/schemes/walk.h"
+
+namespace norma {
+namespace {
+
+// The first call of one of these functions, or null.
+const Expression* call_of(const Formula& formula, std::initializer_list<std::string_view> functions) {
+  const Expression* found = nullptr;
+  visit(formula, [&](const Expression& e) {
+    const bool called =
+        e.kind == Expression::Kind::call && std::find(functions.begin(), functions.end(), e.name) != functions.end();
+    if (called && found == nullptr) found = &e;
+  });
+  return found;
+}
+
+// Which formula of a scheme this is, by the branches that it calls.
+const char* key_of(const Formula& formula) {
+  const Expression *whole = call_of(formula, {"attn", "ffn", "cross"}), *sublayer = call_of(formula, {"f"});
+  if (whole != nullptr && sublayer != nullptr) {
+    throw FormulaError(formula.text, sublayer->span,
+                       fmt::format("a formula for every sublayer calls f, one for a whole layer attn and ffn; this one "
+                                   "calls {} as well",
+                                   whole->name));
+  }
+  if (const Expression* cross = call_of(formula, {"cross"})) {
+    throw FormulaError(formula.text, cross->span,
+                       "the decoder of an encoder-decoder calls cross, and its encoder needs a formula without; give "
+                       "both in a file, as cross_layer and layer");
+  }
+  return whole != nullptr ? "layer" : "sublayer";
+}
+
+// The formula itself, on one line of bounded length.
+std::string title_of(std::string_view text) {
+  constexpr std::size_t kLongest = 60;
+  std::string title(text);
+  std::replace_if(
+      title.begin(), title.end(), [](unsigned char c) { return c < 0x20; }, ' ');
+  if (title.size() <= kLongest) return title;
+  std::size_t end = kLongest - 3;
+  while ((static_cast<unsigned char>(title[end]) & 0xc0) == 0x80) --end;  // not inside a character
+  return title.substr(0, end) + "...";
+}
+
+}  // namespace
+
+Scheme formula_scheme(std::string_view text) {
+  Scheme scheme;
+  scheme.name = "formula";
+  scheme.title = title_of(text);
+  Formula formula = parse_formula(text);
+  scheme.formulas.emplace(key_of(formula), std::move(formula));
+  return scheme;
+}
+
+}  // namespace norma

@@ -1,0 +1,122 @@
+#include "theory/gains.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "norma/schemes/trace.h"
+
+namespace norma {
+
+void RoleGains::read() {
+  for (const auto& [rule, entries] : s_.scheme.rules) {
+    auto* target = rule == "init.gain" ? &gains_ : rule == "init.std" ? &deviations_ : nullptr;
+    if (target == nullptr) continue;  // rules of the optimiser
+    for (const NamedExpression& entry : entries) {
+      if (!moves_branches(entry.name)) continue;
+      target->emplace(entry.name, fold(*entry.value, s_, print_expression(*entry.value)));
+    }
+  }
+  attention_values_normed_ = values_are_normed("attention");
+  cross_values_normed_ = values_are_normed("cross");
+  if (!constant()) return;
+  attention_ = attention({});
+  cross_ = cross_gains({});
+}
+
+bool RoleGains::constant() const {
+  const auto fixed = [](const auto& entry) { return entry.second.expression == nullptr; };
+  return std::all_of(gains_.begin(), gains_.end(), fixed) && std::all_of(deviations_.begin(), deviations_.end(), fixed);
+}
+
+BranchScale RoleGains::scale(BranchTheory::Kind kind, bool normed, const Variables& place) const {
+  return kind == BranchTheory::Kind::ffn ? ffn(normed, place) : attention(normed, place);
+}
+
+AttentionGains RoleGains::attention(const Variables& place) const {
+  if (attention_) return *attention_;
+  const double xavier = std::sqrt(1 / static_cast<double>(s_.config.width));
+  return {gain("query", xavier, place), gain("key", xavier, place), gain("value", xavier, place),
+          gain("out", xavier, place)};
+}
+
+AttentionGains RoleGains::cross_gains(const Variables& place) const {
+  const double xavier = std::sqrt(1 / static_cast<double>(s_.config.width));
+  return {gain("cross_query", xavier, place), gain("cross_key", xavier, place), gain("cross_value", xavier, place),
+          gain("cross_out", xavier, place)};
+}
+
+CrossScale RoleGains::cross(bool normed, double variance, double memory_variance, const Variables& place) const {
+  const auto [q, k, v, o] = cross_ ? *cross_ : cross_gains(place);
+  const double ratio = variance > 0 ? std::sqrt(memory_variance / variance) : 1, value = v * v, out = o * o;
+  const double sharpness = std::abs(q * k), memory = sharpness / ratio, scores = (1 / (q * q) + 1 / (k * k)) / 2;
+  CrossScale scale{.query = {.input = sharpness * ratio}, .memory = memory};
+  BranchScale& by = scale.query;
+  if (normed) {
+    by.weight = by.noise_last = 1 / out;
+    by.noise_first = 1 / value;
+    by.noise_scores = scores;
+  } else if (cross_values_normed_) {
+    by.output = out;
+    by.noise_first = out / value;
+    by.noise_scores = out * scores;
+  } else {
+    by.output = value * out / memory;
+    by.weight = by.noise_last = value / memory;
+    by.noise_first = out / memory;
+    by.noise_scores = value * out / memory * scores;
+  }
+  return scale;
+}
+
+bool RoleGains::moves_branches(const std::string& role) {
+  static const std::vector<std::string> roles = {"all", "block", "weight", "query", "key", "value", "out", "ffn"};
+  const std::string own = role.starts_with("cross_") ? role.substr(6) : role;
+  return std::find(roles.begin(), roles.end(), own) != roles.end();
+}
+
+const Coefficient* RoleGains::rule(const Rules& rules, const char* role) {
+  const std::string_view text = role;
+  const std::string_view own = text.starts_with("cross_") ? text.substr(6) : text;
+  for (const std::string_view name :
+       {text, own, std::string_view("weight"), std::string_view("block"), std::string_view("all")}) {
+    if (const auto found = rules.find(name); found != rules.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+double RoleGains::gain(const char* role, double xavier, const Variables& place) const {
+  const Coefficient *factor = rule(gains_, role), *deviation = rule(deviations_, role);
+  const double given = deviation == nullptr ? 1 : value_of(*deviation, place) / xavier;
+  return given * (factor == nullptr ? 1 : value_of(*factor, place));
+}
+
+BranchScale RoleGains::ffn(bool normed, const Variables& place) const {
+  const double d = static_cast<double>(s_.config.width);
+  const double hidden = s_.config.hidden == 0 ? 4 * d : static_cast<double>(s_.config.hidden);
+  const double xavier = std::sqrt(2 / (d + hidden));
+  const double first = gain("ffn", xavier, place);
+  const double last = gain(deviations_.contains("out") ? "out" : "ffn", xavier, place);
+  const double in = first * first, out = last * last;
+  if (normed) return {in, 1, 1 / out, 1 / out, 1 / in, 1};
+  return {in, out, 1, 1, out / in, 1};
+}
+
+BranchScale RoleGains::attention(bool normed, const Variables& place) const {
+  const auto [q, k, v, o] = attention(place);
+  const double sharpness = q * k, value = v * v,
+               out = o * o;  // the scores of x are those of sqrt(q k) x with gains 1
+  const double scores = (q * q + k * k) / (2 * sharpness * sharpness);
+  if (normed) return {sharpness, 1, 1 / out, 1 / out, 1 / value, scores};
+  if (attention_values_normed_) return {sharpness, out, 1, 1, out / value, out * scores};
+  return {sharpness,         value * out / sharpness, value / sharpness,
+          value / sharpness, out / sharpness,         value * out / sharpness * scores};
+}
+
+bool RoleGains::values_are_normed(const char* branch) const {
+  const auto options = s_.scheme.branch_options.find(branch);
+  return options != s_.scheme.branch_options.end() &&
+         (options->second.contains("v") || options->second.contains("inner"));
+}
+
+}  // namespace norma

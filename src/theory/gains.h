@@ -1,0 +1,61 @@
+// What init gains do to branches that were measured with gain 1.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "theory/program.h"
+
+namespace norma {
+
+// How init gains g move a branch that was measured with gain 1: its input and output are scaled, and changes of its
+// weights count for more or less. Squares throughout.
+struct BranchScale {
+  double input = 1, output = 1;
+  double weight = 1;
+  double noise_last = 1, noise_first = 1, noise_scores = 1;
+};
+
+struct AttentionGains {
+  double query = 1, key = 1, value = 1, out = 1;
+};
+
+// Of cross-attention: what scales its queries' input, and what its memory.
+struct CrossScale {
+  BranchScale query = {};
+  double memory = 1;
+};
+
+// The gain of a role over Xavier.
+class RoleGains {
+ public:
+  explicit RoleGains(const TheorySurroundings& surroundings) : s_(surroundings) {}
+
+  void read();
+  bool constant() const;
+  BranchScale scale(BranchTheory::Kind kind, bool normed, const Variables& place) const;
+  AttentionGains attention(const Variables& place) const;
+  // Cross-attention was measured with queries and memory of one size. With gains q, k, v, o it is K f(a x, b m), where
+  // a b = q k keeps the scores and a and b bring both inputs to that size.
+  CrossScale cross(bool normed, double variance, double memory_variance, const Variables& place) const;
+
+ private:
+  using Rules = std::map<std::string, Coefficient, std::less<>>;
+
+  AttentionGains cross_gains(const Variables& place) const;
+  static bool moves_branches(const std::string& role);
+  static const Coefficient* rule(const Rules& rules, const char* role);
+  double gain(const char* role, double xavier, const Variables& place) const;
+  BranchScale ffn(bool normed, const Variables& place) const;
+  BranchScale attention(bool normed, const Variables& place) const;
+  bool values_are_normed(const char* branch) const;
+
+  const TheorySurroundings& s_;
+  Rules gains_, deviations_;
+  std::optional<AttentionGains> attention_ = {}, cross_ = {};  // where they are the same everywhere
+  bool attention_values_normed_ = false, cross_values_normed_ = false;
+};
+
+}  // namespace norma

@@ -1,0 +1,97 @@
+// Who works on which member: each member once, groups that are complete, no thread idle that could help.
+#include "device/cpu/arrangement.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <thread>
+
+namespace norma {
+namespace {
+
+double shared_well(int workers) { return (1 + 0.05 * (workers - 1)) / workers; }
+double better_alone(int workers) { return 1 + 0.1 * workers; }
+
+TEST(Arrangement, EachMemberHasAGroupOfItsOwn) {
+  for (int threads = 1; threads <= 17; ++threads) {
+    for (int members = 1; members <= 40; ++members) {
+      const Arrangement arrangement = arrange(members, threads, shared_well);
+      ASSERT_EQ(arrangement.workers.size(), static_cast<std::size_t>(threads));
+      std::map<int, std::set<int>> ranks;
+      std::map<int, std::set<const Barrier*>> barriers;
+      std::map<int, int> sizes;
+      for (const auto& shifts : arrangement.workers) {
+        for (const Shift& shift : shifts) {
+          EXPECT_TRUE(ranks[shift.member].insert(shift.rank).second);
+          barriers[shift.member].insert(shift.barrier);
+          sizes[shift.member] = shift.workers;
+          EXPECT_EQ(shift.barrier == nullptr, shift.workers == 1);
+          if (shift.barrier != nullptr) {
+            EXPECT_EQ(shift.barrier->size(), shift.workers);
+          }
+        }
+      }
+      EXPECT_EQ(ranks.size(), static_cast<std::size_t>(members));
+      for (const auto& [member, own] : ranks) {
+        EXPECT_EQ(own.size(), static_cast<std::size_t>(sizes[member]));
+        EXPECT_EQ(*own.rbegin(), sizes[member] - 1);
+        EXPECT_EQ(barriers[member].size(), 1u);
+      }
+    }
+  }
+}
+
+// A group waits for its slowest thread, which may be in an earlier round: rounds must come in one order for all.
+TEST(Arrangement, NobodyWaitsInACircle) {
+  for (int members = 1; members <= 40; ++members) {
+    for (const auto& shifts : arrange(members, 16, shared_well).workers) {
+      for (std::size_t i = 1; i < shifts.size(); ++i) EXPECT_LT(shifts[i - 1].member, shifts[i].member);
+    }
+  }
+}
+
+TEST(Arrangement, SpreadsMembersSoThatTheStepIsShort) {
+  EXPECT_EQ(choose_rounds(1, 16, shared_well), (std::vector<int>{1}));
+  EXPECT_EQ(choose_rounds(8, 16, shared_well), (std::vector<int>{8}));
+  EXPECT_EQ(choose_rounds(9, 16, shared_well), (std::vector<int>{8, 1}));
+  EXPECT_EQ(choose_rounds(16, 16, shared_well), (std::vector<int>{16}));
+  EXPECT_EQ(choose_rounds(24, 16, shared_well), (std::vector<int>{16, 8}));
+  EXPECT_EQ(choose_rounds(50, 16, shared_well), (std::vector<int>{16, 16, 16, 2}));
+}
+
+TEST(Arrangement, LeavesAModelAloneThatManyThreadsMakeSlower) {
+  EXPECT_EQ(choose_rounds(20, 16, better_alone), (std::vector<int>{16, 4}));
+  const Arrangement one = arrange(1, 16, better_alone);
+  EXPECT_EQ(one.workers[0].size(), 1u);
+  EXPECT_EQ(one.workers[0][0].workers, 1);
+  EXPECT_TRUE(one.barriers.empty());
+}
+
+// More threads than this machine may have cores: every wait must also end when its partner has none.
+TEST(Barrier, NobodyPassesBeforeAllHaveArrived) {
+  for (const int size : {1, 2, 3, 4, 5, 9, 16}) {
+    Barrier barrier(size);
+    std::atomic<int> arrived{0};
+    std::atomic<bool> early{false};
+    constexpr int kRounds = 200;
+    std::vector<std::thread> threads;
+    for (int worker = 0; worker < size; ++worker) {
+      threads.emplace_back([&, worker] {
+        Patience patience(worker % 2 == 0);
+        for (int round = 1; round <= kRounds; ++round) {
+          arrived.fetch_add(1);
+          barrier.wait(worker, patience);
+          if (arrived.load() < round * size) early = true;
+          barrier.wait(worker, patience);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_FALSE(early) << size;
+    EXPECT_EQ(arrived.load(), kRounds * size);
+  }
+}
+
+}  // namespace
+}  // namespace norma
