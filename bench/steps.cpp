@@ -91,6 +91,13 @@ void bench_plan(Report& report, const ModelConfig& config, const Options& option
                    "MiB");
 }
 
+// Planning grows linearly with depth.
+void bench_deep_plan(Report& report, ModelConfig config, const Options& options) {
+  config.layers = 4000;
+  const Timing plan = time_repeated([&] { return build_training_step(config, {}); }, options.seconds);
+  report.add_value("plan/4000 layers", plan.best * 1e3, "ms");
+}
+
 }  // namespace
 
 void bench_steps(Report& report, const Options& options) {
@@ -117,6 +124,7 @@ void bench_steps(Report& report, const Options& options) {
 
   if (options.wants("members/2 on 2 threads over 1 on 1")) bench_members(report, small, options);
   if (options.wants("plan/100 layers") || options.wants("arena/100 layers")) bench_plan(report, deep, options);
+  if (options.wants("plan/4000 layers")) bench_deep_plan(report, deep, options);
 }
 
 }  // namespace norma::bench
