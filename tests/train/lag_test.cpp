@@ -66,8 +66,8 @@ TEST(Lag, DivergenceIsThatOfTheStepWhereItHappened) {
 }
 
 TEST(Lag, ABadWireIsFoundWithTheBatchesOfItsStep) {
-  Cohort soon = make_cohort(small_run("train.accumulate = 2\nmodel.scheme = rezero"));
-  Cohort late = make_cohort(small_run("train.accumulate = 2\nmodel.scheme = rezero"), kLag);
+  Cohort soon = make_cohort(small_run("train.accumulate = 2"));
+  Cohort late = make_cohort(small_run("train.accumulate = 2"), kLag);
   for (Cohort* cohort : {&soon, &late}) {
     train(*cohort, 4);
     poison(*cohort);
