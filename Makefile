@@ -4,13 +4,16 @@ PYTHON := /usr/bin/python3
 SOURCES = $(shell git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh')
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: build test study bench bench-beside parity asan tsan clang fuzz dist cuda web web-check web-test format format-check tidy clean help
+.PHONY: build test faults study bench bench-beside parity asan tsan clang fuzz dist cuda web web-check web-test format format-check tidy clean help
 
 build: build/release/build.ninja  ## build everything (default)
 	cmake --build --preset release
 
 test: build  ## build and run all tests
 	ctest --preset release -j $(JOBS)
+
+faults: build  ## inject every fault into the file system calls of train, sweep and study (docs/reliability.md)
+	build/release/tests/faults/norma_faults --jobs $(JOBS)
 
 study: build  ## compare schemes on generated data; ends with a table and study/report.html
 	build/release/bin/norma study

@@ -72,6 +72,8 @@ SweepIndex::~SweepIndex() { close(); }
 void SweepIndex::open() {
   if (sqlite3_open(path_.c_str(), &database_) != SQLITE_OK) fail_with("open");
   sqlite3_busy_timeout(database_, 10'000);
+  // With the folder, once the journal is gone: after the loss of power it would come back and undo what was committed.
+  sqlite3_exec(database_, "pragma synchronous = extra", nullptr, nullptr, nullptr);
 }
 
 void SweepIndex::close() {

@@ -82,6 +82,15 @@ const RunOutcome& SweepLedger::refresh(std::size_t cell) {
   return outcomes_[cell];
 }
 
+void SweepLedger::require_ends() const {
+  for (const RunOutcome& outcome : outcomes_) {
+    if (outcome.status != RunStatus::waiting && outcome.status != RunStatus::running) continue;
+    const RunView run(paths_.run(outcome.id));
+    fail("'{}' did not come to its end: {}; put back what is missing, or remove it to train it again",
+         run.path().string(), !run.is_done() ? "there is no DONE" : "it has DONE, but config.toml is no file");
+  }
+}
+
 std::vector<RunOutcome> read_outcomes(const SweepConfig& config, const std::filesystem::path& directory) {
   const SweepPaths paths{directory};
   std::vector<RunOutcome> outcomes;

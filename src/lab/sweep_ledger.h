@@ -40,6 +40,8 @@ class SweepLedger {
   void open();
   const RunOutcome& refresh(std::size_t cell);
   void set_running(const std::vector<std::string>& ids) { index_->set_status(ids, RunStatus::running); }
+  // Whatever was damaged: results without some of the runs are never taken for the whole. Throws Error.
+  void require_ends() const;
   void nobody_runs() { index_->put(outcomes_); }
 
  private:

@@ -8,6 +8,8 @@
 #include "norma/core/error.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/run_directory.h"
+#include "norma/train/data_record.h"
+#include "norma/train/kept_scheme.h"
 #include "norma/train/member_checkpoint.h"
 #include "norma/train/run_schemes.h"
 #include "norma/train/trained_run.h"
@@ -96,6 +98,37 @@ bool is_cohort_id(const std::string& name) {
 
 }  // namespace
 
+void check_config(const RunView& run, const Checkpoint& checkpoint) {
+  const auto text_of = [](RunConfig config) {
+    config.train.threads = 0;  // may differ from one process to the next
+    return print_config(config);
+  };
+  const auto copy = checkpoint.file.metadata().find("norma.config");
+  const SchemeLibrary schemes = library_of_run(run.path());
+  if (copy == checkpoint.file.metadata().end() ||
+      text_of(parse_config(run.config(), run.config_path().string(), schemes)) !=
+          text_of(parse_config(copy->second, checkpoint.file.path().string(), schemes)))
+    fail("'{}' is not what '{}' says", run.config_path().string(), checkpoint.file.path().string());
+}
+
+void check_data(const SweepPaths& paths, const RunView& run) {
+  const RunView sweep(paths.root);  // keeps its record under the same name
+  const DataRecord known = parse_data_record(sweep.data(), sweep.data_path().string());
+  const DataRecord own = parse_data_record(run.data(), run.data_path().string());
+  const auto same = [&](const std::string& file) {
+    const auto in_sweep = known.files.find(file), in_run = own.files.find(file);
+    const bool both = in_sweep != known.files.end() && in_run != own.files.end();
+    return both ? in_sweep->second.same_content(in_run->second)
+                : in_sweep == known.files.end() && in_run == own.files.end();
+  };
+  std::vector<std::string> files =
+      data_files(parse_config(run.config(), run.config_path().string(), library_of_run(run.path())).data);
+  for (const auto& [file, print] : own.files) files.push_back(file);
+  for (const std::string& file : files) {
+    if (!same(file)) fail("'{}' is not what '{}' says", run.data_path().string(), sweep.data_path().string());
+  }
+}
+
 void tidy_sweep(const Folder& root) {
   root.make_sub("runs");
   std::vector<Folder> folders = {root};
@@ -157,7 +190,10 @@ void join_cohort(const SweepPaths& paths, const CohortPlan& plan, const RunConfi
                  const std::string& environment) {
   std::vector<SafetensorsFile> files;
   for (const std::string& id : plan.members) {
-    files.push_back(RunView(paths.run(id)).checkpoint(plan.from).file);
+    Checkpoint checkpoint = RunView(paths.run(id)).checkpoint(plan.from);
+    check_config(RunView(paths.run(id)), checkpoint);
+    check_data(paths, RunView(paths.run(id)));
+    files.push_back(std::move(checkpoint.file));
     // Before anything is trained that its history could not take up.
     RunDirectory::resume(paths.runs_folder().sub(id))
         .open_metrics(plan.from, {}, recorded_steps(config.train, 0, plan.from));
@@ -171,9 +207,11 @@ void join_cohort(const SweepPaths& paths, const CohortPlan& plan, const RunConfi
   const CheckpointParts parts = join_members(files, text);
   const Folder cohorts = paths.cohorts_folder();
   remove_run(cohorts, plan.id);
-  RunDirectory directory = RunDirectory::create(
-      cohorts.make_sub(plan.id),
-      {.config = text, .environment = environment, .scheme = first.scheme(), .data = first.data()});
+  RunDirectory directory =
+      RunDirectory::create(cohorts.make_sub(plan.id), {.config = text,
+                                                       .environment = environment,
+                                                       .scheme = scheme_to_keep(resolved.model.scheme),
+                                                       .data = first.data()});
   directory.save_checkpoint(parts.step, parts.tensors, parts.metadata);
 }
 
@@ -234,9 +272,11 @@ std::vector<std::string> split_cohort(const SweepPaths& paths, const CohortPlan&
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (cells[i] == nullptr || RunView(paths.run(cells[i]->id)).is_done()) continue;
     const std::string text = print_config(member_config(config, *cells[i]));
-    RunDirectory run = open_run(
-        runs.make_sub(cells[i]->id),
-        {.config = text, .environment = options.environment, .scheme = cohort.scheme(), .data = cohort.data()});
+    RunDirectory run = open_run(runs.make_sub(cells[i]->id),
+                                {.config = text,
+                                 .environment = options.environment,
+                                 .scheme = scheme_to_keep(config.model.scheme),  // the cohort's copy has no checksum
+                                 .data = cohort.data()});
     write_logs(run, records[i], plan.from, cells[i]->config.train);
     const bool ended = options.ended || (!results[i].empty() && has_diverged(results[i]));
     if (!ended || options.weights == KeepWeights::yes) {

@@ -40,6 +40,11 @@ struct CohortPlan {
   std::int64_t until = 0;            // step at which it pauses or ends
 };
 
+// What goes from one run into another is compared first; these throw Error. The checkpoint's copy of the configuration
+// has a checksum, and the sweep itself knows what the data were.
+void check_config(const RunView& run, const Checkpoint& checkpoint);
+void check_data(const SweepPaths& paths, const RunView& run);
+
 // Removes what a kill left half written, before anything else is touched. Throws Error when a folder of the sweep is a
 // link.
 void tidy_sweep(const Folder& root);

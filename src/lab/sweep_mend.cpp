@@ -9,13 +9,16 @@ namespace norma {
 namespace {
 
 // Throws Error when it cannot go on. None: it was killed before its first checkpoint.
-std::optional<Checkpoint> usable_checkpoint(const RunView& view, const CohortPlan& plan, const RunConfig& config,
+std::optional<Checkpoint> usable_checkpoint(const SweepPaths& paths, const CohortPlan& plan, const RunConfig& config,
                                             const Warn& warn) {
+  const RunView view(paths.cohort(plan.id));
   SchemeLibrary schemes;
   schemes.put(config.model.scheme);
   parse_config(view.config(), view.config_path().string(), library_of_run(view.path(), schemes));
   CheckpointSearch search = checkpoint_to_resume(view, config.train.checkpoint_every);
   if (!search.newest && plan.from > 0) fail("'{}' has no checkpoint of step {}", view.path().string(), plan.from);
+  check_data(paths, view);
+  if (search.newest) check_config(view, *search.newest);
   if (search.newest) member_records(view, plan, *search.newest, config.train);
   for (const std::string& warning : search.warnings) warn(warning);
   return std::move(search.newest);
@@ -42,7 +45,7 @@ MendedCohort mend_cohort(const SweepPaths& paths, const CohortPlan& plan, const 
   if (!view.exists() && plan.from == 0) return {CohortState::open};
   std::optional<Checkpoint> checkpoint;
   try {
-    checkpoint = usable_checkpoint(view, plan, config, warn);
+    checkpoint = usable_checkpoint(paths, plan, config, warn);
   } catch (const Error& error) {
     warn(fmt::format("a cohort of {} is lost and its members train again from step {}: {}", plan.members.size(),
                      plan.from, error.what()));

@@ -57,7 +57,7 @@ class Sweep {
     bool finished = finish_cohorts_under_way();
     for (std::size_t group = 0; group < ledger_.groups().size() && finished; ++group)
       finished = run_group(ledger_.groups()[group], most[group]);
-    if (!finished) ledger_.nobody_runs();
+    finished ? ledger_.require_ends() : ledger_.nobody_runs();
     return {ledger_.outcomes(), !finished, clock_.seconds(), before};
   }
 
@@ -135,9 +135,26 @@ class Sweep {
     }
   }
 
+  // A run that has come to its end without a result, or to a rung without a score, lost the cohort that would have
+  // written it.
+  void restart_lost(const SweepGroup& group, std::int64_t until) {
+    RungScores scores;
+    if (until < ledger_.steps_of(group)) scores = read_scores(paths_.rungs_folder(), rung_name(group.key, until));
+    for (const std::size_t cell : group.cells) {
+      const std::string& id = ledger_.cells()[cell].id;
+      const std::vector<std::int64_t> steps = RunView(paths_.run(id)).checkpoint_steps();
+      const bool lost = !steps.empty() && steps.back() >= until && !scores.contains(id);
+      if (!lost || ledger_.is_done(cell)) continue;
+      observer_.warned(fmt::format("'{}' lacks what its cohort brought to step {}; it trains again from the start",
+                                   paths_.run(id).string(), until));
+      remove_run(paths_.runs_folder(), id);
+    }
+  }
+
   bool run_group(const SweepGroup& group, std::int64_t most) {
     std::int64_t before = 0;
     for (const std::int64_t until : ledger_.rungs_of(group)) {
+      restart_lost(group, until);
       if (!run_until(group, until, most)) return false;
       if (until < ledger_.steps_of(group)) halve(group, before, until);
       before = until;
@@ -198,7 +215,10 @@ class Sweep {
     progress_.cohorts = std::max(progress_.cohorts, progress_.cohort);
     SplitOptions split{.until = 0, .weights = request_.weights, .environment = environment_};
     const MendedCohort mended = mend_cohort(paths_, plan, config, warn());
-    if (mended.state == CohortState::gone) return true;  // its members wait for another
+    if (mended.state == CohortState::gone) {  // its members wait for another, or have ended
+      for (const std::string& id : plan.members) ledger_.refresh(ledger_.index_of(id));
+      return true;
+    }
     if (mended.state == CohortState::ended) {
       split.ended = true;
       split.until = mended.step;

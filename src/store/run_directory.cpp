@@ -89,8 +89,9 @@ void RunView::verify_end() const {
       fail("'{}' is damaged: it speaks of '{}'", (path_ / kDoneName).string(), name);
     if (fingerprint_file(path_ / name).hash != hash)
       fail(
-          "'{}' is damaged: it is not what it was when the run ended; put it back, or remove the run to train it again",
-          (path_ / name).string());
+          "'{}' is damaged: it is not what '{}' says that it was when the run ended; put it back, or remove the run to "
+          "train it again",
+          (path_ / name).string(), (path_ / kDoneName).string());
   }
 }
 
@@ -208,6 +209,7 @@ void RunDirectory::remove_checkpoints() const {
 }
 
 void RunDirectory::finish(std::string_view result) {
+  checkpoints_.sync();  // after the loss of power no checkpoint that was dropped comes back
   write_atomically(folder_, kResultName, result);
   std::string sums = fmt::format("{} {}\n", hash_text(result), kResultName);
   if (folder_.has_file(kMetricsName))

@@ -46,7 +46,8 @@ bool remove_run(const Folder& parent, const std::string& name) {
     run.remove_if_empty(kCheckpointsName);
   }
   for (const std::string& file : run.names()) {
-    if (is_run_file(file) && run.kind(file) != PathKind::folder) run.remove(file);
+    if (!is_run_file(file)) continue;
+    run.kind(file) == PathKind::folder ? run.remove_if_empty(file) : run.remove(file);  // an empty folder in its place
   }
   return parent.remove_if_empty(name);
 }
