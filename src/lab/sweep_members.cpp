@@ -9,7 +9,6 @@
 #include "norma/store/atomic_file.h"
 #include "norma/store/run_directory.h"
 #include "norma/train/data_record.h"
-#include "norma/train/kept_scheme.h"
 #include "norma/train/member_checkpoint.h"
 #include "norma/train/run_schemes.h"
 #include "norma/train/trained_run.h"
