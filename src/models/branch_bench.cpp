@@ -27,8 +27,8 @@ BranchBench::BranchBench(const CrossBuild& build, const BranchShape& shape, std:
       memory_time_(memory_time),
       time_(static_cast<double>(time)),
       width_(shape.width),
-      backward_(make_session(plan(build, true), {.members = shape.seeds})),
-      forward_(make_session(plan(build, false), {.members = shape.seeds})) {
+      backward_(make_session(plan(build, true), {.members = shape.seeds, .threads = 1})),
+      forward_(make_session(plan(build, false), {.members = shape.seeds, .threads = 1})) {
   for (int m = 0; m < shape.seeds; ++m) {
     for (Session* session : {backward_.get(), forward_.get()}) {
       initialise(*session, specs_, seed(m), m);
