@@ -46,15 +46,20 @@ int add_lines(const LinesCall& call, Stream stream) {
 
 // Few pieces per thread and many threads, unless the row is too wide for them. Narrow rows go to small blocks: there
 // are often few of them per member, and one block begins while another ends.
-BackwardLines backward_lines(RowTypes types, std::int64_t rows, std::int64_t width) {
-  const int vector = types == RowTypes::bf16 ? 8 : 4, most = types == RowTypes::bf16 ? 2 : 4;
+BackwardLines backward_lines(RowTypes types, std::int64_t rows, std::int64_t width, int residuals) {
+  const int vector = types == RowTypes::bf16 ? 8 : 4, pieces = types == RowTypes::bf16 ? 2 : 4;
   const std::int64_t narrow = types == RowTypes::f32 ? 2048 : types == RowTypes::bf16 ? 256 : 512;
   BackwardLines lines;
-  lines.pieces = width <= narrow ? 1 : most;
+  lines.pieces = width <= narrow ? 1 : pieces;
   lines.map.lanes = static_cast<int>(ceil_divide(width, kWarp * vector * lines.pieces)) * kWarp;
   while (lines.map.lanes <= kWarp && lines.map.lanes / 2 * vector * lines.pieces >= width) lines.map.lanes /= 2;
-  const bool small = lines.map.lanes <= (lines.pieces > 1 ? 128 : 64);
-  const int threads = (lines.pieces > 1 ? 512 : 1024) / (small ? 2 : 1);  // at most what BackwardForm allows
+  // 320 lanes: two groups of them fit if they hold less.
+  const bool alone = lines.map.lanes > 256 && lines.map.lanes <= 320;
+  if (types == RowTypes::bf16 && lines.pieces > 1 && (residuals > 0 || alone)) lines.hold = Hold::stage;
+  const bool small =
+      lines.hold == Hold::registers && (lines.pieces > 1 ? lines.map.lanes <= 128 : lines.map.lanes < kWarp);
+  const int most = lines.pieces == 1 ? 1024 : lines.hold == Hold::stage ? 640 : 512;  // as in BackwardForm
+  const int threads = small ? most / 2 : most;
   lines.map.groups = std::max(1, threads / lines.map.lanes);
   if (lines.map.lanes > kWarp) lines.map.groups = std::min(lines.map.groups, 15);  // each has a barrier of its own
   // A block pays for its line: two rows per group at least.
@@ -70,7 +75,9 @@ std::int64_t general_lines(std::int64_t rows, std::int64_t width) {
 
 std::int64_t row_backward_scratch(RowTypes types, std::int64_t rows, std::int64_t width) {
   std::int64_t lines = general_lines(rows, width);
-  if (width <= kWidestBackward) lines = std::max(lines, backward_lines(types, rows, width).count);
+  for (int residuals = 0; width <= kWidestBackward && residuals < 2; ++residuals) {
+    lines = std::max(lines, backward_lines(types, rows, width, residuals).count);
+  }
   const std::int64_t floats = std::max(lines * 2 * width, rows);  // one number per row if the norm has one gain
   return ceil_divide(floats * static_cast<std::int64_t>(sizeof(float)), 16) * 16;
 }

@@ -8,20 +8,23 @@
 
 #include "norms/cuda/row_group.cuh"
 #include "norms/cuda/row_launch.h"
+#include "norms/cuda/row_lines.cuh"
 #include "norms/cuda/row_vector.cuh"
 
 namespace norma::cuda {
 
-template <class Norm_, typename X_, typename Y_, int kPieces_, int kResiduals_>
+template <class Norm_, typename X_, typename Y_, int kPieces_, int kResiduals_, Hold kHold_>
 struct BackwardForm {
   using Norm = Norm_;
   using X = X_;
   using Y = Y_;
   static constexpr int kPieces = kPieces_, kResiduals = kResiduals_;
+  static constexpr Hold kHold = kHold_;
   static constexpr int kV = kVector<X, Y>;
   static constexpr int kHop = kWarp * kV, kSpan = kPieces * kHop;
-  static constexpr int kThreads = kPieces == 1 ? 1024 : 512;  // of a block, at most
-  static constexpr int kStages = kResiduals > 0 ? 2 : 3;      // the row at hand and those on their way
+  static constexpr int kThreads = kPieces == 1 ? 1024 : kHold == Hold::stage ? 640 : 512;  // of a block, at most
+  // The row at hand and those on their way.
+  static constexpr int kStages = kResiduals > 0 || kHold == Hold::stage ? 2 : 3;
   static constexpr int kTotals = Norm::kCentred ? 2 : 1;
 
   // Shared memory: stage, then operand, then warp, then piece, then lane.
@@ -171,6 +174,7 @@ class BackwardBlock {
 #pragma unroll
     for (int p = 0; p < kPieces; ++p) {
       if (!has(p)) continue;
+      if constexpr (F::kHold == Hold::stage) read_piece(stage, p, pieces[p].xh, pieces[p].dy);
       write_dx(row, p, stage, total, pieces[p]);
     }
   }

@@ -35,12 +35,12 @@ template <class F>
 int launch_forward(const RowNormCall& call, Stream stream) {
   const std::int64_t warps = (call.width + F::kSpan - 1) / F::kSpan;
   const dim3 block(kWarp, static_cast<unsigned>(F::kTeam == Team::block ? warps : F::kThreads / kWarp));
-  ForwardShape shape{.inverse = 1.0f / static_cast<float>(call.counted), .lanes = kWarp};
-  while (F::kTeam == Team::lanes && shape.lanes / 2 * F::kV >= call.width) shape.lanes /= 2;
-  const std::int64_t teams = F::kTeam == Team::block ? 1 : static_cast<std::int64_t>(block.y) * (kWarp / shape.lanes);
+  int lanes = kWarp;
+  while (F::kTeam == Team::lanes && lanes / 2 * F::kV >= call.width) lanes /= 2;
+  const std::int64_t teams = F::kTeam == Team::block ? 1 : static_cast<std::int64_t>(block.y) * (kWarp / lanes);
   const std::int64_t rows = teams * F::kRows;
   const dim3 grid(static_cast<unsigned>((call.rows + rows - 1) / rows), static_cast<unsigned>(call.members.count));
-  row_norm_kernel<F><<<grid, block, 0, stream>>>(call, shape);
+  row_norm_kernel<F><<<grid, block, 0, stream>>>(call, 1.0f / static_cast<float>(call.counted), lanes);
   return static_cast<int>(cudaGetLastError());
 }
 
@@ -84,7 +84,7 @@ int row_norm_of(const RowNormCall& call, Stream stream) {
 }
 
 template <class F>
-int launch_backward(const RowNormBackwardCall& call, BackwardLines lines, Stream stream) {
+int launch_backward(const RowNormBackwardCall& call, const BackwardLines& lines, Stream stream) {
   constexpr auto kKernel = row_backward_kernel<F>;
   const int shared = F::kSharedBytes * lines.map.threads();
   const cudaError_t raised = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
@@ -93,6 +93,23 @@ int launch_backward(const RowNormBackwardCall& call, BackwardLines lines, Stream
   kKernel<<<grid, static_cast<unsigned>(lines.map.threads()), static_cast<unsigned>(shared), stream>>>(
       call, lines.map, 1.0f / static_cast<float>(call.counted));
   return static_cast<int>(cudaGetLastError());
+}
+
+template <class Norm, typename X, typename Y, int kResiduals>
+int launch_backward_as(const RowNormBackwardCall& call, const BackwardLines& lines, Stream stream) {
+  constexpr int kMost = sizeof(X) == 4 ? 4 : 2;
+  if (lines.pieces == 1) {
+    return launch_backward<BackwardForm<Norm, X, Y, 1, kResiduals, Hold::registers>>(call, lines, stream);
+  }
+  if constexpr (sizeof(X) == 2) {
+    if (lines.hold == Hold::stage) {
+      return launch_backward<BackwardForm<Norm, X, Y, kMost, kResiduals, Hold::stage>>(call, lines, stream);
+    }
+  }
+  if constexpr (sizeof(X) == 4 || kResiduals == 0) {
+    return launch_backward<BackwardForm<Norm, X, Y, kMost, kResiduals, Hold::registers>>(call, lines, stream);
+  }
+  return static_cast<int>(cudaErrorInvalidValue);
 }
 
 // dgain and dbias first: dx may lie over x or dy.
@@ -112,7 +129,7 @@ int launch_backward_general(const RowNormBackwardCall& call, bool sums, Stream s
 
 template <class Norm, typename X, typename Y>
 int row_backward_of(const RowNormBackwardCall& call, Stream stream) {
-  constexpr int kV = kVector<X, Y>, kMost = sizeof(X) == 4 ? 4 : 2;
+  constexpr int kV = kVector<X, Y>;
   const bool sums = call.dgain >= 0 || call.dbias >= 0;
   LinesCall lines{.members = call.members,
                   .scratch = call.scratch,
@@ -129,16 +146,11 @@ int row_backward_of(const RowNormBackwardCall& call, Stream stream) {
   } else if (call.residuals > 1 || call.width > kWidestBackward || call.counted % kV != 0) {
     status = launch_backward_general<Norm, X, Y, kV>(call, sums, stream);
   } else {
-    const BackwardLines choice = backward_lines(call.types, call.rows, call.width);
+    const BackwardLines choice = backward_lines(call.types, call.rows, call.width, call.residuals);
     lines.lines = choice.count;
     lines.stride = 2 * call.width;
-    if (choice.pieces == 1) {
-      status = call.residuals == 0 ? launch_backward<BackwardForm<Norm, X, Y, 1, 0>>(call, choice, stream)
-                                   : launch_backward<BackwardForm<Norm, X, Y, 1, 1>>(call, choice, stream);
-    } else {
-      status = call.residuals == 0 ? launch_backward<BackwardForm<Norm, X, Y, kMost, 0>>(call, choice, stream)
-                                   : launch_backward<BackwardForm<Norm, X, Y, kMost, 1>>(call, choice, stream);
-    }
+    status = call.residuals == 0 ? launch_backward_as<Norm, X, Y, 0>(call, choice, stream)
+                                 : launch_backward_as<Norm, X, Y, 1>(call, choice, stream);
   }
   return status == 0 && sums ? add_lines(lines, stream) : status;
 }

@@ -223,29 +223,24 @@ __device__ __forceinline__ void write_rows(const RowNormCall& call, const Forwar
   }
 }
 
-// What follows from the shape alone.
-struct ForwardShape {
-  float inverse = 0;  // 1 / channels that count
-  int lanes = 0;      // of a team of lanes
-};
-
+// inverse: 1 / channels that count; lanes: of a team of lanes
 template <class F>
 __global__ void __launch_bounds__(F::kThreads, F::kResident / F::kThreads)
-    row_norm_kernel(const __grid_constant__ RowNormCall call, const ForwardShape shape) {
-  const ForwardPlace<F> place(call, shape.lanes);
+    row_norm_kernel(const __grid_constant__ RowNormCall call, const float inverse, const int lanes) {
+  const ForwardPlace<F> place(call, lanes);
   if (F::kTeam != Team::lanes && place.rows <= 0) return;  // the whole warp, or the whole block
   ForwardRows<F> rows;
   if (!read_rows(call, place, rows)) return;
   if constexpr (F::kTeam != Team::block) {
-    take_moments(place, shape.inverse, rows);
+    take_moments(place, inverse, rows);
   } else {
     static_assert(F::kRows == 1);
     __shared__ float2 shared[kMostWarps];
     const int channels = place.width - static_cast<int>(threadIdx.y) * F::kSpan;
     take_moments(place, 1.0f / static_cast<float>(channels < F::kSpan ? channels : F::kSpan), rows);
-    merge_moments<F>(place.width, shape.inverse, shared, rows.mean[0], rows.squares[0]);
+    merge_moments<F>(place.width, inverse, shared, rows.mean[0], rows.squares[0]);
   }
-  write_rows(call, place, shape.inverse, rows);
+  write_rows(call, place, inverse, rows);
 }
 
 }  // namespace norma::cuda
