@@ -97,20 +97,19 @@ bool is_cohort_id(const std::string& name) {
 
 }  // namespace
 
-void check_config(const RunView& run, const Checkpoint& checkpoint) {
+void check_config(const RunView& run, const Checkpoint& checkpoint, const SchemeLibrary& schemes) {
   const auto text_of = [](RunConfig config) {
     config.train.threads = 0;  // may differ from one process to the next
     return print_config(config);
   };
   const auto copy = checkpoint.file.metadata().find("norma.config");
-  const SchemeLibrary schemes = library_of_run(run.path());
   if (copy == checkpoint.file.metadata().end() ||
       text_of(parse_config(run.config(), run.config_path().string(), schemes)) !=
           text_of(parse_config(copy->second, checkpoint.file.path().string(), schemes)))
     fail("'{}' is not what '{}' says", run.config_path().string(), checkpoint.file.path().string());
 }
 
-void check_data(const SweepPaths& paths, const RunView& run) {
+void check_data(const SweepPaths& paths, const RunView& run, const SchemeLibrary& schemes) {
   const RunView sweep(paths.root);  // keeps its record under the same name
   const DataRecord known = parse_data_record(sweep.data(), sweep.data_path().string());
   const DataRecord own = parse_data_record(run.data(), run.data_path().string());
@@ -120,8 +119,7 @@ void check_data(const SweepPaths& paths, const RunView& run) {
     return both ? in_sweep->second.same_content(in_run->second)
                 : in_sweep == known.files.end() && in_run == own.files.end();
   };
-  std::vector<std::string> files =
-      data_files(parse_config(run.config(), run.config_path().string(), library_of_run(run.path())).data);
+  std::vector<std::string> files = data_files(parse_config(run.config(), run.config_path().string(), schemes).data);
   for (const auto& [file, print] : own.files) files.push_back(file);
   for (const std::string& file : files) {
     if (!same(file)) fail("'{}' is not what '{}' says", run.data_path().string(), sweep.data_path().string());
@@ -190,8 +188,8 @@ void join_cohort(const SweepPaths& paths, const CohortPlan& plan, const RunConfi
   std::vector<SafetensorsFile> files;
   for (const std::string& id : plan.members) {
     Checkpoint checkpoint = RunView(paths.run(id)).checkpoint(plan.from);
-    check_config(RunView(paths.run(id)), checkpoint);
-    check_data(paths, RunView(paths.run(id)));
+    check_config(RunView(paths.run(id)), checkpoint, chosen(config));
+    check_data(paths, RunView(paths.run(id)), chosen(config));
     files.push_back(std::move(checkpoint.file));
     // Before anything is trained that its history could not take up.
     RunDirectory::resume(paths.runs_folder().sub(id))
@@ -206,11 +204,9 @@ void join_cohort(const SweepPaths& paths, const CohortPlan& plan, const RunConfi
   const CheckpointParts parts = join_members(files, text);
   const Folder cohorts = paths.cohorts_folder();
   remove_run(cohorts, plan.id);
-  RunDirectory directory =
-      RunDirectory::create(cohorts.make_sub(plan.id), {.config = text,
-                                                       .environment = environment,
-                                                       .scheme = scheme_to_keep(resolved.model.scheme),
-                                                       .data = first.data()});
+  RunDirectory directory = RunDirectory::create(
+      cohorts.make_sub(plan.id),
+      {.config = text, .environment = environment, .scheme = config.model.scheme->text, .data = first.data()});
   directory.save_checkpoint(parts.step, parts.tensors, parts.metadata);
 }
 
@@ -274,7 +270,7 @@ std::vector<std::string> split_cohort(const SweepPaths& paths, const CohortPlan&
     RunDirectory run = open_run(runs.make_sub(cells[i]->id),
                                 {.config = text,
                                  .environment = options.environment,
-                                 .scheme = scheme_to_keep(config.model.scheme),  // the cohort's copy has no checksum
+                                 .scheme = cells[i]->config.model.scheme->text,  // the cohort's copy has no checksum
                                  .data = cohort.data()});
     write_logs(run, records[i], plan.from, cells[i]->config.train);
     const bool ended = options.ended || (!results[i].empty() && has_diverged(results[i]));

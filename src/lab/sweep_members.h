@@ -42,8 +42,8 @@ struct CohortPlan {
 
 // What goes from one run into another is compared first; these throw Error. The checkpoint's copy of the configuration
 // has a checksum, and the sweep itself knows what the data were.
-void check_config(const RunView& run, const Checkpoint& checkpoint);
-void check_data(const SweepPaths& paths, const RunView& run);
+void check_config(const RunView& run, const Checkpoint& checkpoint, const SchemeLibrary& schemes);
+void check_data(const SweepPaths& paths, const RunView& run, const SchemeLibrary& schemes);
 
 // Removes what a kill left half written, before anything else is touched. Throws Error when a folder of the sweep is a
 // link.

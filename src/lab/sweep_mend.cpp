@@ -17,8 +17,8 @@ std::optional<Checkpoint> usable_checkpoint(const SweepPaths& paths, const Cohor
   parse_config(view.config(), view.config_path().string(), library_of_run(view.path(), schemes));
   CheckpointSearch search = checkpoint_to_resume(view, config.train.checkpoint_every);
   if (!search.newest && plan.from > 0) fail("'{}' has no checkpoint of step {}", view.path().string(), plan.from);
-  check_data(paths, view);
-  if (search.newest) check_config(view, *search.newest);
+  check_data(paths, view, schemes);
+  if (search.newest) check_config(view, *search.newest, schemes);
   if (search.newest) member_records(view, plan, *search.newest, config.train);
   for (const std::string& warning : search.warnings) warn(warning);
   return std::move(search.newest);

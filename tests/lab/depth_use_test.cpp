@@ -19,7 +19,7 @@ class Hollow final : public Weights {
   Hollow(std::shared_ptr<const Weights> weights, std::vector<std::int64_t> layers)
       : weights_(std::move(weights)), layers_(std::move(layers)) {}
   int members() const override { return weights_->members(); }
-  void load(CpuSession& session, const std::vector<ParameterSpec>& specs) const override {
+  void load(Session& session, const std::vector<ParameterSpec>& specs) const override {
     weights_->load(session, specs);
     for (const ParameterSpec& spec : specs) {
       for (const std::int64_t layer : layers_) {

@@ -43,7 +43,7 @@ class PyTorchStart final : public Weights {
   PyTorchStart(std::shared_ptr<const Weights> weights, double width, double hidden)
       : weights_(std::move(weights)), width_(width), hidden_(hidden) {}
   int members() const override { return weights_->members(); }
-  void load(CpuSession& session, const std::vector<ParameterSpec>& specs) const override {
+  void load(Session& session, const std::vector<ParameterSpec>& specs) const override {
     weights_->load(session, specs);
     for (const ParameterSpec& spec : specs) {
       const bool first = spec.name.ends_with("ffn.in.bias"), second = spec.name.ends_with("ffn.out.bias");
