@@ -153,16 +153,18 @@ std::vector<CohortPlan> read_markers(const SweepPaths& paths, const Warn& warn) 
       continue;
     }
     if (name != marker_name(id)) continue;
+    const auto start_again = [&] {
+      warn(fmt::format("'{}' is damaged; its cohort starts again", (cohorts / name).string()));
+      remove_cohort(paths, id);
+    };
     try {
       const json marker = without_checksum(cohorts.read(name), cohorts / name);
       plans.push_back(
           {id, marker.at("members").get<std::vector<std::string>>(), marker.at("from"), marker.at("until")});
     } catch (const Error&) {
-      warn(fmt::format("'{}' is damaged; its cohort starts again", (cohorts / name).string()));
-      remove_cohort(paths, id);
+      start_again();
     } catch (const json::exception&) {
-      warn(fmt::format("'{}' is damaged; its cohort starts again", (cohorts / name).string()));
-      remove_cohort(paths, id);
+      start_again();
     }
   }
   return plans;
@@ -172,6 +174,7 @@ void remove_cohort(const SweepPaths& paths, const std::string& id) {
   const Folder cohorts = paths.cohorts_folder();
   cohorts.remove(marker_name(id));
   remove_run(cohorts, id);
+  cohorts.sync();  // the loss of power must not bring it back into a sweep that has ended
 }
 
 std::int64_t paused_step(const SweepPaths& paths, const std::string& id, const Warn& warn) {
