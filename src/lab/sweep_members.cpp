@@ -200,7 +200,8 @@ void join_cohort(const SweepPaths& paths, const CohortPlan& plan, const RunConfi
   }
   // What the data resolves is the same for every member.
   const RunView first(paths.run(plan.members[0]));
-  RunConfig resolved = parse_config(first.config(), plan.members[0], library_of_run(first.path(), chosen(config)));
+  RunConfig resolved =
+      parse_config(first.config(), first.config_path().string(), library_of_run(first.path(), chosen(config)));
   resolved.train = config.train;
   resolved.members = config.members;
   const std::string text = print_config(resolved);
@@ -292,6 +293,7 @@ void stop_member(const SweepPaths& paths, const std::string& id, const std::stri
                  KeepWeights weights) {
   if (RunView(paths.run(id)).is_done()) return;
   RunDirectory run = RunDirectory::resume(paths.runs_folder().sub(id));
+  verify_metrics(run.folder(), run.metrics_path().filename().string());  // nobody will open them again
   json own = json::parse(result);
   json& member = own.at("members").at(0);
   member["stopped_at_step"] = step;

@@ -41,8 +41,8 @@ void inflict(const fs::path& file, const std::string& how) {
 bool is_incidental(const fs::path& file) {
   const std::string name = file.filename().string();
   return name == ".lock" || name == "environment.json" || name == "config.toml" || name == "scheme.toml" ||
-         name == "sweep.toml" || name.starts_with("events.out.tfevents") || name.ends_with(".norma-tmp") ||
-         name.ends_with("-journal") || file.parent_path().filename() == "rungs";
+         name == "sweep.toml" || name == "schemes.json" || name.starts_with("events.out.tfevents") ||
+         name.ends_with(".norma-tmp") || name.ends_with("-journal") || file.parent_path().filename() == "rungs";
 }
 
 // A finished run in a sweep is no longer written; what is read of it must be noticed where it goes, in the results.
