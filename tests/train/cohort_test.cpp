@@ -15,6 +15,7 @@ namespace norma {
 namespace {
 
 namespace fs = std::filesystem;
+using test::edit;
 using test::make_cohort;
 using test::small_run;
 using test::weights;

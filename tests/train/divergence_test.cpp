@@ -8,7 +8,9 @@
 namespace norma {
 namespace {
 
+using test::edit;
 using test::make_cohort;
+using test::poison;
 using test::small_run;
 using test::weights;
 

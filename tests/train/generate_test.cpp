@@ -40,7 +40,7 @@ struct RandomModel {
     step = build_evaluation_step(model.config.model, true);
     session = std::make_unique<CpuSession>(step.plan, CpuSession::Options{.members = 1, .threads = 1});
     initialise(*session, step.parameters, seed);
-    model.weights = [this](const std::string& name) { return std::span<const std::byte>(session->bytes(name)); };
+    model.weights = [this](const std::string& name) { return std::as_bytes(session->tensor<float>(name)); };
   }
 
   EvaluationStep step;
