@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "device/cpu/cpu_session.h"
 #include "error_of.h"
 #include "norma/core/error.h"
 #include "norma/core/random.h"
-#include "device/cpu/cpu_session.h"
 #include "norma/graph/differentiate.h"
 #include "norma/graph/graph.h"
 #include "norma/graph/plan.h"
@@ -66,7 +66,7 @@ inline void check_gradients(const std::function<Wire(Graph&)>& build, const std:
   graph.output("loss", loss);
   for (std::size_t i = 0; i < names.size(); ++i) graph.output("d/" + names[i], gradients[i]);
   CpuSession session(options.fuse ? compile(graph, cpu_backend()) : plain_plan(graph),
-                  {.threads = 1});  // many tiny runs: waking a team costs more
+                     {.threads = 1});  // many tiny runs: waking a team costs more
   randomise_all(session, options.seed);
   if (options.prepare) options.prepare(session);
   session.run();

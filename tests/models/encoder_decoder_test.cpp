@@ -110,9 +110,11 @@ TEST(EncoderDecoder, DecoderSeesNoLaterTokenAndOnlyItsOwnSample) {
 TEST(Encoder, SeesItsWholeSampleButNoPadding) {
   const ModelConfig config = tiny(Family::encoder, "post", DType::f64);
   // Sample 2 has five of nine tokens.
-  const auto inside = change(config, [](CpuSession& session) { session.tensor<std::int32_t>("tokens")[2 * 9 + 4] ^= 1; });
+  const auto inside =
+      change(config, [](CpuSession& session) { session.tensor<std::int32_t>("tokens")[2 * 9 + 4] ^= 1; });
   for (std::size_t i = 0; i < inside.size(); ++i) EXPECT_EQ(inside[i] > 0, i / 9 == 2) << i;
-  const auto outside = change(config, [](CpuSession& session) { session.tensor<std::int32_t>("tokens")[2 * 9 + 5] ^= 1; });
+  const auto outside =
+      change(config, [](CpuSession& session) { session.tensor<std::int32_t>("tokens")[2 * 9 + 5] ^= 1; });
   for (std::size_t i = 0; i < outside.size(); ++i) EXPECT_EQ(outside[i] > 0, i == 2 * 9 + 5) << i;
 }
 

@@ -118,7 +118,8 @@ TEST(RowNorm, ZeroGainStillHasItsGradient) {
         return curved_loss_of(layer_norm(g.input("x", {{4, 9}, DType::f64}), gain, {}) +
                               g.input("shift", {{4, 9}, DType::f64}));
       },
-      {"gain"}, {.tolerance = 1e-6, .prepare = [](CpuSession& s) { std::ranges::fill(s.tensor<double>("gain"), 0.0); }});
+      {"gain"},
+      {.tolerance = 1e-6, .prepare = [](CpuSession& s) { std::ranges::fill(s.tensor<double>("gain"), 0.0); }});
 }
 
 TEST(RowNorm, SaysWhatDoesNotFit) {

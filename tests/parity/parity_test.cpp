@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "device/cpu/cpu_session.h"
 #include "norma/backends/cpu.h"
 #include "norma/core/error.h"
-#include "device/cpu/cpu_session.h"
 #include "norma/graph/differentiate.h"
 #include "norma/graph/graph.h"
 #include "norma/models/model.h"

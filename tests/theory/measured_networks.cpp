@@ -62,7 +62,8 @@ ModelConfig model_config(Family family, const std::string& scheme, std::int64_t 
 }
 
 // What a scheme profiles, on the batch that is looked at.
-std::vector<double> profile(CpuSession& target, const ModelConfig& config, const Model& model, const Networks& networks) {
+std::vector<double> profile(CpuSession& target, const ModelConfig& config, const Model& model,
+                            const Networks& networks) {
   Graph graph;
   const Model profiling = build_model(graph, config, {.profile = true});
   CpuSession session(test::plain_plan(graph), {.members = networks.seeds});
