@@ -40,21 +40,11 @@ struct RandomModel {
     step = build_evaluation_step(model.config.model, true);
     session = std::make_unique<CpuSession>(step.plan, CpuSession::Options{.members = 1, .threads = 1});
     initialise(*session, step.parameters, seed);
-<<<<<<< HEAD
-    model.weights = [this](const std::string& name) {
-      const Handle tensor = session->handle(name);
-      bytes.resize(tensor.bytes());
-      session->read(tensor, 0, bytes);
-      return std::span<const std::byte>(bytes);
-    };
-=======
     model.weights = [this](const std::string& name) { return std::as_bytes(session->tensor<float>(name)); };
->>>>>>> h/session
   }
 
   EvaluationStep step;
   std::unique_ptr<CpuSession> session;
-  std::vector<std::byte> bytes;  // of the weight that was asked for last
   TrainedModel model;
 };
 
