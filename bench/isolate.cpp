@@ -35,12 +35,13 @@ void fill_inputs(Session& session) {
   for (const std::string& name : session.plan().slot_names(Role::input)) {
     if (session.plan().slot(name).type.dtype != DType::f32) continue;
     const RandomStream stream(1, name);
-    const std::span<float> tensor = session.tensor<float>(name);
+    std::vector<float> tensor(session.handle(name).elements());
     // A few thousand distinct numbers, repeated: large tensors should not take longer to fill than to measure.
     constexpr std::size_t kDistinct = 4099;
     for (std::size_t i = 0; i < std::min(tensor.size(), kDistinct); ++i)
       tensor[i] = static_cast<float>(stream.normal(i));
     for (std::size_t i = kDistinct; i < tensor.size(); ++i) tensor[i] = tensor[i - kDistinct];
+    session.write<float>(name, tensor);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/isolate.h"
+#include "device/cpu/cpu_session.h"
 #include "device/cpu/team.h"
 #include "norma/graph/differentiate.h"
 
@@ -20,7 +21,7 @@ namespace norma::bench {
 namespace {
 
 Timing time_kernel(const Isolated& isolated, const Options& options) {
-  Session session(isolated.plan, {.members = 1, .threads = options.threads});
+  CpuSession session(isolated.plan, {.members = 1, .threads = options.threads});
   fill_inputs(session);
   return time_repeated([&] { session.run(); }, options.seconds);
 }
@@ -33,7 +34,7 @@ struct MemoryTiming {
   double times_copy;  // how many times as long as a copy the kernel takes
 };
 MemoryTiming time_beside_copy(const Isolated& isolated, const Options& options) {
-  Session session(isolated.plan, {.members = 1, .threads = options.threads});
+  CpuSession session(isolated.plan, {.members = 1, .threads = options.threads});
   fill_inputs(session);
   const std::span<float> from = session.tensor<float>("in0"), to = session.tensor<float>("out0");
   Team team(session.threads());

@@ -20,10 +20,11 @@ void prepare(Session& session, const TrainingStep& step, const ModelConfig& conf
     initialise(session, step.parameters, static_cast<std::uint64_t>(member + 1), member);
     for (const char* name : {"tokens", "targets"}) {
       const RandomStream stream(1, name);
-      const std::span<std::int32_t> ids = session.tensor<std::int32_t>(name, member);
+      std::vector<std::int32_t> ids(session.handle(name).elements());
       for (std::size_t i = 0; i < ids.size(); ++i) {
         ids[i] = static_cast<std::int32_t>(stream.below(i, static_cast<std::uint64_t>(config.vocabulary)));
       }
+      session.write<std::int32_t>(name, ids, member);
     }
     const ControlBlock control = control_block({.weight_decay = 0.01}, 1e-4, 1, 1);
     session.write<float>("control", std::vector<float>(control.begin(), control.end()), member);
@@ -32,9 +33,9 @@ void prepare(Session& session, const TrainingStep& step, const ModelConfig& conf
 
 Timing time_step(const ModelConfig& config, Session::Options options, double seconds) {
   const TrainingStep step = build_training_step(config, {});
-  Session session(step.plan, options);
-  prepare(session, step, config);
-  return time_repeated([&] { session.run(Watching::no); }, seconds);
+  const auto session = make_session(step.plan, options);
+  prepare(*session, step, config);
+  return time_repeated([&] { session->run(Watching::no); }, seconds);
 }
 
 void bench_step(Report& report, const std::string& name, const ModelConfig& config, const Options& options) {
@@ -51,17 +52,17 @@ void bench_probes(Report& report, const std::string& name, const ModelConfig& co
   if (!options.wants("probes/" + name) && !options.wants(watched_step)) return;
   const TrainingStep watched = build_training_step(config, {.probes = true});
   const TrainingStep plain = build_training_step(config, {.probes = false});
-  Session with(watched.plan, {.members = 1, .threads = options.threads});
-  Session without(plain.plan, {.members = 1, .threads = options.threads});
-  prepare(with, watched, config);
-  prepare(without, plain, config);
+  const auto with = make_session(watched.plan, {.members = 1, .threads = options.threads});
+  const auto without = make_session(plain.plan, {.members = 1, .threads = options.threads});
+  prepare(*with, watched, config);
+  prepare(*without, plain, config);
   const std::int64_t steps = TrainConfig{}.log_every;
   const auto some = [&](Session& session) {
     for (std::int64_t step = 0; step < steps; ++step) session.run(step == 0 ? Watching::yes : Watching::no);
   };
-  double ratio = time_ratio([&] { some(with); }, [&] { some(without); }, 4 * options.seconds);
+  double ratio = time_ratio([&] { some(*with); }, [&] { some(*without); }, 4 * options.seconds);
   report.add_value("probes/" + name, 100 * (ratio - 1), "%", "step without probes", 1 / ratio);
-  ratio = time_ratio([&] { with.run(); }, [&] { without.run(); }, 4 * options.seconds);
+  ratio = time_ratio([&] { with->run(); }, [&] { without->run(); }, 4 * options.seconds);
   report.add_value(watched_step, 100 * (ratio - 1), "%", "step without probes", 1 / ratio);
 }
 
@@ -90,6 +91,13 @@ void bench_plan(Report& report, const ModelConfig& config, const Options& option
                    "MiB");
 }
 
+// Planning grows linearly with depth.
+void bench_deep_plan(Report& report, ModelConfig config, const Options& options) {
+  config.layers = 4000;
+  const Timing plan = time_repeated([&] { return build_training_step(config, {}); }, options.seconds);
+  report.add_value("plan/4000 layers", plan.best * 1e3, "ms");
+}
+
 }  // namespace
 
 void bench_steps(Report& report, const Options& options) {
@@ -116,6 +124,7 @@ void bench_steps(Report& report, const Options& options) {
 
   if (options.wants("members/2 on 2 threads over 1 on 1")) bench_members(report, small, options);
   if (options.wants("plan/100 layers") || options.wants("arena/100 layers")) bench_plan(report, deep, options);
+  if (options.wants("plan/4000 layers")) bench_deep_plan(report, deep, options);
 }
 
 }  // namespace norma::bench

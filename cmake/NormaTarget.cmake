@@ -1,5 +1,5 @@
 # norma_library(folder DEPENDS ... SOURCES ...): one target per folder of src/. The DEPENDS are the only folders it may
-# use; tests/layers_test.cpp checks the includes against the same order. KERNELS: mostly SIMD kernels. OPTIMISE: instead
+# use; tests/layers_test.cpp checks the includes against them. KERNELS: mostly SIMD kernels. OPTIMISE: instead
 # of Release's -O3, for code that hardly takes time to run but does to compile. A .cu file among the SOURCES is built
 # only when NORMA_CUDA is on.
 

@@ -32,7 +32,8 @@ int main() {
   std::printf("%zu kernels\n%s", plan->steps().size(), plan->memory_report().c_str());
 
   // Run, here for two members with different gains in one session.
-  Session session(plan, {.members = 2});
+  const auto owned = make_session(plan, {.members = 2});
+  Session& session = *owned;
   std::vector<float> rows(8 * 4);
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<float>(i % 7) - 3;
   session.write_all<float>("x", rows);
@@ -41,8 +42,8 @@ int main() {
   }
   session.run();
   for (int member = 0; member < 2; ++member) {
-    std::printf("member %d: loss %.4f, dgain[0] %.4f\n", member, session.tensor<float>("loss", member)[0],
-                session.tensor<float>("dgain", member)[0]);
+    std::printf("member %d: loss %.4f, dgain[0] %.4f\n", member, session.number("loss", member),
+                session.number("dgain", member));
   }
-  return session.tensor<float>("loss", 0)[0] > session.tensor<float>("loss", 1)[0] ? 0 : 1;
+  return session.number("loss", 0) > session.number("loss", 1) ? 0 : 1;
 }

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "device/cpu/cpu_session.h"
 #include "error_of.h"
 #include "norma/core/error.h"
 #include "norma/core/random.h"
-#include "norma/device/session.h"
 #include "norma/graph/differentiate.h"
 #include "norma/graph/graph.h"
 #include "norma/graph/plan.h"
@@ -25,7 +25,7 @@ namespace norma::test {
 
 // Fills a named tensor with normal numbers that depend on name and seed alone.
 template <typename T>
-void randomise(Session& session, const std::string& name, std::uint64_t seed = 1, double mean = 0,
+void randomise(CpuSession& session, const std::string& name, std::uint64_t seed = 1, double mean = 0,
                double deviation = 1) {
   const RandomStream stream(seed, name);
   for (int member = 0; member < session.members(); ++member) {
@@ -35,7 +35,7 @@ void randomise(Session& session, const std::string& name, std::uint64_t seed = 1
 }
 
 // Randomises every floating-point parameter, state and input.
-inline void randomise_all(Session& session, std::uint64_t seed = 1) {
+inline void randomise_all(CpuSession& session, std::uint64_t seed = 1) {
   for (const Role role : {Role::parameter, Role::state, Role::input}) {
     for (const std::string& name : session.plan().slot_names(role)) {
       const DType dtype = session.plan().slot(name).type.dtype;
@@ -51,7 +51,7 @@ struct GradientCheck {
   int most_elements = 60;   // per tensor; spread over it
   std::uint64_t seed = 1;
   bool fuse = false;
-  std::function<void(Session&)> prepare = nullptr;  // after randomising: tokens, special values
+  std::function<void(CpuSession&)> prepare = nullptr;  // after randomising: tokens, special values
 };
 
 // Compares differentiate() with central differences in f64 for a scalar built by `build` over the named wires.
@@ -65,8 +65,8 @@ inline void check_gradients(const std::function<Wire(Graph&)>& build, const std:
   const Wires gradients = differentiate(loss, wrt);
   graph.output("loss", loss);
   for (std::size_t i = 0; i < names.size(); ++i) graph.output("d/" + names[i], gradients[i]);
-  Session session(options.fuse ? compile(graph, cpu_backend()) : plain_plan(graph),
-                  {.threads = 1});  // many tiny runs: waking a team costs more
+  CpuSession session(options.fuse ? compile(graph, cpu_backend()) : plain_plan(graph),
+                     {.threads = 1});  // many tiny runs: waking a team costs more
   randomise_all(session, options.seed);
   if (options.prepare) options.prepare(session);
   session.run();

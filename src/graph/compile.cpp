@@ -1,5 +1,6 @@
 // From a graph to a plan: a list of passes. The first ones change the graph, the later ones fill in the plan.
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -44,6 +45,7 @@ class Compilation {
   void share_memory();      // which values lie in the same memory
   void place_persistent();  // in order of role
   void find_lifetimes();    // of everything else, and what steps of different lanes wait for
+  std::vector<int> find_joins();
   void place_transient();
   void aim_steps();  // at their arguments
   void name_slots();
@@ -89,6 +91,7 @@ void Compilation::check_total_bytes() const {
 
 void Compilation::make_kernels() {
   const std::vector<bool> needed = needed_nodes(graph_, Watching::no);
+  plan_->steps_.reserve(needed.size());
   for (std::size_t index = 0; index < graph_.nodes().size(); ++index) {
     const Node& node = graph_.nodes()[index];
     const std::vector<Type> in = graph_.input_types(node);
@@ -119,7 +122,14 @@ void Compilation::place_persistent() {
   plan_->persistent_bytes_ = end;
 }
 
-void Compilation::find_lifetimes() {
+// By step: the step of the main lane after which it has certainly run.
+std::vector<int> Compilation::find_joins() {
+  const auto is_aside = [](const Step& step) { return step.kernel->lane != 0; };
+  if (std::none_of(plan_->steps_.begin(), plan_->steps_.end(), is_aside)) {
+    std::vector<int> joins(plan_->steps_.size());
+    std::iota(joins.begin(), joins.end(), 0);
+    return joins;
+  }
   Lanes lanes;
   for (Step& step : plan_->steps_) {
     const Node& node = graph_.node(step.node);
@@ -128,7 +138,11 @@ void Compilation::find_lifetimes() {
     for (const int id : node.outputs) writes.push_back(memory_->root(id));
     step.waits_for = lanes.add(step.kernel->lane, reads, writes);
   }
-  const std::vector<int> joins = lanes.joins();
+  return lanes.joins();
+}
+
+void Compilation::find_lifetimes() {
+  const std::vector<int> joins = find_joins();
   const int steps = static_cast<int>(plan_->steps_.size());
   buffer_of_.assign(graph_.values().size(), -1);
   scratch_of_.assign(plan_->steps_.size(), -1);
@@ -176,6 +190,7 @@ void Compilation::aim_steps() {
   for (std::size_t index = 0; index < plan_->steps_.size(); ++index) {
     Step& step = plan_->steps_[index];
     const Node& node = graph_.node(step.node);
+    step.offsets.reserve(node.inputs.size() + node.outputs.size());
     for (const int id : node.inputs) step.offsets.push_back(plan_->value_offsets_[at(id)]);
     for (const int id : node.outputs) step.offsets.push_back(plan_->value_offsets_[at(id)]);
     if (const int scratch = scratch_of_[index]; scratch >= 0) {

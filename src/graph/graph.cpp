@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "norma/core/error.h"
@@ -192,6 +193,14 @@ Wires Graph::parameters() {
     if (values_[id].role == Role::parameter) wires.emplace_back(this, static_cast<int>(id));
   }
   return wires;
+}
+
+std::vector<Node> Graph::take_nodes(std::size_t first) {
+  if (first == 0) return std::exchange(nodes_, {});
+  const auto begin = nodes_.begin() + static_cast<std::ptrdiff_t>(first);
+  std::vector<Node> taken(std::make_move_iterator(begin), std::make_move_iterator(nodes_.end()));
+  nodes_.erase(begin, nodes_.end());
+  return taken;
 }
 
 void Graph::replace_nodes(std::vector<Node> nodes) {

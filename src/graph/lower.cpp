@@ -1,5 +1,6 @@
 #include "graph/lower.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -18,10 +19,9 @@ class Lowering {
   }
 
   void run() {
+    const auto complete = [this](const Node& node) { return runs(node); };
+    if (std::all_of(graph_.nodes().begin(), graph_.nodes().end(), complete)) return;
     const std::vector<Node> nodes = graph_.nodes();  // a copy: references append
-    bool changed = false;
-    for (const Node& node : nodes) changed = !runs(node) || changed;
-    if (!changed) return;
     for (const Node& node : nodes) place(node);
     graph_.replace_nodes(std::move(placed_));
     graph_.redirect_outputs(stands_for_);
@@ -43,11 +43,10 @@ class Lowering {
     if (!node.op->has_reference() || !node.op->updates().empty()) refuse(node);
     const std::size_t first = graph_.nodes().size();
     const Wires results = trace_reference(node);
-    const std::vector<Node> made(graph_.nodes().begin() + static_cast<std::ptrdiff_t>(first), graph_.nodes().end());
     for (std::size_t id = stands_for_.size(); id < graph_.values().size(); ++id) {
       stands_for_.push_back(static_cast<int>(id));
     }
-    for (Node part : made) {
+    for (Node& part : graph_.take_nodes(first)) {
       part.segment = node.segment;
       part.backward = node.backward;
       place(std::move(part));

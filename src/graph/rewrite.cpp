@@ -8,10 +8,10 @@ namespace norma {
 
 Rewriter::Rewriter(Graph& graph)
     : graph_(graph),
-      nodes_(graph.nodes()),
+      nodes_(graph.take_nodes()),
       removed_(nodes_.size(), false),
       producers_(graph.values().size(), -1),
-      readers_(graph.values().size()),
+      newest_reader_(graph.values().size(), -1),
       reads_(graph.values().size(), 0),
       is_output_(graph.values().size(), false) {
   for (int index = 0; index < size(); ++index) index_node(index);
@@ -20,7 +20,9 @@ Rewriter::Rewriter(Graph& graph)
 
 void Rewriter::index_node(int index) {
   for (const int id : node(index).inputs) {
-    readers_[static_cast<std::size_t>(id)].push_back(index);
+    int& newest = newest_reader_[static_cast<std::size_t>(id)];
+    reader_list_.push_back({index, newest});
+    newest = static_cast<int>(reader_list_.size()) - 1;
     ++reads_[static_cast<std::size_t>(id)];
   }
   for (const int id : node(index).outputs) producers_[static_cast<std::size_t>(id)] = index;
@@ -46,9 +48,12 @@ bool Rewriter::available_before(std::span<const int> values, int position) const
 
 bool Rewriter::unread_before(std::span<const int> values, int position, int except) const {
   return std::all_of(values.begin(), values.end(), [&](int id) {
-    const std::vector<int>& readers = readers_[static_cast<std::size_t>(id)];
-    return std::all_of(readers.begin(), readers.end(),
-                       [&](int reader) { return reader >= position || reader == except || !reads(reader, id); });
+    for (int at = newest_reader_[static_cast<std::size_t>(id)]; at >= 0;) {
+      const Reader& reader = reader_list_[static_cast<std::size_t>(at)];
+      if (reader.node < position && reader.node != except && reads(reader.node, id)) return false;
+      at = reader.next;
+    }
+    return true;
   });
 }
 
@@ -69,7 +74,7 @@ void Rewriter::replace(int position, std::span<const int> others, OpPtr op, std:
       outputs[i] = graph_.add_value(
           {.type = types[i], .role = Role::computed, .name = graph_.computed_name(target, static_cast<int>(i))});
       producers_.push_back(-1);
-      readers_.emplace_back();
+      newest_reader_.push_back(-1);
       reads_.push_back(0);
       is_output_.push_back(false);
     }

@@ -12,26 +12,16 @@
 namespace norma {
 namespace {
 
-std::vector<Node> drop_unread(const Graph& graph) {
-  const std::vector<bool> needed = needed_nodes(graph, Watching::yes);
-  std::vector<Node> kept;
-  for (std::size_t index = 0; index < needed.size(); ++index) {
-    if (needed[index]) kept.push_back(graph.nodes()[index]);
-  }
-  return kept;
-}
-
 // The persistent values that nodes in a cycle of updates write. What still waits is the cycles and whatever comes after
 // them; the latter is peeled off from its end.
-std::string names_in_cycle(const Graph& graph, const std::vector<std::vector<int>>& successors,
-                           const std::vector<int>& waiting) {
+std::string names_in_cycle(const Graph& graph, const Lists& successors, const std::vector<int>& waiting) {
   std::vector<bool> stuck(waiting.size());
   for (std::size_t index = 0; index < waiting.size(); ++index) stuck[index] = waiting[index] > 0;
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t index = 0; index < stuck.size(); ++index) {
-      const bool leads_on =
-          std::any_of(successors[index].begin(), successors[index].end(), [&](int next) { return stuck[at(next)]; });
+      const std::span<const int> next = successors[static_cast<int>(index)];
+      const bool leads_on = std::any_of(next.begin(), next.end(), [&](int other) { return stuck[at(other)]; });
       if (!stuck[index] || leads_on) continue;
       stuck[index] = false;
       changed = true;
@@ -77,75 +67,109 @@ std::vector<bool> needed_nodes(const Graph& graph, Watching watching) {
   return needed;
 }
 
-void schedule(Graph& graph) {
-  graph.replace_nodes(drop_unread(graph));
-  const std::vector<Node>& nodes = graph.nodes();
-  const std::vector<int> base = view_bases(graph);
+namespace {
 
-  std::vector<std::vector<int>> readers(graph.values().size());
-  for (std::size_t index = 0; index < nodes.size(); ++index) {
-    for (const int id : nodes[index].inputs) readers[at(base[at(id)])].push_back(static_cast<int>(index));
+// What has to run before what: a value's producer before its readers, readers of an old value before its update. Only
+// among nodes that are needed.
+class Order {
+ public:
+  Order(const Graph& graph, const std::vector<bool>& needed)
+      : graph_(graph), needed_(needed), waiting_(graph.nodes().size(), 0), is_update_(graph.nodes().size(), false) {
+    find_edges();
   }
 
-  // Edges: producer -> reader, and reader of an old value -> its update.
-  std::vector<std::vector<int>> successors(nodes.size());
-  std::vector<int> waiting(nodes.size(), 0);
-  std::vector<bool> is_update(nodes.size(), false);
-  std::vector<int> updater(graph.values().size(), -1);
-  const auto add_edge = [&](int from, int to) {
-    successors[at(from)].push_back(to);
-    ++waiting[at(to)];
-  };
-  for (std::size_t index = 0; index < nodes.size(); ++index) {
-    const Node& node = nodes[index];
-    const int self = static_cast<int>(index);
-    for (const int id : node.inputs) {
-      if (const int producer = graph.value(id).producer; producer >= 0) add_edge(producer, self);
+  std::vector<int> run() {
+    const Lists successors(waiting_.size(), edges_);
+    using Entry = std::pair<int, int>;  // rank, index
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+    std::vector<int> ordered;
+    std::size_t wanted = 0;
+    for (int index = 0; index < static_cast<int>(waiting_.size()); ++index) {
+      if (!needed_[at(index)]) continue;
+      ++wanted;
+      if (waiting_[at(index)] == 0) ready.emplace(rank(index), index);
     }
-    for (const Op::Update update : node.op->updates()) {
-      const int target = node.inputs[at(update.in)];
-      const Value& value = graph.value(target);
-      if (value.role != Role::parameter && value.role != Role::state) {
-        fail("{} updates '{}', which is {}; only parameters and states can be updated", node.op->name(), value.name,
-             name_of(value.role));
-      }
-      if (updater[at(target)] >= 0) fail("{} '{}' is updated twice in one step", name_of(value.role), value.name);
-      updater[at(target)] = self;
-      is_update[index] = true;
-      for (const int reader : readers[at(target)]) {
-        if (reader != self) add_edge(reader, self);
+    while (!ready.empty()) {
+      const int index = ready.top().second;
+      ready.pop();
+      ordered.push_back(index);
+      for (const int next : successors[index]) {
+        if (--waiting_[at(next)] == 0) ready.emplace(rank(next), next);
       }
     }
+    if (ordered.size() != wanted) {
+      fail("the updates of {} form a cycle: each needs the old value that another one overwrites",
+           names_in_cycle(graph_, successors, waiting_));
+    }
+    return ordered;
+  }
+
+ private:
+  void add_edge(int from, int to) {
+    edges_.emplace_back(from, to);
+    ++waiting_[at(to)];
+  }
+
+  void find_edges() {
+    const std::vector<int> base = view_bases(graph_);
+    std::vector<std::pair<int, int>> reads;  // value, node
+    for (int index = 0; index < static_cast<int>(needed_.size()); ++index) {
+      if (!needed_[at(index)]) continue;
+      for (const int id : graph_.node(index).inputs) reads.emplace_back(base[at(id)], index);
+    }
+    const Lists readers(graph_.values().size(), reads);
+    std::vector<int> updater(graph_.values().size(), -1);
+    for (int index = 0; index < static_cast<int>(needed_.size()); ++index) {
+      if (!needed_[at(index)]) continue;
+      const Node& node = graph_.node(index);
+      for (const int id : node.inputs) {
+        if (const int producer = graph_.value(id).producer; producer >= 0) add_edge(producer, index);
+      }
+      for (const Op::Update update : node.op->updates()) {
+        const int target = node.inputs[at(update.in)];
+        check_update(node, target, updater[at(target)]);
+        updater[at(target)] = index;
+        is_update_[at(index)] = true;
+        for (const int reader : readers[target]) {
+          if (reader != index) add_edge(reader, index);
+        }
+      }
+    }
+  }
+
+  void check_update(const Node& node, int target, int updater) const {
+    const Value& value = graph_.value(target);
+    if (value.role != Role::parameter && value.role != Role::state) {
+      fail("{} updates '{}', which is {}; only parameters and states can be updated", node.op->name(), value.name,
+           name_of(value.role));
+    }
+    if (updater >= 0) fail("{} '{}' is updated twice in one step", name_of(value.role), value.name);
   }
 
   // Updates run as soon as they can, for they free a gradient; then nodes that make only a few numbers: what they
   // summarise dies, and what waits for them need not; then everything else in the order of tracing.
-  const auto rank = [&](std::size_t index) {
-    if (is_update[index]) return 0;
+  int rank(int index) const {
+    if (is_update_[at(index)]) return 0;
     std::int64_t out = 0;
-    for (const Type& type : graph.output_types(nodes[index])) out += type.bytes();
+    for (const int id : graph_.node(index).outputs) out += graph_.value(id).type.bytes();
     return out <= kSummaryBytes ? 1 : 2;
-  };
-  using Entry = std::pair<int, int>;  // rank, index
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-  const auto push = [&](int index) { ready.emplace(rank(at(index)), index); };
-  for (std::size_t index = 0; index < nodes.size(); ++index) {
-    if (waiting[index] == 0) push(static_cast<int>(index));
   }
-  std::vector<Node> ordered;
-  ordered.reserve(nodes.size());
-  while (!ready.empty()) {
-    const int index = ready.top().second;
-    ready.pop();
-    ordered.push_back(nodes[at(index)]);
-    for (const int next : successors[at(index)]) {
-      if (--waiting[at(next)] == 0) push(next);
-    }
-  }
-  if (ordered.size() != nodes.size()) {
-    fail("the updates of {} form a cycle: each needs the old value that another one overwrites",
-         names_in_cycle(graph, successors, waiting));
-  }
+
+  const Graph& graph_;
+  const std::vector<bool>& needed_;
+  std::vector<std::pair<int, int>> edges_;
+  std::vector<int> waiting_;
+  std::vector<bool> is_update_;
+};
+
+}  // namespace
+
+void schedule(Graph& graph) {
+  const std::vector<bool> needed = needed_nodes(graph, Watching::yes);
+  const std::vector<int> order = Order(graph, needed).run();
+  std::vector<Node> nodes = graph.take_nodes(), ordered;
+  ordered.reserve(order.size());
+  for (const int index : order) ordered.push_back(std::move(nodes[at(index)]));
   graph.replace_nodes(std::move(ordered));
 }
 

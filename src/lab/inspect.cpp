@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 
 #include "lab/collector.h"
 #include "lab/theory_curves.h"
+#include "norma/core/arena.h"
 #include "norma/core/error.h"
+#include "norma/core/machine.h"
 #include "norma/core/names.h"
+#include "norma/core/side_by_side.h"
 #include "norma/models/budget.h"
 #include "norma/schemes/diagram.h"
 
@@ -58,6 +62,27 @@ void check(const InspectOptions& options) {
     if (depth < 1) fail("a depth of {} layers; expected at least 1", depth);
   }
   NORMA_ASSERT(options.open != nullptr);
+}
+
+// What one model showed.
+struct ModelReadings {
+  Subject subject;
+  std::vector<std::vector<Reading>> by_instrument;
+};
+
+// A session uses as many threads well as it has members; on more, models stand side by side as far as memory goes. The
+// largest analysis keeps the activations of four copies of each member, in double precision.
+int models_at_once(const std::vector<ModelConfig>& models, std::size_t seeds, int threads) {
+  double largest = 1;
+  for (const ModelConfig& model : models) {
+    const double stream = static_cast<double>(model.batch * model.time) * static_cast<double>(model.width);
+    largest = std::max(largest, stream * static_cast<double>(model.layers));
+  }
+  constexpr double kBytesOfActivation = 60.0 * sizeof(double) * 4;
+  const double fitting =
+      static_cast<double>(available_memory()) / (largest * kBytesOfActivation * static_cast<double>(seeds));
+  const auto wanted = std::min(models.size(), static_cast<std::size_t>(threads) / std::max<std::size_t>(1, seeds));
+  return static_cast<int>(std::clamp(fitting, 1.0, std::max(1.0, static_cast<double>(wanted))));
 }
 
 }  // namespace
@@ -118,17 +143,34 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
       total += each * static_cast<double>(depth);
     }
   }
-  Collector collector(used);
-  for (const ModelConfig& model : models) {
-    const Subject subject = initial_subject(model, options.open(model), options.seeds, options.threads);
-    if (model.layers == depths.back()) findings.schemes.push_back(summarise_scheme(subject.model));
+  const int threads = options.threads > 0 ? options.threads : machine().cores;
+  const int at_once = models_at_once(models, options.seeds.size(), threads);
+  std::mutex telling;
+  std::vector<ModelReadings> readings(models.size());
+  side_by_side(models.size(), at_once, [&](std::size_t index) {
+    const ModelConfig& model = models[index];
+    ModelReadings fresh;
+    fresh.subject = initial_subject(model, options.open(model), options.seeds, std::max(1, threads / at_once));
     for (const Instrument& instrument : used) {
-      if (progress)
+      if (progress) {
+        const std::lock_guard lock(telling);
         progress(done / total, fmt::format("{}, {} layers: {}", model.scheme.asked(), model.layers, instrument.name));
-      collector.add(model.scheme.asked(), subject.model, instrument.measure(subject));
+      }
+      fresh.by_instrument.push_back(instrument.measure(fresh.subject));
+      const std::lock_guard lock(telling);
       done += instrument.cost * static_cast<double>(model.layers);
     }
-    if (asks_for_depth(options.only)) findings.depth_use.push_back(inspect_depth(subject, findings.notes, progress));
+    readings[index] = std::move(fresh);
+  });
+  Collector collector(used);
+  for (std::size_t index = 0; index < models.size(); ++index) {
+    ModelReadings& one = readings[index];
+    if (models[index].layers == depths.back()) findings.schemes.push_back(summarise_scheme(one.subject.model));
+    for (std::vector<Reading>& reading : one.by_instrument)
+      collector.add(models[index].scheme.asked(), one.subject.model, std::move(reading));
+    one.subject.threads = options.threads;
+    if (asks_for_depth(options.only))
+      findings.depth_use.push_back(inspect_depth(one.subject, findings.notes, progress));
   }
   if (progress) progress(1, "");
   findings.analyses = collector.finish(names);

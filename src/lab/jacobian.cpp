@@ -23,11 +23,13 @@ double sum_of_squares(const std::vector<double>& values) {
 void repeat_first_sequence(Rig& rig, std::size_t rows) {
   for (int member = 0; member < rig.members(); ++member) {
     for (const char* input : {"tokens", "source", "lengths", "source_lengths"}) {
-      if (!rig.session().plan().has_slot(input)) continue;
-      const std::span<std::int32_t> ids = rig.session().tensor<std::int32_t>(input, member);
+      const Handle tensor = rig.session().find(input);
+      if (!tensor) continue;
+      std::vector<std::int32_t> ids = rig.session().read<std::int32_t>(tensor, member);
       const std::size_t length = ids.size() / rows;
       for (std::size_t row = 1; row < rows; ++row)
         std::copy_n(ids.begin(), length, ids.begin() + static_cast<std::ptrdiff_t>(row * length));
+      rig.session().write<std::int32_t>(tensor, ids, member);
     }
   }
 }
@@ -84,7 +86,7 @@ std::vector<std::vector<double>> all_singular_values(const Subject& subject, Sta
       transform(rig.session(), "v", member, [&](std::size_t i, double) { return i % n == first + i / n ? 1.0 : 0.0; });
     rig.run();
     for (int member = 0; member < rig.members(); ++member) {
-      const std::span<const double> pulled = rig.session().tensor<double>("pulled", member);
+      const std::vector<double> pulled = rig.session().read<double>("pulled", member);
       std::vector<double>& jacobian = jacobians[static_cast<std::size_t>(member)];
       const std::size_t count = std::min(rows, n - first) * n;
       std::copy_n(pulled.begin(), count, jacobian.begin() + static_cast<std::ptrdiff_t>(first * n));

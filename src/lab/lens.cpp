@@ -165,7 +165,7 @@ std::vector<std::vector<double>> measure_probes(const Subject& subject, const Pr
   });
   const auto width = static_cast<std::size_t>(subject.model.width);
   const auto each = [&](int member, auto&& action) {
-    const std::span<const std::int32_t> targets = rig.session().tensor<std::int32_t>("targets", member);
+    const std::vector<std::int32_t> targets = rig.session().read<std::int32_t>("targets", member);
     for (std::size_t border = 0; border < borders.size(); ++border) {
       const std::vector<double> states = rig.values(borders[border], member);
       for (std::size_t token = 0; token < targets.size(); ++token) {

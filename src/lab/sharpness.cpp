@@ -84,7 +84,7 @@ class Curvature {
   Vector gather(const std::string& prefix, int member) {
     Vector all;
     for (const ParameterSpec& spec : rig_.parameters()) {
-      const std::span<const double> part = rig_.session().tensor<double>(prefix + spec.name, member);
+      const std::vector<double> part = rig_.session().read<double>(prefix + spec.name, member);
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;
@@ -94,10 +94,13 @@ class Curvature {
     std::size_t at = 0;
     const Vector& start = start_[static_cast<std::size_t>(member / 2)];
     for (const ParameterSpec& spec : rig_.parameters()) {
-      for (double& x : rig_.session().tensor<double>(spec.name, member)) {
+      const Handle tensor = rig_.session().handle(spec.name);
+      std::vector<double> moved(tensor.elements());
+      for (double& x : moved) {
         x = start[at] + factor * v[at];
         ++at;
       }
+      rig_.session().write<double>(tensor, moved, member);
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "lab/directory_kind.h"
@@ -13,6 +14,8 @@
 #include "lab/sweep_keys.h"
 #include "lab/verdict.h"
 #include "norma/core/error.h"
+#include "norma/core/machine.h"
+#include "norma/core/side_by_side.h"
 #include "norma/lab/inspect.h"
 #include "norma/lab/sweep.h"
 #include "norma/lab/sweep_results.h"
@@ -169,24 +172,49 @@ class Study {
     return std::find(config_.rates.begin(), config_.rates.end(), rate) == config_.rates.end();
   }
 
-  // One trained model per seed of the best setting of every scheme.
+  // One trained model per seed of the best setting of every scheme, side by side: each has a single member.
   void measure_depth() {
-    double done = 0;
+    struct Trained {
+      SchemeEvidence* evidence;
+      const RunOutcome* outcome;
+      DepthFinding found = {};
+      std::vector<std::string> notes = {};
+    };
+    std::vector<Trained> all;
     for (SchemeEvidence& evidence : evidence_) {
-      if (stop_) return;
-      observer_.progressed("use of depth", done / static_cast<double>(evidence_.size()), evidence.title);
-      ++done;
       const TrainedCell* best = best_cell(evidence);
       if (best == nullptr) continue;
-      std::vector<double> depths;
       for (const RunOutcome& outcome : outcomes_) {
         if (outcome.scheme != evidence.scheme || outcome.lr != best->lr || outcome.warmup != best->warmup) continue;
-        const StoredModel stored = open_stored_model(sweep_directory() / "runs" / outcome.id);
-        const Subject subject = trained_subject(stored, outcome);
-        DepthFinding found = inspect_depth(subject, findings_.notes);
-        depths.push_back(found.effective_depth.mean);
+        all.push_back({&evidence, &outcome});
+      }
+    }
+    const int threads = config_.base.train.threads > 0 ? static_cast<int>(config_.base.train.threads) : machine().cores;
+    const int at_once = std::max(1, std::min(threads, static_cast<int>(all.size())));
+    std::mutex telling;
+    double done = 0;
+    side_by_side(all.size(), at_once, [&](std::size_t index) {
+      if (stop_) return;
+      Trained& one = all[index];
+      {
+        const std::lock_guard lock(telling);
+        observer_.progressed("use of depth", done++ / static_cast<double>(all.size()), one.evidence->title);
+      }
+      const StoredModel stored = open_stored_model(sweep_directory() / "runs" / one.outcome->id);
+      Subject subject = trained_subject(stored, *one.outcome);
+      subject.threads = std::max(1, threads / at_once);
+      one.notes.clear();
+      one.found = inspect_depth(subject, one.notes);
+    });
+    if (stop_) return;
+    for (SchemeEvidence& evidence : evidence_) {
+      std::vector<double> depths;
+      for (Trained& one : all) {
+        if (one.evidence != &evidence) continue;
+        findings_.notes.insert(findings_.notes.end(), one.notes.begin(), one.notes.end());
+        depths.push_back(one.found.effective_depth.mean);
         // The profiles of the first seed stand for all; the number is a mean over them.
-        if (depths.size() == 1) findings_.depth_use.push_back(std::move(found));
+        if (depths.size() == 1) findings_.depth_use.push_back(std::move(one.found));
       }
       if (depths.empty()) continue;
       evidence.effective_depth = depths.size() > 1 ? estimate_of(depths) : findings_.depth_use.back().effective_depth;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lab/inputs.h"
 #include "norma/backends/cpu.h"
 #include "norma/core/error.h"
 #include "norma/core/random.h"
@@ -55,37 +54,12 @@ int recomputed_layers(const ModelConfig& model) {
 
 }  // namespace
 
-void write_inputs(Session& session, const ModelConfig& model, const std::vector<Schedule>& schedules,
-                  const Batch& batch, double step, double steps, int member) {
-  const auto ids = [&](const char* input, const std::vector<std::int32_t>& values) {
-    if (session.plan().has_slot(input)) session.write<std::int32_t>(input, values, member);
-  };
-  ids("tokens", batch.tokens);
-  ids("targets", batch.targets);
-  ids("source", batch.source);
-  ids("source_lengths", batch.source_lengths);
-  const auto rows = static_cast<std::size_t>(model.batch);
-  ids("lengths",
-      batch.lengths.empty() ? std::vector<std::int32_t>(rows, static_cast<std::int32_t>(model.time)) : batch.lengths);
-  for (const Schedule& schedule : schedules) {
-    if (!session.plan().has_slot(schedule.input)) continue;
-    const double value = schedule.at(step, steps);
-    transform(session, schedule.input, member, [&](std::size_t, double) { return value; });
-  }
-}
-
 void transform(Session& session, std::string_view name, int member,
                const std::function<double(std::size_t, double)>& change) {
-  const auto apply = [&](auto values) {
-    using T = typename decltype(values)::value_type;
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<T>(change(i, static_cast<double>(values[i])));
-  };
-  if (session.plan().slot(name).type.dtype == DType::f32) {
-    apply(session.tensor<float>(name, member));
-  } else {
-    apply(session.tensor<double>(name, member));
-  }
+  const Handle tensor = session.handle(name);
+  std::vector<double> values = session.numbers(tensor, member);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = change(i, values[i]);
+  session.stage_numbers(tensor, member, values);
 }
 
 std::string stack_prefix(const ModelConfig& model) { return model.family == Family::encoder_decoder ? "decoder." : ""; }
@@ -121,66 +95,33 @@ Subject initial_subject(ModelConfig model, std::shared_ptr<const Source> source,
   return subject;
 }
 
-Rig::Rig(const Subject& subject, const Trace& trace, const Options& options)
-    : subject_(subject), copies_(options.copies) {
+Rig::Rig(const Subject& subject, const Trace& trace, const Options& options) : subject_(subject) {
   ModelConfig config = subject.model;
   if (options.wide) config.dtype = DType::f64;
   Graph graph;
   const Model model = build_model(graph, config, options.model);
   trace(graph, model);
   parameters_ = model.parameters;
-  schedules_ = model.schedules;
   auto plan = compile(graph, cpu_backend(), {.recompute_every = options.backward ? recomputed_layers(config) : 0});
-  session_ = std::make_unique<Session>(
-      std::move(plan),
-      Session::Options{.members = static_cast<int>(subject.seeds.size()) * options.copies, .threads = subject.threads});
+  for (const std::uint64_t seed : subject.seeds)
+    seeds_.insert(seeds_.end(), static_cast<std::size_t>(options.copies), seed);
+  session_ = make_session(std::move(plan), {.members = static_cast<int>(seeds_.size()), .threads = subject.threads});
+  feeder_.emplace(*session_, subject.model, model.schedules);
   subject.weights->load(*session_, parameters_);
 }
 
 void Rig::load_batch(std::uint64_t index) {
-  for (int member = 0; member < members(); ++member) {
-    if (member % copies_ == 0)
-      subject_.source->fill(index, subject_.seeds[static_cast<std::size_t>(member / copies_)], batch_);
-    write_batch(member);
-  }
+  feeder_->batch(*subject_.source, index, seeds_);
+  feeder_->schedules(subject_.step, subject_.steps);
 }
 
 void Rig::load_evaluation_batch(std::int64_t index) {
-  subject_.source->fill_evaluation(index, batch_);
-  for (int member = 0; member < members(); ++member) write_batch(member);
-}
-
-void Rig::write_batch(int member) {
-  write_inputs(*session_, subject_.model, schedules_, batch_, subject_.step, subject_.steps, member);
-  counted_ = static_cast<double>(
-      std::count_if(batch_.targets.begin(), batch_.targets.end(), [](std::int32_t id) { return id != kIgnored; }));
-}
-
-std::vector<double> Rig::values(std::string_view name, int member) {
-  std::vector<double> result;
-  if (session_->plan().slot(name).type.dtype == DType::f32) {
-    const std::span<const float> tensor = session_->tensor<float>(name, member);
-    result.assign(tensor.begin(), tensor.end());
-  } else {
-    const std::span<const double> tensor = session_->tensor<double>(name, member);
-    result.assign(tensor.begin(), tensor.end());
-  }
-  return result;
-}
-
-double Rig::number(std::string_view name, int member, std::size_t index) {
-  if (session_->plan().slot(name).type.dtype == DType::f32)
-    return static_cast<double>(session_->tensor<float>(name, member)[index]);
-  return session_->tensor<double>(name, member)[index];
-}
-
-void Rig::write(std::string_view name, double value, int member) {
-  transform(*session_, name, member, [&](std::size_t, double) { return value; });
+  feeder_->evaluation_batch(*subject_.source, index);
+  feeder_->schedules(subject_.step, subject_.steps);
 }
 
 void Rig::write(std::string_view name, std::span<const double> values, int member) {
-  NORMA_ASSERT(static_cast<std::size_t>(session_->plan().slot(name).type.shape.elements()) == values.size());
-  transform(*session_, name, member, [&](std::size_t i, double) { return values[i]; });
+  session_->stage_numbers(session_->handle(name), member, values);
 }
 
 }  // namespace norma

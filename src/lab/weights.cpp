@@ -1,32 +1,18 @@
 #include "norma/lab/weights.h"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <thread>
-
-#include "lab/inputs.h"
 #include "norma/backends/cpu.h"
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
+#include "norma/core/side_by_side.h"
 #include "norma/lab/subject.h"
 #include "norma/models/profile.h"
+#include "norma/train/cohort.h"
+#include "norma/train/feeder.h"
 #include "norma/train/trained_run.h"
 
 namespace norma {
 namespace {
-
-template <typename Action>
-void each_member(int members, int threads, const Action& action) {
-  const int most = threads > 0 ? threads : machine().cores;
-  std::atomic<int> next = 0;
-  std::vector<std::jthread> team;
-  for (int i = 0; i < std::min(most, members); ++i) {
-    team.emplace_back([&] {
-      for (int member = next++; member < members; member = next++) action(member);
-    });
-  }
-}
 
 class InitialWeights final : public Weights {
  public:
@@ -35,21 +21,17 @@ class InitialWeights final : public Weights {
     Graph graph;
     const Model built = build_model(graph, model, {.profile = true});
     if (graph.outputs().empty()) return;
-    Session session(compile(graph, cpu_backend()), {.members = members(), .threads = threads});
+    const auto owned = make_session(compile(graph, cpu_backend()), {.members = members(), .threads = threads});
+    Session& session = *owned;
     initialise_all(session, built.parameters);
-    for (int member = 0; member < members(); ++member) {
-      Batch batch;
-      source.fill(0, seeds_[static_cast<std::size_t>(member)], batch);
-      write_inputs(session, model, built.schedules, batch, 0, 1, member);
-    }
+    Feeder feeder(session, model, built.schedules);
+    feeder.batch(source, 0, seeds_);
+    feeder.schedules(0, 1);
     session.run();
     for (const ParameterSpec& spec : built.parameters) {
-      const std::string output = "profile." + spec.name;
-      if (!session.plan().has_slot(output)) continue;
-      for (int member = 0; member < members(); ++member)
-        profile_[spec.name].push_back(model.dtype == DType::f32
-                                          ? static_cast<double>(session.tensor<float>(output, member)[0])
-                                          : session.tensor<double>(output, member)[0]);
+      const Handle output = session.find("profile." + spec.name);
+      if (!output) continue;
+      for (int member = 0; member < members(); ++member) profile_[spec.name].push_back(session.number(output, member));
     }
   }
 
@@ -63,7 +45,7 @@ class InitialWeights final : public Weights {
       if (found == profile_.end()) continue;
       for (int member = 0; member < session.members(); ++member) {
         const double value = found->second[static_cast<std::size_t>(member / copies)];
-        transform(session, spec.name, member, [&](std::size_t, double) { return value; });
+        session.stage_number(spec.name, member, value);
       }
     }
   }
@@ -71,8 +53,9 @@ class InitialWeights final : public Weights {
  private:
   void initialise_all(Session& session, const std::vector<ParameterSpec>& specs) const {
     const int copies = session.members() / members();
-    each_member(session.members(), threads_, [&](int member) {
-      initialise(session, specs, seeds_[static_cast<std::size_t>(member / copies)], member);
+    const int threads = threads_ > 0 ? threads_ : machine().cores;
+    side_by_side(static_cast<std::size_t>(session.members()), threads, [&](std::size_t member) {
+      initialise(session, specs, seeds_[member / static_cast<std::size_t>(copies)], static_cast<int>(member));
     });
   }
 
@@ -102,8 +85,7 @@ class StoredWeights final : public Weights {
         if (session.plan().slot(spec.name).type.dtype == DType::f32) {
           session.write<float>(spec.name, found->second, member);
         } else {
-          transform(session, spec.name, member,
-                    [&](std::size_t i, double) { return static_cast<double>(found->second[i]); });
+          session.write<double>(spec.name, std::vector<double>(found->second.begin(), found->second.end()), member);
         }
       }
     }
@@ -126,10 +108,9 @@ std::shared_ptr<const Weights> weights_of(Session& session, const std::vector<Pa
     for (const ParameterSpec& spec : specs) {
       std::vector<float>& copy = members[static_cast<std::size_t>(member)][spec.name];
       if (session.plan().slot(spec.name).type.dtype == DType::f32) {
-        const std::span<const float> values = session.tensor<float>(spec.name, member);
-        copy.assign(values.begin(), values.end());
+        copy = session.read<float>(spec.name, member);
       } else {
-        for (const double v : session.tensor<double>(spec.name, member)) copy.push_back(static_cast<float>(v));
+        for (const double v : session.read<double>(spec.name, member)) copy.push_back(static_cast<float>(v));
       }
     }
   }

@@ -27,10 +27,10 @@ BranchBench::BranchBench(const CrossBuild& build, const BranchShape& shape, std:
       memory_time_(memory_time),
       time_(static_cast<double>(time)),
       width_(shape.width),
-      backward_(plan(build, true), {.members = shape.seeds}),
-      forward_(plan(build, false), {.members = shape.seeds}) {
+      backward_(make_session(plan(build, true), {.members = shape.seeds, .threads = 1})),
+      forward_(make_session(plan(build, false), {.members = shape.seeds, .threads = 1})) {
   for (int m = 0; m < shape.seeds; ++m) {
-    for (Session* session : {&backward_, &forward_}) {
+    for (Session* session : {backward_.get(), forward_.get()}) {
       initialise(*session, specs_, seed(m), m);
       for (const ParameterSpec& spec : specs_) {
         if (spec.name.ends_with("weight")) straighten(*session, spec, m);
@@ -110,8 +110,10 @@ const std::vector<float>& BranchBench::normals(const std::string& name, int memb
   return numbers;
 }
 
-void BranchBench::fill(std::span<float> target, double scale, double shared, const char* name, int member,
+void BranchBench::fill(Session& session, const char* input, int member, double scale, double shared, const char* name,
                        std::span<const float> onto) {
+  const Handle tensor = session.handle(input);
+  std::vector<float> target(tensor.elements());
   const std::size_t width = static_cast<std::size_t>(width_);
   const std::size_t sequence = target.size() / static_cast<std::size_t>(shape_.batch);
   const std::vector<float>& own = normals(std::string(name) + ".own", member, target.size());
@@ -120,6 +122,7 @@ void BranchBench::fill(std::span<float> target, double scale, double shared, con
   const auto a = static_cast<float>(scale * std::sqrt(1 - shared)), b = static_cast<float>(scale * std::sqrt(shared));
   for (std::size_t i = 0; i < target.size(); ++i)
     target[i] = a * own[i] + b * common[i / sequence * width + i % width] + (onto.empty() ? 0.0f : onto[i]);
+  session.write<float>(tensor, target, member);
 }
 
 CrossResponse BranchBench::point(double scale, double correlation, double memory_correlation, const char* memory) {
@@ -127,21 +130,21 @@ CrossResponse BranchBench::point(double scale, double correlation, double memory
   CrossResponse all;
   BranchResponse& response = all.query;
   for (int m = 0; m < shape_.seeds; ++m) {
-    fill(backward_.tensor<float>("x", m), scale, correlation, "x", m);
-    if (memory_time_ > 0) fill(backward_.tensor<float>("memory", m), scale, memory_correlation, memory, m);
+    fill(*backward_, "x", m, scale, correlation, "x");
+    if (memory_time_ > 0) fill(*backward_, "memory", m, scale, memory_correlation, memory);
   }
   put_back("x");
   if (memory_time_ > 0) put_back("memory");
   for (const bool shared : {false, true}) {
-    for (int m = 0; m < shape_.seeds; ++m) fill(backward_.tensor<float>("g", m), 1, shared ? 1 : 0, "g", m);
-    backward_.run();
+    for (int m = 0; m < shape_.seeds; ++m) fill(*backward_, "g", m, 1, shared ? 1 : 0, "g");
+    backward_->run();
     MomentSum output, gradient, memory_gradient;
     double weight = 0;
     for (int m = 0; m < shape_.seeds; ++m) {
-      output.add(backward_.tensor<float>("y", m), width_, shape_.time);
-      gradient.add(backward_.tensor<float>("dx", m), width_, shape_.time);
-      if (memory_time_ > 0) memory_gradient.add(backward_.tensor<float>("dmemory", m), width_, memory_time_);
-      for (const float w : backward_.tensor<float>("dw", m)) weight += static_cast<double>(w) * w;
+      output.add(backward_->read<float>("y", m), width_, shape_.time);
+      gradient.add(backward_->read<float>("dx", m), width_, shape_.time);
+      if (memory_time_ > 0) memory_gradient.add(backward_->read<float>("dmemory", m), width_, memory_time_);
+      for (const float w : backward_->read<float>("dw", m)) weight += static_cast<double>(w) * w;
     }
     response.output = output.mean(1 / square);
     (shared ? response.gradient_shared : response.gradient_own) = gradient.mean();
@@ -160,15 +163,14 @@ CrossResponse BranchBench::point(double scale, double correlation, double memory
 }
 
 void BranchBench::put_back(const char* input) {
-  for (int m = 0; m < shape_.seeds; ++m)
-    forward_.write<float>(input, std::span<const float>(backward_.tensor<float>(input, m)), m);
+  for (int m = 0; m < shape_.seeds; ++m) forward_->write<float>(input, backward_->read<float>(input, m), m);
 }
 
 Moments BranchBench::changed_by(const char* input, double step, bool shared) {
   // Of x the numbers have always been called so.
   const std::string name = std::string_view(input) == "x" ? "change" : "memory.change";
   for (int m = 0; m < shape_.seeds; ++m)
-    fill(forward_.tensor<float>(input, m), step, shared ? 1 : 0, name.c_str(), m, backward_.tensor<float>(input, m));
+    fill(*forward_, input, m, step, shared ? 1 : 0, name.c_str(), backward_->read<float>(input, m));
   const Moments moved = changed(1 / (step * step));
   put_back(input);
   return moved;
@@ -184,18 +186,15 @@ void BranchBench::lengthen(BranchResponse& response) const {
 
 void BranchBench::keep_outputs() {
   before_.clear();
-  for (int m = 0; m < shape_.seeds; ++m) {
-    const std::span<const float> y = backward_.tensor<float>("y", m);
-    before_.emplace_back(y.begin(), y.end());
-  }
+  for (int m = 0; m < shape_.seeds; ++m) before_.push_back(backward_->read<float>("y", m));
 }
 
 Moments BranchBench::changed(double scale) {
-  forward_.run();
+  forward_->run();
   MomentSum sum;
   for (int m = 0; m < shape_.seeds; ++m) {
     std::vector<float> moved = before_[static_cast<std::size_t>(m)];
-    const std::span<const float> y = forward_.tensor<float>("y", m);
+    const std::vector<float> y = forward_->read<float>("y", m);
     for (std::size_t i = 0; i < moved.size(); ++i) moved[i] = y[i] - moved[i];
     sum.add(moved, width_, shape_.time);
   }
@@ -203,7 +202,7 @@ Moments BranchBench::changed(double scale) {
 }
 
 void BranchBench::measure_noise(BranchResponse& response, double square) {
-  const bool attention = forward_.plan().has_slot("qkv.weight");
+  const bool attention = forward_->plan().has_slot("qkv.weight");
   response.noise_last = noise("out.weight", 0, 1, square);
   if (attention) {
     response.noise_first = noise("qkv.weight", 2, 3, square);
@@ -219,23 +218,23 @@ void BranchBench::measure_noise(BranchResponse& response, double square) {
 }
 
 Moments BranchBench::noise(const std::string& name, std::size_t first_block, std::size_t end_block, double square) {
-  const std::size_t columns = static_cast<std::size_t>(forward_.plan().slot(name).type.shape.channels());
+  const std::size_t columns = static_cast<std::size_t>(forward_->plan().slot(name).type.shape.channels());
   const std::size_t blocks = name == "qkv.weight" ? 3 : name == "kv.weight" ? 2 : 1, block = columns / blocks;
   const double step = kStep / std::sqrt(static_cast<double>(width_));
   std::vector<std::vector<float>> kept;
   for (int m = 0; m < shape_.seeds; ++m) {
-    const std::span<float> weight = forward_.tensor<float>(name, m);
-    kept.emplace_back(weight.begin(), weight.end());
+    std::vector<float> weight = forward_->read<float>(name, m);
+    kept.push_back(weight);
     const std::vector<float>& normal = normals(name + ".noise", m, weight.size());
     for (std::size_t i = 0; i < weight.size(); ++i) {
       const std::size_t column = i % columns;
       if (column < first_block * block || column >= end_block * block) continue;
       weight[i] += static_cast<float>(step) * normal[i];
     }
+    forward_->write<float>(name, weight, m);
   }
   const Moments moved = changed(1 / (step * step * square));
-  for (int m = 0; m < shape_.seeds; ++m)
-    forward_.write<float>(name, std::span<const float>(kept[static_cast<std::size_t>(m)]), m);
+  for (int m = 0; m < shape_.seeds; ++m) forward_->write<float>(name, kept[static_cast<std::size_t>(m)], m);
   return moved;
 }
 

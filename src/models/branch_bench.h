@@ -35,7 +35,7 @@ class BranchBench {
   // Random numbers that many grid points use.
   const std::vector<float>& normals(const std::string& name, int member, std::size_t count);
   // Rows of variance scale^2, of which a share is the same for every token of a sequence.
-  void fill(std::span<float> target, double scale, double shared, const char* name, int member,
+  void fill(Session& session, const char* input, int member, double scale, double shared, const char* name,
             std::span<const float> onto = {});
   // `memory`: the name of the random numbers that it is made of.
   CrossResponse point(double scale, double correlation, double memory_correlation, const char* memory = "memory");
@@ -56,7 +56,7 @@ class BranchBench {
   double time_;
   std::int64_t width_;
   std::vector<ParameterSpec> specs_;
-  Session backward_, forward_;
+  std::unique_ptr<Session> backward_, forward_;
   std::vector<std::vector<float>> before_;
   std::map<std::string, std::vector<float>> normals_;
 };

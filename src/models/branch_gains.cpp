@@ -1,10 +1,15 @@
 #include "norma/models/branch_gains.h"
 
 #include <cmath>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "models/branch_bench.h"
 #include "models/norm_sites.h"
 #include "models/options.h"
+#include "norma/core/machine.h"
+#include "norma/core/side_by_side.h"
 #include "norma/models/branches.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/linear.h"
@@ -16,6 +21,13 @@ namespace {
 
 constexpr std::int64_t kShortTime = 4;
 
+using Jobs = std::vector<std::function<void()>>;
+
+// Each job's sessions have one thread: a branch is too small to share.
+void run_jobs(const Jobs& jobs) {
+  side_by_side(jobs.size(), machine().cores, [&](std::size_t index) { jobs[index](); });
+}
+
 // Makes the branches of a scheme as a stack would, but with gains of 1.
 class Branches {
  public:
@@ -24,14 +36,15 @@ class Branches {
     if (shape.seeds < 1) fail("branches are measured with at least one seed, but {} were asked for", shape.seeds);
   }
 
-  BranchTables measure() const {
-    BranchTables tables{.attention = attention_table(false), .ffn = ffn_table(false)};
+  // What fills the tables. The jobs share nothing; the tables must outlive them.
+  Jobs measure(BranchTables& tables) const {
     tables.time = shape_.time;
-    if (carries_scores()) tables.attention_split = split_table();
-    if (norm_on_branches(scheme_).empty()) return tables;
-    tables.attention_normed = attention_table(true);
-    tables.ffn_normed = ffn_table(true);
-    return tables;
+    Jobs jobs = {[&] { tables.attention = attention_table(false); }, [&] { tables.ffn = ffn_table(false); }};
+    if (carries_scores()) jobs.push_back([&] { tables.attention_split = split_table(); });
+    if (norm_on_branches(scheme_).empty()) return jobs;
+    jobs.push_back([&] { tables.attention_normed = attention_table(true); });
+    jobs.push_back([&] { tables.ffn_normed = ffn_table(true); });
+    return jobs;
   }
 
   CrossTable measure_cross(std::int64_t memory_time, bool normed) const {
@@ -133,7 +146,10 @@ class Branches {
 
 BranchTables measure_branches(const Scheme& given, const BranchShape& shape) {
   const Scheme scheme = with_options_in_tables(given);
-  return Branches(scheme, shape).measure();
+  BranchTables tables;
+  const Branches branches(scheme, shape);
+  run_jobs(branches.measure(tables));
+  return tables;
 }
 
 EncoderDecoderTables measure_encoder_decoder(const Scheme& given, const BranchShape& shape) {
@@ -141,10 +157,15 @@ EncoderDecoderTables measure_encoder_decoder(const Scheme& given, const BranchSh
   BranchShape below = shape;
   below.mask = Mask::full;
   below.time = shape.source_time == 0 ? shape.time : shape.source_time;
-  const Branches decoder(scheme, shape);
-  EncoderDecoderTables tables{.encoder = Branches(scheme, below).measure(), .decoder = decoder.measure()};
-  tables.cross = decoder.measure_cross(below.time, false);
-  if (!norm_on_branches(scheme).empty()) tables.cross_normed = decoder.measure_cross(below.time, true);
+  const Branches encoder(scheme, below), decoder(scheme, shape);
+  EncoderDecoderTables tables;
+  // The longest first.
+  Jobs jobs = {[&] { tables.cross = decoder.measure_cross(below.time, false); }};
+  if (!norm_on_branches(scheme).empty())
+    jobs.push_back([&] { tables.cross_normed = decoder.measure_cross(below.time, true); });
+  for (auto& job : encoder.measure(tables.encoder)) jobs.push_back(std::move(job));
+  for (auto& job : decoder.measure(tables.decoder)) jobs.push_back(std::move(job));
+  run_jobs(jobs);
   return tables;
 }
 

@@ -78,12 +78,16 @@ Wire Parameters::share(const Shape& shape, ParameterSpec spec) {
 
 void initialise(Session& session, const std::vector<ParameterSpec>& specs, std::uint64_t seed, int member) {
   for (const ParameterSpec& spec : specs) {
-    const Type& type = session.plan().slot(spec.name).type;
-    const auto width = static_cast<std::size_t>(type.shape.channels());
-    if (type.dtype == DType::f32) {
-      fill(session.tensor<float>(spec.name, member), width, spec, seed);
+    const Handle tensor = session.handle(spec.name);
+    const auto width = static_cast<std::size_t>(tensor.type().shape.channels());
+    const auto fill_all = [&]<typename T>(std::vector<T> values) {
+      fill(std::span<T>(values), width, spec, seed);
+      session.write<T>(tensor, values, member);
+    };
+    if (tensor.type().dtype == DType::f32) {
+      fill_all(std::vector<float>(tensor.elements()));
     } else {
-      fill(session.tensor<double>(spec.name, member), width, spec, seed);
+      fill_all(std::vector<double>(tensor.elements()));
     }
   }
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
+#include <vector>
 
 namespace norma {
 namespace {
@@ -26,8 +26,9 @@ void orthogonalise(std::size_t vectors, std::size_t elements, double length, At 
 }  // namespace
 
 void straighten(Session& session, const ParameterSpec& spec, int member) {
-  const std::size_t columns = static_cast<std::size_t>(session.plan().slot(spec.name).type.shape.channels());
-  const std::span<float> weight = session.tensor<float>(spec.name, member);
+  const Handle tensor = session.handle(spec.name);
+  const std::size_t columns = static_cast<std::size_t>(tensor.type().shape.channels());
+  std::vector<float> weight = session.read<float>(tensor, member);
   const std::size_t rows = weight.size() / columns;
   std::vector<ColumnBlock> blocks = spec.blocks;
   if (blocks.empty()) blocks.push_back({.columns = static_cast<std::int64_t>(columns)});
@@ -42,6 +43,7 @@ void straighten(Session& session, const ParameterSpec& spec, int member) {
     orthogonalise(vectors, elements, deviation * std::sqrt(static_cast<double>(elements)), at);
     first += block;
   }
+  session.write<float>(tensor, weight, member);
 }
 
 }  // namespace norma

@@ -91,17 +91,25 @@ void SafetensorsWriter::commit() {
 void write_safetensors(AtomicFile file, std::span<const TensorData> tensors, Metadata metadata,
                        SafetensorsOptions options) {
   std::vector<TensorEntry> entries;
-  std::map<std::string_view, std::span<const std::byte>> bytes;
+  std::map<std::string_view, const TensorData*> given;
   for (const TensorData& tensor : tensors) {
     const std::uint64_t needed = tensor_bytes(tensor.entry.name, tensor.entry.type, tensor.entry.shape);
-    if (tensor.bytes.size() != needed)
+    if (!tensor.read && tensor.bytes.size() != needed)
       fail("tensor '{}' of shape [{}] needs {} bytes; {} were given", tensor.entry.name,
            fmt::join(tensor.entry.shape, ", "), needed, tensor.bytes.size());
     entries.push_back(tensor.entry);
-    bytes.emplace(tensor.entry.name, tensor.bytes);
+    given.emplace(tensor.entry.name, &tensor);
   }
   SafetensorsWriter writer(std::move(file), std::move(entries), std::move(metadata), options);
-  for (const TensorInfo& tensor : writer.tensors()) writer.write(tensor.name, bytes.at(tensor.name));
+  std::vector<std::byte> copy;
+  for (const TensorInfo& tensor : writer.tensors()) {
+    const TensorData& data = *given.at(tensor.name);
+    if (data.read) {
+      copy.resize(static_cast<std::size_t>(tensor.end - tensor.begin));
+      data.read(copy);
+    }
+    writer.write(tensor.name, data.read ? std::span<const std::byte>(copy) : data.bytes);
+  }
   writer.commit();
 }
 

@@ -1,6 +1,7 @@
 // The theory of a model: its branches measured, its scheme's moments carried, one number for each question.
 #include "norma/theory/predict.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -14,6 +15,12 @@
 namespace norma {
 namespace {
 
+// Wide branches and long sequences scatter less: as many numbers are averaged as at the shape that tables are made for.
+std::int64_t measured_sequences(const ModelConfig& model) {
+  const BranchShape usual;
+  return std::clamp<std::int64_t>(usual.batch * usual.time * usual.width / (model.time * model.width), 1, usual.batch);
+}
+
 BranchShape branch_shape(const ModelConfig& model) {
   return {.width = model.width,
           .heads = model.heads,
@@ -22,6 +29,7 @@ BranchShape branch_shape(const ModelConfig& model) {
           .activation = model.activation,
           .norm = model.norm,
           .mask = model.family == Family::encoder ? Mask::full : Mask::causal,
+          .batch = measured_sequences(model),
           .source_time = model.source_time};
 }
 

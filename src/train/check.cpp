@@ -1,6 +1,7 @@
 #include "norma/train/check.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "norma/backends/cpu.h"
 #include "norma/data/source.h"
@@ -53,12 +54,13 @@ class Check {
     graph.output("logits", model.logits);
     for (std::size_t i = 0; i < parameters.size(); ++i)
       graph.output("gradient." + model.parameters[i].name, gradients[i]);
-    Session session(compile(graph, cpu_backend()),
-                    {.members = 1, .threads = static_cast<int>(request_.config.train.threads)});
+    const auto owned = make_session(compile(graph, cpu_backend()),
+                                    {.members = 1, .threads = static_cast<int>(request_.config.train.threads)});
+    Session& session = *owned;
     load_weights(session, model.parameters);
     load_ids(session);
     for (const Schedule& schedule : model.schedules)
-      write_number(session, schedule.input, schedule.at(0, static_cast<double>(request_.config.train.steps)));
+      session.stage_number(schedule.input, 0, schedule.at(0, static_cast<double>(request_.config.train.steps)));
     session.run();
     return write(session, model.parameters);
   }
@@ -157,19 +159,14 @@ class Check {
     }
   }
 
-  void write_number(Session& session, const std::string& name, double value) {
-    if (config_.dtype == DType::f32) {
-      session.write<float>(name, std::vector<float>{static_cast<float>(value)});
-    } else {
-      session.write<double>(name, std::vector<double>{value});
-    }
-  }
-
   CheckResult write(Session& session, const std::vector<ParameterSpec>& specs) {
     std::vector<TensorData> tensors;
+    std::deque<std::vector<std::byte>> copies;
     const auto add = [&](const std::string& name, const std::string& as) {
-      const Type& type = session.plan().slot(name).type;
-      tensors.push_back({{as, element_type_of(type.dtype), dimensions_of(type.shape)}, session.bytes(name)});
+      const Handle tensor = session.handle(name);
+      std::vector<std::byte>& bytes = copies.emplace_back(tensor.bytes());
+      session.read(tensor, 0, bytes);
+      tensors.push_back({{as, element_type_of(tensor.type().dtype), dimensions_of(tensor.type().shape)}, bytes});
     };
     add("loss", "loss");
     add("logits", "logits");
@@ -183,8 +180,7 @@ class Check {
     RunConfig used = request_.config;
     used.model = config_;
     write_safetensors(request_.out, tensors, {{"norma.config", print_config(used)}});
-    result.loss = config_.dtype == DType::f32 ? static_cast<double>(session.tensor<float>("loss")[0])
-                                              : session.tensor<double>("loss")[0];
+    result.loss = session.number("loss", 0);
     for (const TensorData& tensor : tensors) result.tensors.push_back(tensor.entry.name);
     return result;
   }

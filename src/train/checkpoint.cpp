@@ -79,7 +79,36 @@ MemberState member_state(const json& saved) {
   return state;
 }
 
+template <typename Observation>
+json observation_json(const Observation& seen) {
+  json members = json::array();
+  for (const auto& one : seen.members)
+    members.push_back({{"taken", one.taken},
+                       {"judged", one.judged},
+                       {"loss", exact(one.loss)},
+                       {"gradient_norm", exact(one.gradient_norm)},
+                       {"lr", exact(one.lr)}});
+  return {{"step", seen.step}, {"watched", seen.watching == Watching::yes}, {"members", members}};
+}
+
+template <typename Observation>
+Observation observation(const json& saved) {
+  Observation seen{.step = saved.at("step"),
+                   .watching = saved.at("watched").get<bool>() ? Watching::yes : Watching::no,
+                   .members = {}};
+  for (const json& one : saved.at("members"))
+    seen.members.push_back({.taken = one.at("taken"),
+                            .judged = one.at("judged"),
+                            .loss = exact(one.at("loss")),
+                            .gradient_norm = exact(one.at("gradient_norm")),
+                            .lr = exact(one.at("lr"))});
+  return seen;
+}
+
 std::string snapshot_name(int member) { return fmt::format("snapshot.{}", member); }
+std::string unseen_snapshot_name(int member, std::int64_t step) {
+  return fmt::format("snapshot.{}.step.{}", member, step);
+}
 
 }  // namespace
 
@@ -89,17 +118,23 @@ std::string checkpoint_name(std::string_view tensor, int member, int members) {
 
 std::vector<TensorData> Cohort::checkpoint_tensors() {
   std::vector<TensorData> tensors;
+  const auto add_snapshot = [&](std::string name, const Snapshot& snapshot) {
+    if (snapshot.bytes.empty()) return;
+    tensors.push_back(
+        {{std::move(name), ElementType::u8, {static_cast<std::int64_t>(snapshot.bytes.size())}}, snapshot.bytes});
+  };
   for (int member = 0; member < members(); ++member) {
-    for (const std::string& name : persistent_) {
-      const Type& type = plan_.plan->slot(name).type;
+    for (const Handle& tensor : handles_.persistent) {
       tensors.push_back(
-          {{checkpoint_name(name, member, members()), element_type_of(type.dtype), dimensions_of(type.shape)},
-           session_.bytes(name, member)});
+          {{checkpoint_name(tensor.name(), member, members()), element_type_of(tensor.type().dtype),
+            dimensions_of(tensor.type().shape)},
+           {},
+           [this, &tensor, member](std::span<std::byte> bytes) { session_->read(tensor, member, bytes); }});
     }
-    const Snapshot& snapshot = snapshots_[static_cast<std::size_t>(member)];
-    if (!snapshot.bytes.empty())
-      tensors.push_back({{snapshot_name(member), ElementType::u8, {static_cast<std::int64_t>(snapshot.bytes.size())}},
-                         snapshot.bytes});
+    add_snapshot(snapshot_name(member), snapshots_[static_cast<std::size_t>(member)]);
+    for (const Observation& unseen : pending_)
+      add_snapshot(unseen_snapshot_name(member, unseen.step),
+                   unseen.members[static_cast<std::size_t>(member)].snapshot);
   }
   return tensors;
 }
@@ -110,6 +145,7 @@ Metadata Cohort::checkpoint_metadata() const {
     const std::int64_t snapshot_step = snapshots_[member].step;
     state["members"].push_back(member_json(states_[member], detectors_[member].state(), snapshot_step));
   }
+  for (const Observation& unseen : pending_) state["unseen"].push_back(observation_json(unseen));
   return {{kTrainingStateKey, state.dump()}, {"norma.config", print_config(config_)}};
 }
 
@@ -122,6 +158,7 @@ void Cohort::restore(const SafetensorsFile& file) {
   std::vector<MemberState> states;
   std::vector<Detector::State> detectors;
   std::vector<Snapshot> snapshots(states_.size());
+  std::deque<Observation> pending;
   std::int64_t step = 0;
   try {
     if (state.at("version") != kVersion)
@@ -134,6 +171,13 @@ void Cohort::restore(const SafetensorsFile& file) {
       detectors.push_back(detector_state(member.at("detector")));
       snapshots[states.size() - 1].step = member.at("snapshot_step");
     }
+    if (state.contains("unseen")) {
+      for (const json& unseen : state.at("unseen")) pending.push_back(observation<Observation>(unseen));
+    }
+    for (const Observation& unseen : pending) {
+      if (unseen.members.size() != states_.size())
+        fail("'{}' has a damaged training state: a step of {} members", path, unseen.members.size());
+    }
   } catch (const json::exception& error) {
     fail("'{}' has a damaged training state: {}", path, error.what());
   }
@@ -145,22 +189,28 @@ void Cohort::restore(const SafetensorsFile& file) {
       if (info.type != element_type_of(type.dtype) || info.shape != dimensions_of(type.shape))
         fail("'{}': '{}' is {} but the model has {}", path, info.name, info.str(), type.str());
     }
-    if (file.contains(snapshot_name(member))) {
-      const std::span<const std::byte> bytes = file.bytes(snapshot_name(member));
-      snapshots[static_cast<std::size_t>(member)].bytes.assign(bytes.begin(), bytes.end());
+    const auto read_snapshot = [&](const std::string& name, Snapshot& snapshot) {
+      if (!file.contains(name)) return;
+      const std::span<const std::byte> bytes = file.bytes(name);
+      snapshot.bytes.assign(bytes.begin(), bytes.end());
+    };
+    read_snapshot(snapshot_name(member), snapshots[static_cast<std::size_t>(member)]);
+    for (Observation& unseen : pending) {
+      Snapshot& snapshot = unseen.members[static_cast<std::size_t>(member)].snapshot;
+      snapshot.step = unseen.step;
+      read_snapshot(unseen_snapshot_name(member, unseen.step), snapshot);
     }
   }
   for (int member = 0; member < members(); ++member) {
     const auto index = static_cast<std::size_t>(member);
-    for (const std::string& name : persistent_) {
-      const std::span<const std::byte> bytes = file.bytes(checkpoint_name(name, member, members()));
-      std::copy(bytes.begin(), bytes.end(), session_.bytes(name, member).begin());
-    }
-    session_.set_active(member, !states[index].diverged);
+    for (const Handle& tensor : handles_.persistent)
+      session_->stage(tensor, member, file.bytes(checkpoint_name(tensor.name(), member, members())));
+    session_->set_active(member, !states[index].diverged);
     detectors_[index].restore(detectors[index]);
   }
   states_ = std::move(states);
   snapshots_ = std::move(snapshots);
+  pending_ = std::move(pending);
   step_ = step;
 }
 

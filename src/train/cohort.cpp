@@ -60,26 +60,41 @@ StepOptions step_options(const RunConfig& config) {
           .recompute_every = static_cast<int>(config.train.recompute_every)};
 }
 
-Cohort::Cohort(const RunConfig& config, std::shared_ptr<const Source> source)
+Cohort::Handles Cohort::handles_of(const Session& session, const std::vector<std::string>& persistent) {
+  Handles handles{.control = session.handle("control"),
+                  .clip = session.handle("clip"),
+                  .first = session.find("first"),
+                  .loss = session.handle("loss"),
+                  .gradient_norm = session.handle("gradient_norm"),
+                  .persistent = {}};
+  for (const std::string& name : persistent) handles.persistent.push_back(session.handle(name));
+  return handles;
+}
+
+Cohort::Cohort(const RunConfig& config, std::shared_ptr<const Source> source, CohortOptions options)
     : config_(resolve_config(config, *source)),
       settings_(member_configs(config_)),
+      lag_(options.lag),
       source_(std::move(source)),
       plan_(build_training_step(config_.model, step_options(config_))),
-      session_(plan_.plan,
-               {.members = static_cast<int>(settings_.size()), .threads = static_cast<int>(config_.train.threads)}),
+      session_(make_session(plan_.plan, {.members = static_cast<int>(settings_.size()),
+                                         .threads = static_cast<int>(config_.train.threads)})),
+      feeder_(*session_, config_.model, plan_.schedules),
       states_(settings_.size()),
       detectors_(settings_.size(), Detector(config_.detect)),
       snapshots_(settings_.size()),
       readable_(settings_.size(), Readable::nothing),
-      persistent_(persistent_names(*plan_.plan)) {
+      persistent_(persistent_names(*plan_.plan)),
+      handles_(handles_of(*session_, persistent_)) {
   for (MemberState& state : states_) state.best_loss = std::numeric_limits<double>::infinity();
   for (int member = 0; member < members(); ++member) {
-    const auto seed = static_cast<std::uint64_t>(settings_[static_cast<std::size_t>(member)].seed);
-    initialise(session_, plan_.parameters, seed, member);
+    const TrainConfig& one = settings_[static_cast<std::size_t>(member)];
+    data_seeds_.push_back(static_cast<std::uint64_t>(one.data_seed));
+    initialise(*session_, plan_.parameters, static_cast<std::uint64_t>(one.seed), member);
   }
   profile();
   for (int member = 0; member < members(); ++member) {
-    if (config_.detect.recovery == Recovery::roll_back) take_snapshot(member);
+    if (config_.detect.recovery == Recovery::roll_back) snapshots_[static_cast<std::size_t>(member)] = snapshot(member);
   }
 }
 
@@ -88,19 +103,17 @@ void Cohort::profile() {
   Graph graph;
   const Model model = build_model(graph, config_.model, {.profile = true});
   if (graph.outputs().empty()) return;
-  Session profiled(compile(graph, cpu_backend()), {.members = members(), .threads = session_.threads()});
+  const auto profiled =
+      make_session(compile(graph, cpu_backend()), {.members = members(), .threads = session_->threads()});
   for (int member = 0; member < members(); ++member) {
     const auto seed = static_cast<std::uint64_t>(settings_[static_cast<std::size_t>(member)].seed);
-    initialise(profiled, model.parameters, seed, member);
+    initialise(*profiled, model.parameters, seed, member);
   }
-  load_batch(profiled, 0);
-  write_noise(profiled, 0);
-  for (const Schedule& schedule : plan_.schedules) {
-    const double value = schedule.at(0, static_cast<double>(config_.train.steps));
-    for (int member = 0; member < members(); ++member) write_number(profiled, schedule.input, value, member);
-  }
-  profiled.run();
-  for (int member = 0; member < members(); ++member) apply_profile(profiled, session_, plan_.parameters, member);
+  Feeder feeder(*profiled, config_.model, plan_.schedules);
+  stage_batch(feeder, 0);
+  feeder.schedules(0, static_cast<double>(config_.train.steps));
+  profiled->run();
+  for (int member = 0; member < members(); ++member) apply_profile(*profiled, *session_, plan_.parameters, member);
 }
 
 int Cohort::active_members() const {
@@ -119,84 +132,55 @@ std::int64_t Cohort::parameters() const {
 }
 
 std::int64_t Cohort::memory_bytes() const {
-  return plan_.plan->member_bytes() * session_.members() + worker_bytes(*plan_.plan) * session_.threads();
+  return plan_.plan->member_bytes() * session_->members() + worker_bytes(*plan_.plan) * session_->threads();
 }
 
-double Cohort::number(Session& session, const std::string& output, int member, std::size_t index) {
-  if (session.plan().slot(output).type.dtype == DType::f32)
-    return static_cast<double>(session.tensor<float>(output, member)[index]);
-  return session.tensor<double>(output, member)[index];
-}
-
-std::vector<MemberEvent> Cohort::train_step(Watching watching) {
-  for (std::size_t member = 0; member < states_.size(); ++member) {
-    if (!states_[member].diverged && detectors_[member].in_doubt()) watching = Watching::yes;
+// The weights as they are now, with neither dropout nor smoothing.
+void Cohort::prepare_evaluation() {
+  if (evaluation_ == nullptr) {
+    auto session = make_session(build_evaluation_step(config_.model, logits_are_small(config_.model)).plan,
+                                {.members = members(), .threads = session_->threads()});
+    Feeder feeder(*session, config_.model, plan_.schedules);
+    evaluation_ = std::make_unique<Evaluation>(Evaluation{std::move(session), std::move(feeder)});
   }
-  const std::int64_t batches = config_.train.accumulate;
-  write_schedules();
-  for (MemberState& state : states_) {
-    if (!state.diverged) state.loss = 0;
-  }
-  for (std::int64_t part = 0; part < batches; ++part) {
-    const std::int64_t index = step_ * batches + part;
-    load_batch(session_, static_cast<std::uint64_t>(index));
-    write_controls(part == 0, part + 1 == batches);
-    write_noise(session_, index);
-    session_.run(part + 1 == batches ? watching : Watching::no);
+  Session& session = *evaluation_->session;
+  std::vector<std::byte> bytes;
+  for (const ParameterSpec& spec : plan_.parameters) {
+    const Handle from = session_->handle(spec.name), to = session.handle(spec.name);
+    bytes.resize(from.bytes());
     for (int member = 0; member < members(); ++member) {
-      MemberState& state = states_[static_cast<std::size_t>(member)];
-      if (!state.diverged) state.loss += number(session_, "loss", member) / static_cast<double>(batches);
+      session_->read(from, member, bytes);
+      session.stage(to, member, bytes);
     }
   }
-  ++step_;
-  std::vector<MemberEvent> events;
+  evaluation_->feeder.schedules(static_cast<double>(step_), static_cast<double>(config_.train.steps));
   for (int member = 0; member < members(); ++member) {
-    MemberState& state = states_[static_cast<std::size_t>(member)];
-    if (state.diverged) continue;
-    state.gradient_norm = number(session_, "gradient_norm", member);
-    readable_[static_cast<std::size_t>(member)] = watching == Watching::yes ? Readable::everything : Readable::layers;
-    judge(member, events);
-    const bool snapshot = config_.detect.recovery == Recovery::roll_back && step_ % config_.detect.snapshot_every == 0;
-    if (snapshot && !state.diverged && std::isfinite(state.loss) && std::isfinite(state.gradient_norm))
-      take_snapshot(member);
+    session.set_active(member, !states_[static_cast<std::size_t>(member)].diverged);
+    evaluation_->feeder.dropout(member, 0, 0, 0);
+    evaluation_->feeder.smoothing(member, 0);
   }
-  return events;
 }
 
 void Cohort::evaluate() {
   const std::int64_t batches = source_->evaluation_batches();
   if (batches == 0) return;
-  if (evaluation_ == nullptr) {
-    evaluation_ = std::make_unique<Session>(build_evaluation_step(config_.model, logits_are_small(config_.model)).plan,
-                                            Session::Options{.members = members(), .threads = session_.threads()});
-  }
-  Session& session = *evaluation_;
-  for (int member = 0; member < members(); ++member) {
-    session.set_active(member, !states_[static_cast<std::size_t>(member)].diverged);
-    for (const ParameterSpec& spec : plan_.parameters) {
-      const std::span<std::byte> from = session_.bytes(spec.name, member), to = session.bytes(spec.name, member);
-      std::copy(from.begin(), from.end(), to.begin());
-    }
-    for (const Schedule& schedule : plan_.schedules) {
-      const double value = schedule.at(static_cast<double>(step_), static_cast<double>(config_.train.steps));
-      write_number(session, schedule.input, value, member);
-    }
-    if (config_.model.dropout) write_number(session, "dropout", 0, member);
-    if (config_.model.smoothing) write_number(session, "smoothing", 0, member);
-  }
+  prepare_evaluation();
+  Session& session = *evaluation_->session;
+  Feeder& feeder = evaluation_->feeder;
+  const Handle loss = session.handle("loss");
   std::vector<double> sums(states_.size(), 0), counts(states_.size(), 0);
   std::vector<Accuracy> accuracies(states_.size());
   for (std::int64_t index = 0; index < batches; ++index) {
-    load_evaluation_batch(session, index);
-    const auto counted = static_cast<double>(
-        std::count_if(batch_.targets.begin(), batch_.targets.end(), [](std::int32_t id) { return id != kIgnored; }));
+    feeder.evaluation_batch(*source_, index);
+    const double counted = feeder.counted_targets();
     if (counted == 0) continue;
     session.run();
     for (std::size_t member = 0; member < states_.size(); ++member) {
       if (states_[member].diverged) continue;
-      sums[member] += counted * number(session, "loss", static_cast<int>(member));
+      sums[member] += counted * session.number(loss, static_cast<int>(member));
       counts[member] += counted;
-      if (session.plan().has_slot("logits")) accuracies[member].add(session, static_cast<int>(member), batch_.targets);
+      if (session.plan().has_slot("logits"))
+        accuracies[member].add(session, static_cast<int>(member), feeder.last().targets);
     }
   }
   for (std::size_t member = 0; member < states_.size(); ++member) {
@@ -215,7 +199,8 @@ std::vector<ProbeValue> Cohort::probes(int member) {
   if (!config_.train.probes || readable == Readable::nothing) return values;
   for (const ProbeSite& probe : plan_.probes) {
     if (readable != Readable::everything) break;
-    const auto output = [&](std::size_t index) { return number(session_, probe.output, member, index); };
+    const Handle found = session_->handle(probe.output);
+    const auto output = [&](std::size_t index) { return session_->number(found, member, index); };
     for (const auto& [name, value] : read_probe(probe, output))
       values.push_back({std::string(name), probe.site, value});
   }
@@ -229,8 +214,8 @@ std::vector<ProbeValue> Cohort::probes(int member) {
     if (!layers.contains(place.layer)) order.push_back(place.layer);
     Sums& sums = layers[place.layer];
     sums.elements += place.elements;
-    sums.gradient += number(session_, TrainingStep::kGradientSquares, member, i);
-    sums.update += number(session_, TrainingStep::kUpdateSquares, member, i);
+    sums.gradient += session_->number(TrainingStep::kGradientSquares, member, i);
+    sums.update += session_->number(TrainingStep::kUpdateSquares, member, i);
   }
   for (const std::string& layer : order) {
     const Sums& sums = layers.at(layer);

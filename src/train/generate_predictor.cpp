@@ -33,7 +33,7 @@ Predictor::Predictor(const TrainedModel& model, std::int64_t rows, std::int64_t 
     fail("{} rows at once with {} for each source; expected a multiple", rows, rows_per_source);
   const int threads = static_cast<int>(model.config.train.threads);
   const auto open = [&](const ForwardPlan& forward) {
-    auto session = std::make_unique<Session>(forward.plan, Session::Options{.members = 1, .threads = threads});
+    auto session = make_session(forward.plan, {.members = 1, .threads = threads});
     load_model(model, forward.schedules, *session);
     return session;
   };
@@ -53,10 +53,7 @@ void Predictor::read_sources(std::span<const std::vector<std::int32_t>> sources)
   const auto most = static_cast<std::size_t>(rows_ / rows_per_source_);
   if (sources.size() > most) fail("{} sources at once; expected at most {}", sources.size(), most);
   const std::int64_t vocabulary = config_.source_vocabulary > 0 ? config_.source_vocabulary : config_.vocabulary;
-  const std::span<std::int32_t> ids = encoder_->tensor<std::int32_t>("source"),
-                                lengths = encoder_->tensor<std::int32_t>("source_lengths");
-  std::fill(ids.begin(), ids.end(), 0);
-  std::fill(lengths.begin(), lengths.end(), 1);
+  std::vector<std::int32_t> ids(most * static_cast<std::size_t>(source_time_), 0), lengths(most, 1);
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const std::vector<std::int32_t>& source = sources[i];
     if (source.empty() || static_cast<std::int64_t>(source.size()) > source_time_)
@@ -65,10 +62,13 @@ void Predictor::read_sources(std::span<const std::vector<std::int32_t>> sources)
     std::copy(source.begin(), source.end(), ids.begin() + static_cast<std::ptrdiff_t>(i) * source_time_);
     lengths[i] = static_cast<std::int32_t>(source.size());
   }
+  encoder_->write<std::int32_t>("source", ids);
+  encoder_->write<std::int32_t>("source_lengths", lengths);
   encoder_->run();
-  const std::span<const std::byte> memory = encoder_->bytes("memory");
-  const std::span<std::byte> copies = decoder_->bytes("memory");
-  const std::span<std::int32_t> copied_lengths = decoder_->tensor<std::int32_t>("source_lengths");
+  const Handle encoded = encoder_->handle("memory"), decoded = decoder_->handle("memory");
+  std::vector<std::byte> memory(encoded.bytes()), copies(decoded.bytes());
+  encoder_->read(encoded, 0, memory);
+  std::vector<std::int32_t> copied_lengths(static_cast<std::size_t>(rows_));
   const std::size_t bytes = memory.size() / most;
   for (std::size_t row = 0; row < static_cast<std::size_t>(rows_); ++row) {
     const std::size_t source = row / static_cast<std::size_t>(rows_per_source_);
@@ -76,15 +76,17 @@ void Predictor::read_sources(std::span<const std::vector<std::int32_t>> sources)
                 copies.begin() + static_cast<std::ptrdiff_t>(row * bytes));
     copied_lengths[row] = lengths[source];
   }
+  decoder_->stage(decoded, 0, copies);
+  decoder_->write<std::int32_t>("source_lengths", copied_lengths);
 }
 
 void Predictor::run(std::span<const std::vector<std::int32_t>> prefixes) {
   const std::int64_t time = config_.time;
   if (static_cast<std::int64_t>(prefixes.size()) > rows_)
     fail("{} prefixes at once; expected at most {}", prefixes.size(), rows_);
-  const std::span<std::int32_t> tokens = decoder_->tensor<std::int32_t>("tokens"),
-                                positions = decoder_->tensor<std::int32_t>("positions");
-  std::fill(tokens.begin(), tokens.end(), 0);  // what follows a prefix is not seen by it
+  // What follows a prefix is not seen by it.
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(rows_ * time), 0),
+      positions(static_cast<std::size_t>(rows_));
   for (std::int64_t row = 0; row < rows_; ++row) {
     std::int64_t last = 0;
     if (row < std::ssize(prefixes) && !prefixes[static_cast<std::size_t>(row)].empty()) {
@@ -96,11 +98,13 @@ void Predictor::run(std::span<const std::vector<std::int32_t>> prefixes) {
     }
     positions[static_cast<std::size_t>(row)] = static_cast<std::int32_t>(row * time + last);
   }
+  decoder_->write<std::int32_t>("tokens", tokens);
+  decoder_->write<std::int32_t>("positions", positions);
   decoder_->run();
   const auto read = [&](auto number) {
     using Number = decltype(number);
-    const std::span<const Number> logits = decoder_->tensor<Number>("logits"),
-                                  probabilities = decoder_->tensor<Number>("probabilities");
+    const std::vector<Number> logits = decoder_->read<Number>("logits"),
+                              probabilities = decoder_->read<Number>("probabilities");
     logits_.resize(logits.size());
     log_sums_.resize(static_cast<std::size_t>(rows_));
     for (std::int64_t row = 0; row < rows_; ++row) {

@@ -9,10 +9,14 @@
 namespace norma {
 
 TrainedModel trained_model(Cohort& cohort, int member) {
+  const auto bytes = std::make_shared<std::vector<std::byte>>();
   return {cohort.config(),
           cohort.step(),
-          [&cohort, member](const std::string& parameter) {
-            return std::span<const std::byte>(cohort.session().bytes(parameter, member));
+          [&cohort, member, bytes](const std::string& parameter) {
+            const Handle tensor = cohort.session().handle(parameter);
+            bytes->resize(tensor.bytes());
+            cohort.session().read(tensor, member, *bytes);
+            return std::span<const std::byte>(*bytes);
           },
           {}};
 }
@@ -30,17 +34,13 @@ TrainedModel open_trained(const std::filesystem::path& path, int member, const S
 void load_model(const TrainedModel& model, const std::vector<Schedule>& schedules, Session& session) {
   for (const std::string& name : session.plan().slot_names(Role::parameter)) {
     const std::span<const std::byte> from = model.weights(name);
-    const std::span<std::byte> to = session.bytes(name);
-    if (from.size() != to.size()) fail("'{}' has {} bytes but the model needs {}", name, from.size(), to.size());
-    std::copy(from.begin(), from.end(), to.begin());
+    const Handle to = session.handle(name);
+    if (from.size() != to.bytes()) fail("'{}' has {} bytes but the model needs {}", name, from.size(), to.bytes());
+    session.stage(to, 0, from);
   }
   for (const Schedule& schedule : schedules) {
     const double value = schedule.at(static_cast<double>(model.step), static_cast<double>(model.config.train.steps));
-    if (session.plan().slot(schedule.input).type.dtype == DType::f32) {
-      session.write<float>(schedule.input, std::array{static_cast<float>(value)});
-    } else {
-      session.write<double>(schedule.input, std::array{value});
-    }
+    session.stage_number(schedule.input, 0, value);
   }
 }
 

@@ -1,10 +1,12 @@
 #include "norma/train/judge.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "norma/backends/cpu.h"
 #include "norma/core/error.h"
 #include "norma/data/bleu.h"
+#include "norma/train/feeder.h"
 
 namespace norma {
 namespace {
@@ -28,9 +30,9 @@ class Examination {
       : source_(source), rows_of_batch_(model.config.model.batch) {
     const Examiner examiner = examination_plan(model.config.model);
     config_ = examiner.config;
-    session_ = std::make_unique<Session>(
-        examiner.plan, Session::Options{.members = 1, .threads = static_cast<int>(model.config.train.threads)});
+    session_ = make_session(examiner.plan, {.members = 1, .threads = static_cast<int>(model.config.train.threads)});
     load_model(model, examiner.schedules, *session_);
+    feeder_.emplace(*session_, config_, examiner.schedules);
   }
 
   Scores run() {
@@ -48,36 +50,35 @@ class Examination {
 
  private:
   // The rows from `first` on; where there are fewer than the plan takes, `otherwise`.
-  void load(const char* input, const std::vector<std::int32_t>& ids, std::int64_t first, std::int32_t otherwise) {
-    if (!session_->plan().has_slot(input)) return;
-    const std::span<std::int32_t> to = session_->tensor<std::int32_t>(input);
+  std::vector<std::int32_t> rows(const std::vector<std::int32_t>& ids, std::int64_t first,
+                                 std::int32_t otherwise) const {
     const std::int64_t width = std::ssize(ids) / rows_of_batch_;
     const std::int64_t count = std::min(config_.batch, rows_of_batch_ - first) * width;
-    NORMA_ASSERT(std::ssize(to) == config_.batch * width);
-    std::fill(std::copy_n(ids.begin() + first * width, count, to.begin()), to.end(), otherwise);
+    std::vector<std::int32_t> part(static_cast<std::size_t>(config_.batch * width), otherwise);
+    std::copy_n(ids.begin() + first * width, count, part.begin());
+    return part;
   }
 
   void examine(std::int64_t first) {
-    load("tokens", batch_.tokens, first, 0);
-    load("source", batch_.source, first, 0);
-    load("source_lengths", batch_.source_lengths, first, 1);
-    load("lengths", batch_.lengths, first, 1);
-    load("targets", batch_.targets, first, kIgnored);
-    const std::span<const std::int32_t> targets = session_->tensor<std::int32_t>("targets");
-    const auto counted = std::count_if(targets.begin(), targets.end(), [](std::int32_t id) { return id != kIgnored; });
+    const Batch part{.tokens = rows(batch_.tokens, first, 0),
+                     .targets = rows(batch_.targets, first, kIgnored),
+                     .source = rows(batch_.source, first, 0),
+                     .source_lengths = rows(batch_.source_lengths, first, 1),
+                     .lengths = rows(batch_.lengths, first, 1)};
+    feeder_->write(part, 0);
+    const auto counted =
+        std::count_if(part.targets.begin(), part.targets.end(), [](std::int32_t id) { return id != kIgnored; });
     if (counted == 0) return;
     session_->run();
-    const bool single = config_.dtype == DType::f32;
-    const double loss =
-        single ? static_cast<double>(session_->tensor<float>("loss")[0]) : session_->tensor<double>("loss")[0];
-    loss_ += static_cast<double>(counted) * loss;
-    accuracy_.add(*session_, 0, targets);
+    loss_ += static_cast<double>(counted) * session_->number("loss", 0);
+    accuracy_.add(*session_, 0, part.targets);
   }
 
   const Source& source_;
   ModelConfig config_;
   std::int64_t rows_of_batch_;
   std::unique_ptr<Session> session_;
+  std::optional<Feeder> feeder_;
   Batch batch_;
   double loss_ = 0;
   Accuracy accuracy_;
@@ -133,9 +134,11 @@ void Accuracy::add(Session& session, int member, std::span<const std::int32_t> t
     }
   };
   if (type.dtype == DType::f32) {
-    count(std::span<const float>(session.tensor<float>("logits", member)));
+    const std::vector<float> logits = session.read<float>("logits", member);
+    count(std::span(logits));
   } else {
-    count(std::span<const double>(session.tensor<double>("logits", member)));
+    const std::vector<double> logits = session.read<double>("logits", member);
+    count(std::span(logits));
   }
 }
 

@@ -49,7 +49,15 @@ std::string scheme_named_in(const RunView& run) {
 SchemeLibrary with_scheme_of(const std::filesystem::path& run, SchemeLibrary library, SchemeLibrary::Rank rank) {
   const RunView view(run);
   if (!view.exists()) return library;
-  if (std::string text = view.scheme(); !text.empty()) library.put(scheme_named_in(view), std::move(text), rank);
+  std::string text = view.scheme();
+  if (text.empty()) return library;
+  std::string name = scheme_named_in(view);
+  try {
+    parse_scheme(name, text);
+  } catch (const Error& error) {
+    fail("'{}' is damaged: {}", view.scheme_path().string(), error.what());
+  }
+  library.put(name, std::move(text), rank);
   return library;
 }
 

@@ -59,9 +59,9 @@ TEST(SchemesProcess, ExplainsOneSchemeWithItsTheory) {
   EXPECT_GT(post.at("exponents").at("amplification"), 0.8);
   EXPECT_NEAR(pre.at("exponents").at("last_gradient"), -0.55, 0.1);
   EXPECT_NEAR(pre.at("exponents").at("stream_rms"), 0.55, 0.1);
-  EXPECT_NEAR(pre.at("exponents").at("amplification"), 0.5, 0.1) << "over few layers";
-  EXPECT_LT(explained(folder, {"pre", "--depths", "48,96,192"}).at("exponents").at("amplification"), 0.3)
-      << "a logarithm";
+  const double deep = explained(folder, {"pre", "--depths", "48,96,192"}).at("exponents").at("amplification");
+  EXPECT_LT(deep, 0.3) << "a logarithm";
+  EXPECT_GT(pre.at("exponents").at("amplification"), 1.3 * deep) << "which looks steeper over few layers";
   EXPECT_EQ(post.at("norm_parameters"), 24 * 512);
   EXPECT_GT(pre.at("flops_per_token"), 6.0 * 12 * 12 * 512 * 512) << "six for each weight of a product";
   const Outcome text = test::run(folder, {"schemes", "deepnorm", "--layers", "24"});
@@ -74,7 +74,7 @@ TEST(SchemesProcess, ExplainsOneSchemeWithItsTheory) {
 // One question has one answer, whichever verb is asked.
 TEST(SchemesProcess, SaysWhatInspectSays) {
   const TemporaryFolder folder;
-  for (const char* scheme : {"pre", "residual"}) {  // one with a final norm, one without
+  for (const char* scheme : {"pre", "x + f(norm(x))"}) {  // with a final norm and without
     const Json said = explained(folder, {scheme, "--depths", "2,4"});
     EXPECT_EQ(said.at("exponents_at"), (Json{{"layers", {2, 4}}, {"width", 32}, {"time", 16}}));
     const Outcome measured =
@@ -82,7 +82,8 @@ TEST(SchemesProcess, SaysWhatInspectSays) {
                            "--batches", "1", "--width", "32", "--time", "16", "--depths", "2,4"});
     ASSERT_EQ(measured.code, 0) << measured.err;
     int compared = 0;
-    for (const Json& analysis : Json::parse(measured.out).at("inspect")) {
+    const Json results = Json::parse(measured.out);
+    for (const Json& analysis : results.at("inspect")) {
       const std::string name = analysis.at("name");
       if (name != "amplification" && name != "gradient_batch") continue;
       const Json& theory = analysis.at("series").at(0).at("theory");

@@ -44,8 +44,9 @@ TEST(TomlText, HoldsNothingThatTheParserStumblesOver) {
     const std::string error = error_of([&] { check_toml_text(text, "here"); });
     EXPECT_NE(error.find("here, line 1: "), std::string::npos) << text;
   }
-  for (const char* text : {"a = [\"x\", 'y']", "a.\"b c\".'d' = {\"e\" = 1}", "a = \"\"\"x\"\"\"\"\"", "a = '''x'''''\nb = 1",
-                           "d = 1979-05-27T07:32:00+01:00", "a = -1.5e-3", "a = [ [1, 2], [{b = 1}] ]", "\"a\"=\"b\""})
+  for (const char* text :
+       {"a = [\"x\", 'y']", "a.\"b c\".'d' = {\"e\" = 1}", "a = \"\"\"x\"\"\"\"\"", "a = '''x'''''\nb = 1",
+        "d = 1979-05-27T07:32:00+01:00", "a = -1.5e-3", "a = [ [1, 2], [{b = 1}] ]", "\"a\"=\"b\""})
     EXPECT_EQ(error_of([&] { check_toml_text(text, "here"); }), "") << text;
 }
 

@@ -31,7 +31,8 @@ Touches touches_of(const Plan& plan, const Step& step) {
     const std::int64_t bytes = plan.values()[static_cast<std::size_t>(ids[i])].type.bytes();
     (i < node.inputs.size() ? touches.reads : touches.writes).push_back({step.offsets[i], step.offsets[i] + bytes});
   }
-  if (step.kernel->needs.scratch_bytes > 0) touches.writes.push_back({step.scratch, step.scratch + step.kernel->needs.scratch_bytes});
+  if (step.kernel->needs.scratch_bytes > 0)
+    touches.writes.push_back({step.scratch, step.scratch + step.kernel->needs.scratch_bytes});
   return touches;
 }
 

@@ -126,7 +126,7 @@ TEST(BadInput, APlanLargerThanMemory) {
   g.output("y", x * 2.0);
   g.output("z", sum_all(w));
   const auto plan = test::test_plan(g);
-  const std::string message = error_of([&] { Session session(plan); });
+  const std::string message = error_of([&] { CpuSession session(plan); });
   EXPECT_TRUE(message.starts_with("the plan needs 64.0 TiB for each of 1 member but this machine has ")) << message;
   EXPECT_TRUE(message.ends_with("the largest tensor is 'embedding.weight' f32[4194304, 4194304]")) << message;
 }
@@ -135,7 +135,7 @@ TEST(BadInput, AsManyMembersAsNeverFit) {
   Graph g;
   g.output("y", tanh(g.input("x", {{1024, 1024}, DType::f32})));
   const auto plan = test::test_plan(g);
-  const std::string message = error_of([&] { Session session(plan, {.members = 2'000'000'000}); });
+  const std::string message = error_of([&] { CpuSession session(plan, {.members = 2'000'000'000}); });
   EXPECT_TRUE(message.ends_with("the largest tensor is 'x' f32[1024, 1024]")) << message;
 }
 
@@ -162,9 +162,9 @@ TEST(BadInput, ASessionIsAskedForWhatItDoesNotHave) {
   const Wire x = g.input("tokens", kVector);
   g.output("logits", tanh(x));
   const auto plan = test::test_plan(g);
-  EXPECT_NE(error_of([&] { Session(plan, {.members = 0}); }), "");
-  EXPECT_NE(error_of([&] { Session(plan, {.threads = -1}); }), "");
-  Session session(plan, {.members = 2});
+  EXPECT_NE(error_of([&] { CpuSession(plan, {.members = 0}); }), "");
+  EXPECT_NE(error_of([&] { CpuSession(plan, {.threads = -1}); }), "");
+  CpuSession session(plan, {.members = 2});
   EXPECT_EQ(error_of([&] { session.tensor<float>("logit"); }),
             "the plan has no tensor named 'logit' (did you mean 'logits'?)");
   EXPECT_EQ(error_of([&] { session.tensor<double>("logits"); }), "'logits' is f32[4] but was accessed as f64");

@@ -106,7 +106,7 @@ TEST(Differentiate, ByAComputedWire) {
   const Wires gradients = differentiate(sum_all(square(h) + x), wrt);
   g.output("dh", gradients[0]);
   g.output("dx", gradients[1]);
-  Session session(test::test_plan(g));
+  CpuSession session(test::test_plan(g));
   session.write<double>("x", std::vector<double>{1, 2, -1});
   session.run();
   for (std::size_t i = 0; i < 3; ++i) {

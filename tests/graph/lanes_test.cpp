@@ -129,7 +129,7 @@ TEST(Lanes, EveryOrderThatIsAllowedGivesTheSameBits) {
   Graph straight, aside;
   build_chain(straight);
   build_chain(aside);
-  Session expected(test::plain_plan(straight), {.threads = 1});
+  CpuSession expected(test::plain_plan(straight), {.threads = 1});
   test::randomise_all(expected);
   expected.run();
   const auto plan = test::plain_plan(aside, {}, Aside());

@@ -56,10 +56,10 @@ TEST(Lower, AnOpWithoutAKernelBecomesItsReference) {
   Graph direct, lowered;
   build(direct);
   build(lowered);
-  Session expected(test::test_plan(direct)), session(test::plain_plan(lowered, {}, Without(is_gate)));
+  CpuSession expected(test::test_plan(direct)), session(test::plain_plan(lowered, {}, Without(is_gate)));
   EXPECT_EQ(session.plan().steps().size(), expected.plan().steps().size() + 1);
   for (const Node& node : session.plan().nodes()) EXPECT_EQ(node.scope, "layer") << "errors name where it was written";
-  for (Session* each : {&expected, &session}) {
+  for (CpuSession* each : {&expected, &session}) {
     test::randomise_all(*each);
     each->run();
   }
@@ -76,7 +76,7 @@ TEST(Lower, ReferencesMayPassInputsOnAndUseOtherReferences) {
   const Wires out = g.apply(std::make_shared<Twice>(), Wires{same, b});
   g.output("same", g.apply(std::make_shared<Same>(), Wires{out[0]})[0]);
   g.output("twice", out[1]);
-  Session session(test::plain_plan(g, {}, Without(is_gate)));
+  CpuSession session(test::plain_plan(g, {}, Without(is_gate)));
   test::randomise_all(session);
   session.run();
   for (std::size_t i = 0; i < 5; ++i) {

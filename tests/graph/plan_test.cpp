@@ -48,7 +48,7 @@ TEST(Plan, OverwritingInputsChangesNothing) {
     const Wires same = random_wires(reused, seed);
     for (std::size_t i = 2; i < all.size(); ++i) kept.output("w" + std::to_string(i), all[i]);
     for (std::size_t i = same.size() - 2; i < same.size(); ++i) reused.output("w" + std::to_string(i), same[i]);
-    Session first(test::test_plan(kept)), second(test::test_plan(reused));
+    CpuSession first(test::test_plan(kept)), second(test::test_plan(reused));
     EXPECT_LT(second.plan().transient_bytes(), first.plan().transient_bytes() / 2);
     test::randomise_all(first);
     test::randomise_all(second);
@@ -75,7 +75,7 @@ TEST(Plan, InputsAndParametersAreNeverOverwritten) {
   Graph g;
   const Wire x = g.input("x", kForty), w = g.parameter("w", kForty);
   g.output("y", tanh(x) * w);
-  Session session(test::test_plan(g));
+  CpuSession session(test::test_plan(g));
   test::randomise_all(session);
   const std::vector<float> x_before(session.tensor<float>("x").begin(), session.tensor<float>("x").end());
   session.run();
@@ -90,7 +90,7 @@ TEST(Plan, TwoOutputsNeverShareAnOverwrittenInput) {
   g.output("second", both[1]);
   const auto plan = test::test_plan(g);
   EXPECT_NE(plan->offset_of(both[0].id()), plan->offset_of(both[1].id()));
-  Session session(plan);
+  CpuSession session(plan);
   session.run();
   for (const float value : session.tensor<float>("second")) EXPECT_EQ(value, 2);
 }

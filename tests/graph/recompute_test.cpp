@@ -29,7 +29,7 @@ void build_chain(Graph& g, int layers) {
 std::vector<float> results(int layers, int every, std::int64_t* transient = nullptr) {
   Graph g;
   build_chain(g, layers);
-  Session session(test::test_plan(g, {.recompute_every = every}));
+  CpuSession session(test::test_plan(g, {.recompute_every = every}));
   if (transient != nullptr) *transient = session.plan().transient_bytes();
   test::randomise_all(session);
   session.run();
@@ -90,7 +90,7 @@ TEST(Recompute, UpdatesInsideASegmentRunOnce) {
     }
     const Wire wrt[] = {w};
     g.output("dw", differentiate(sum_all(x), wrt)[0]);
-    Session session(test::test_plan(g, {.recompute_every = every}));
+    CpuSession session(test::test_plan(g, {.recompute_every = every}));
     session.write<float>("x", std::vector<float>{1, 1, 1, 1});
     session.write<float>("w", std::vector<float>{1, 1, 1, 1});
     session.run();

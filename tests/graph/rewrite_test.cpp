@@ -55,7 +55,7 @@ std::vector<float> run(const std::vector<Rewrite>& rewrites, std::size_t expecte
   g.output("summed", wires[1]);
   const auto plan = test::test_plan(g, {.rewrites = rewrites});
   EXPECT_EQ(plan->steps().size(), expected_steps);
-  Session session(plan);
+  CpuSession session(plan);
   test::randomise_all(session);
   session.run();
   std::vector<float> result;

@@ -35,7 +35,7 @@ TEST(Schedule, UpdatesComeAfterTheLastReadOfTheOldValue) {
   const Wire updated = accumulate(w, x);
   g.output("old", w * 10.0);
   g.output("new", updated * 10.0);
-  Session session(test::test_plan(g));
+  CpuSession session(test::test_plan(g));
   session.write<float>("w", std::vector<float>{1, 2, 3, 4});
   session.write<float>("x", std::vector<float>{1, 1, 1, 1});
   for (int step = 0; step < 3; ++step) {

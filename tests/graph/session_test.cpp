@@ -1,5 +1,5 @@
 // Replaying a plan: the same bits for any number of threads and members, and the first wire that is not finite.
-#include "norma/device/session.h"
+#include "device/cpu/cpu_session.h"
 
 #include <algorithm>
 #include <limits>
@@ -30,7 +30,7 @@ std::shared_ptr<const Plan> step_plan() {
   return test::test_plan(g);
 }
 
-void fill(Session& session, int member, std::uint64_t seed) {
+void fill(CpuSession& session, int member, std::uint64_t seed) {
   for (const char* name : {"x", "w"}) {
     const RandomStream stream(seed, name);
     std::span<float> tensor = session.tensor<float>(name, member);
@@ -38,7 +38,7 @@ void fill(Session& session, int member, std::uint64_t seed) {
   }
 }
 
-std::vector<float> read(Session& session, int member) {
+std::vector<float> read(CpuSession& session, int member) {
   std::vector<float> all;
   for (const char* name : {"loss", "h", "dx", "w"}) {
     const std::span<float> tensor = session.tensor<float>(name, member);
@@ -48,7 +48,7 @@ std::vector<float> read(Session& session, int member) {
 }
 
 std::vector<float> run_alone(const std::shared_ptr<const Plan>& plan, std::uint64_t seed, int threads) {
-  Session session(plan, {.members = 1, .threads = threads});
+  CpuSession session(plan, {.members = 1, .threads = threads});
   fill(session, 0, seed);
   session.run();
   session.run();
@@ -72,7 +72,7 @@ TEST(Session, ARunThatDoesNotWatchLeavesOutWhatIsOnlyWatched) {
   EXPECT_EQ(plan->steps().size() - static_cast<std::size_t>(left_out), plain->steps().size());
   const std::vector<float> expected = run_alone(plain, 1, 1);
   for (const int threads : {1, 2, 3}) {
-    Session session(plan, {.members = 1, .threads = threads});
+    CpuSession session(plan, {.members = 1, .threads = threads});
     fill(session, 0, 1);
     session.run(Watching::no);
     session.run();
@@ -89,7 +89,7 @@ TEST(Session, AMemberOfACohortHasTheBitsOfTheMemberAlone) {
   for (std::uint64_t member = 0; member < 9; ++member) alone.push_back(run_alone(plan, member, 1));
   for (int threads = 1; threads <= 8; ++threads) {
     for (int members = 1; members <= 9; ++members) {
-      Session session(plan, {.members = members, .threads = threads});
+      CpuSession session(plan, {.members = members, .threads = threads});
       for (int member = 0; member < members; ++member) fill(session, member, static_cast<std::uint64_t>(member));
       session.run();
       session.run();
@@ -103,7 +103,7 @@ TEST(Session, AMemberOfACohortHasTheBitsOfTheMemberAlone) {
 
 TEST(Session, ADivergedMemberLeavesTheOthersAlone) {
   const auto plan = step_plan();
-  Session session(plan, {.members = 3, .threads = 2});
+  CpuSession session(plan, {.members = 3, .threads = 2});
   for (int member = 0; member < 3; ++member) fill(session, member, 5);
   session.tensor<float>("x", 1)[7] = std::numeric_limits<float>::quiet_NaN();
   session.run();
@@ -123,7 +123,7 @@ TEST(Session, CheckedRunNamesTheFirstWireThatIsNotFinite) {
   }
   const Wire z = exp(y) + 1.0;
   g.output("z", z);
-  Session session(test::test_plan(g), {.members = 2, .threads = 2});
+  CpuSession session(test::test_plan(g), {.members = 2, .threads = 2});
   session.write_all<float>("x", std::vector<float>{1, 2, 3, 4});
   EXPECT_FALSE(session.run_checked().has_value());
   session.tensor<float>("x", 1)[2] = 0;
@@ -142,7 +142,7 @@ TEST(Session, CheckedRunPassesOverWhatIsOnlyWatched) {
   g.watch("watched", log(x));
   const Wire bad = log(x * 2.0);
   g.output("z", bad);
-  Session session(test::test_plan(g));
+  CpuSession session(test::test_plan(g));
   session.write<float>("x", std::vector<float>{1, 0, 3, 4});
   const auto found = session.run_checked();
   ASSERT_TRUE(found.has_value());
@@ -151,7 +151,7 @@ TEST(Session, CheckedRunPassesOverWhatIsOnlyWatched) {
 
 TEST(Session, CheckedRunHasTheBitsOfTheRun) {
   const auto plan = step_plan();
-  Session session(plan, {.members = 2, .threads = 2});
+  CpuSession session(plan, {.members = 2, .threads = 2});
   fill(session, 0, 1);
   fill(session, 1, 2);
   EXPECT_FALSE(session.run_checked().has_value());
@@ -165,19 +165,52 @@ TEST(Session, ConstantsReachEveryMember) {
   const std::vector<float> values = {1, 2, 3};
   const Wire c = g.constant<float>("c", {3}, values), x = g.input("x", {{3}, DType::f32});
   g.output("y", x + c);
-  Session session(test::test_plan(g), {.members = 3});
+  CpuSession session(test::test_plan(g), {.members = 3});
   session.run();
   for (int member = 0; member < 3; ++member) {
     EXPECT_TRUE(std::equal(values.begin(), values.end(), session.tensor<float>("y", member).begin()));
   }
 }
 
-TEST(Session, CanBeMoved) {
-  Session first(step_plan());
-  fill(first, 0, 1);
-  Session second(std::move(first));
-  second.run();
-  EXPECT_TRUE(std::isfinite(second.tensor<float>("loss")[0]));
+TEST(Session, WhatIsStagedIsReadBack) {
+  Graph g;
+  const Wire x = g.input("x", {{3}, DType::f32}), y = g.input("y", {{2}, DType::f64});
+  g.output("doubled", x * 2.0);
+  g.output("ids", g.input("n", {{2}, DType::i32}));
+  g.output("sum", y + 1.0);
+  const auto session = make_session(test::test_plan(g), {.members = 2, .threads = 2});
+  const Handle in = session->handle("x"), out = session->handle("doubled");
+  session->write<float>(in, std::vector<float>{1, 2, 3}, 1);
+  session->stage_number("y", 1, 0.5);
+  session->write<std::int32_t>("n", std::vector<std::int32_t>{7, -8}, 1);
+  session->run();
+  EXPECT_EQ(session->read<float>(out, 1), (std::vector<float>{2, 4, 6}));
+  EXPECT_EQ(session->read<float>(out, 0), (std::vector<float>{0, 0, 0}));
+  EXPECT_EQ(session->number(out, 1, 2), 6);
+  EXPECT_EQ(session->number("ids", 1, 1), -8);
+  EXPECT_EQ(session->numbers("sum", 1), (std::vector<double>{1.5, 1.5}));
+  EXPECT_EQ(session->numbers(out, 1), (std::vector<double>{2, 4, 6}));
+  EXPECT_FALSE(session->find("nothing"));
+  std::vector<std::byte> bytes(in.bytes());
+  session->read(in, 1, bytes);
+  session->stage(in, 0, bytes);
+  session->run();
+  EXPECT_EQ(session->read<float>("doubled", 0), (std::vector<float>{2, 4, 6}));
+}
+
+TEST(Session, WrongAccessIsNamed) {
+  Graph g;
+  g.output("y", g.input("x", {{3}, DType::f32}) * 2.0);
+  const auto session = make_session(test::test_plan(g));
+  const Handle x = session->handle("x");
+  std::vector<std::byte> few(4);
+  EXPECT_NE(test::error_of([&] { session->stage(x, 0, few); }).find("'x' has 12 bytes but 4 were given"),
+            std::string::npos);
+  EXPECT_NE(test::error_of([&] { session->read(x, 0, few); }).find("'x' has 12 bytes but 4"), std::string::npos);
+  EXPECT_NE(test::error_of([&] { session->number(x, 0, 3); }).find("element 3"), std::string::npos);
+  EXPECT_NE(test::error_of([&] { session->number(x, 1); }).find("member 1"), std::string::npos);
+  EXPECT_NE(test::error_of([&] { session->read<double>(x); }).find("accessed as f64"), std::string::npos);
+  EXPECT_NE(test::error_of([&] { session->handle("xx"); }).find("did you mean"), std::string::npos);
 }
 
 }  // namespace

@@ -34,13 +34,17 @@ double largest_eigenvalue_by_hand(const Subject& subject) {
   std::vector<double> hessian;
   std::size_t n = 0;
   for (const ParameterSpec& spec : rig.parameters()) {
-    for (double& w : rig.session().tensor<double>(spec.name)) {
+    std::vector<double> weights = rig.values(spec.name);
+    for (double& w : weights) {
       const double start = w, step = 1e-5;
-      w = start + step;
-      std::vector<double> row = gradient();
-      w = start - step;
-      const std::vector<double> back = gradient();
-      w = start;
+      const auto gradient_at = [&](double value) {
+        w = value;
+        rig.write(spec.name, weights, 0);
+        return gradient();
+      };
+      std::vector<double> row = gradient_at(start + step);
+      const std::vector<double> back = gradient_at(start - step);
+      gradient_at(start);
       for (std::size_t i = 0; i < row.size(); ++i) hessian.push_back((row[i] - back[i]) / (2 * step));
       n = row.size();
     }

@@ -21,7 +21,7 @@ TEST(AttentionResiduals, StartAsTheMeanOfAllThatCameBefore) {
     graph.output("x" + std::to_string(i), model.sites[i].stream_out);
     graph.output("f" + std::to_string(i), model.sites[i].branch);
   }
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   initialise(session, model.parameters, 1);
   fill_inputs(session, config);
   session.run();
@@ -51,7 +51,7 @@ TEST(AttentionResiduals, BlocksAreSums) {
   for (std::size_t i = 0; i < 6; ++i) graph.output("f" + std::to_string(i), model.sites[i].branch);
   graph.output("x2", model.sites[2].stream_out);
   graph.output("x5", model.sites[5].stream_out);
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   initialise(session, model.parameters, 1);
   fill_inputs(session, config);
   session.run();
@@ -70,7 +70,7 @@ TEST(AttentionResiduals, WeighByRmsNormedValues) {
   Surroundings around{.numbers = {}, .wires = {{"V", values}, {"w", w}}, .branches = {}, .norm = nullptr};
   trace(parse_formula("weigh(softmax(dot(rms(V), w)), V)"), around);
   graph.output("h", around.wires.at("x"));
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   test::randomise_all(session);
   session.run();
   const std::span<double> v = session.tensor<double>("V"), weight = session.tensor<double>("w");

@@ -64,11 +64,11 @@ TEST(EncoderDecoder, SitesFollowTheOrderOfSublayers) {
 }
 
 // Runs a model twice, changing something in between; returns the largest change of each row of the hidden state.
-std::vector<double> change(const ModelConfig& config, const std::function<void(Session&)>& edit) {
+std::vector<double> change(const ModelConfig& config, const std::function<void(CpuSession&)>& edit) {
   Graph graph;
   const Model model = build_model(graph, config);
   graph.output("hidden", model.hidden);
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   initialise(session, model.parameters, 1);
   fill_inputs(session, config);
   session.run();
@@ -87,13 +87,13 @@ std::vector<double> change(const ModelConfig& config, const std::function<void(S
 TEST(EncoderDecoder, PaddingOfTheSourceChangesNothing) {
   for (const char* scheme : {"pre", "realformer", "subln", "hc_dynamic"}) {
     const ModelConfig config = tiny(Family::encoder_decoder, scheme, DType::f64);
-    const auto source_of = [&](Session& session, std::size_t sample, std::size_t at) -> std::int32_t& {
+    const auto source_of = [&](CpuSession& session, std::size_t sample, std::size_t at) -> std::int32_t& {
       return session.tensor<std::int32_t>("source")[sample * static_cast<std::size_t>(config.source_time) + at];
     };
     // Sample 1 has five of seven tokens.
-    const auto padded = change(config, [&](Session& session) { source_of(session, 1, 5) ^= 1; });
+    const auto padded = change(config, [&](CpuSession& session) { source_of(session, 1, 5) ^= 1; });
     for (const double row : padded) EXPECT_EQ(row, 0) << scheme;
-    const auto seen = change(config, [&](Session& session) { source_of(session, 1, 4) ^= 1; });
+    const auto seen = change(config, [&](CpuSession& session) { source_of(session, 1, 4) ^= 1; });
     for (std::size_t i = 0; i < seen.size(); ++i) EXPECT_EQ(seen[i] > 0, i / 9 == 1) << scheme << " row " << i;
   }
 }
@@ -101,7 +101,7 @@ TEST(EncoderDecoder, PaddingOfTheSourceChangesNothing) {
 TEST(EncoderDecoder, DecoderSeesNoLaterTokenAndOnlyItsOwnSample) {
   for (const char* scheme : {"post", "realformer", "parallel"}) {
     const auto rows = change(tiny(Family::encoder_decoder, scheme, DType::f64),
-                             [](Session& session) { session.tensor<std::int32_t>("tokens")[2 * 9 + 4] ^= 1; });
+                             [](CpuSession& session) { session.tensor<std::int32_t>("tokens")[2 * 9 + 4] ^= 1; });
     for (std::size_t i = 0; i < rows.size(); ++i)
       EXPECT_EQ(rows[i] > 0, i / 9 == 2 && i % 9 >= 4) << scheme << " row " << i;
   }
@@ -110,16 +110,18 @@ TEST(EncoderDecoder, DecoderSeesNoLaterTokenAndOnlyItsOwnSample) {
 TEST(Encoder, SeesItsWholeSampleButNoPadding) {
   const ModelConfig config = tiny(Family::encoder, "post", DType::f64);
   // Sample 2 has five of nine tokens.
-  const auto inside = change(config, [](Session& session) { session.tensor<std::int32_t>("tokens")[2 * 9 + 4] ^= 1; });
+  const auto inside =
+      change(config, [](CpuSession& session) { session.tensor<std::int32_t>("tokens")[2 * 9 + 4] ^= 1; });
   for (std::size_t i = 0; i < inside.size(); ++i) EXPECT_EQ(inside[i] > 0, i / 9 == 2) << i;
-  const auto outside = change(config, [](Session& session) { session.tensor<std::int32_t>("tokens")[2 * 9 + 5] ^= 1; });
+  const auto outside =
+      change(config, [](CpuSession& session) { session.tensor<std::int32_t>("tokens")[2 * 9 + 5] ^= 1; });
   for (std::size_t i = 0; i < outside.size(); ++i) EXPECT_EQ(outside[i] > 0, i == 2 * 9 + 5) << i;
 }
 
 TEST(Encoder, ClassifierReadsTheMeanOfASamplesTokens) {
   ModelConfig config = tiny(Family::encoder, "pre", DType::f64);
   config.classes = 5;
-  const auto rows = change(config, [](Session& session) { session.tensor<std::int32_t>("tokens")[2 * 9 + 5] ^= 1; });
+  const auto rows = change(config, [](CpuSession& session) { session.tensor<std::int32_t>("tokens")[2 * 9 + 5] ^= 1; });
   ASSERT_EQ(rows.size(), 4u) << "one row per sample";
   for (const double row : rows) EXPECT_EQ(row, 0) << "padding counts for nothing";
 }

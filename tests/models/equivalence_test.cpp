@@ -30,7 +30,7 @@ struct Program {
 // The loss, then all gradients, of the members with these seeds.
 template <typename T>
 std::vector<std::vector<T>> run(const Program& program, const std::vector<std::uint64_t>& seeds, int threads = 2) {
-  Session session(program.plan, {.members = static_cast<int>(seeds.size()), .threads = threads});
+  CpuSession session(program.plan, {.members = static_cast<int>(seeds.size()), .threads = threads});
   for (int member = 0; member < session.members(); ++member) {
     const std::uint64_t seed = seeds[static_cast<std::size_t>(member)];
     initialise(session, program.parameters, seed, member);

@@ -32,7 +32,7 @@ TEST_P(Gradients, OfEveryParameterAreThoseOfTheLoss) {
   // Near the initial values, where schemes without norms are tame, but nowhere special: gains that start at 0 or 1
   // move. GPAS stops a gradient on purpose; its derivative is that of its value only where the gate g is 0.
   const bool normed = std::any_of(specs.begin(), specs.end(), [](const auto& spec) { return spec.role == "norm"; });
-  const auto prepare = [&, s = scheme](Session& session) {
+  const auto prepare = [&, s = scheme](CpuSession& session) {
     fill_inputs(session, config);
     initialise(session, specs, 1);
     for (const ParameterSpec& spec : specs) {
@@ -71,7 +71,7 @@ TEST_P(Variants, HaveTheRightGradients) {
     const std::vector<ParameterSpec> specs = build_model(names, config).parameters;
     std::vector<std::string> parameters;
     for (const ParameterSpec& spec : specs) parameters.push_back(spec.name);
-    const auto prepare = [&](Session& session) {
+    const auto prepare = [&](CpuSession& session) {
       fill_inputs(session, config);
       initialise(session, specs, 1);
       for (const ParameterSpec& spec : specs) {
@@ -157,7 +157,7 @@ TEST(Gradients, OfAClassifier) {
   std::vector<std::string> parameters;
   for (const ParameterSpec& spec : specs) parameters.push_back(spec.name);
   test::check_gradients([&](Graph& g) { return build_model(g, config).loss; }, parameters,
-                        {.most_elements = 3, .fuse = true, .prepare = [&](Session& session) {
+                        {.most_elements = 3, .fuse = true, .prepare = [&](CpuSession& session) {
                            fill_inputs(session, config);
                            initialise(session, specs, 1);
                          }});

@@ -30,7 +30,7 @@ TEST(HyperConnections, StreamsAreExactlyThoseOfPreLnBeforeTheFinalNorm) {
     const Model model = build_model(graph, config);
     for (std::size_t i = 0; i < model.sites.size(); ++i)
       graph.output("x" + std::to_string(i), model.sites[i].stream_out);
-    Session session(test::plain_plan(graph));
+    CpuSession session(test::plain_plan(graph));
     initialise(session, model.parameters, 1);
     fill_inputs(session, config);
     session.run();
@@ -49,7 +49,7 @@ TEST(HyperConnections, MixersMakeADifferenceOnceTheyMove) {
   Graph graph;
   const Model model = build_model(graph, config);
   graph.output("hidden", model.hidden);
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   initialise(session, model.parameters, 1);
   fill_inputs(session, config);
   session.tensor<double>("layers.0.ffn.ar")[1] = 0.5;
@@ -72,7 +72,7 @@ TEST(HyperConnections, FormulaIsThatOfThePaper) {
   trace(parse_formula("y = f(weigh(am, H)); H = mix(transpose(ar), H) + spread(b, y); x = sum(H)/c"), around);
   graph.output("H'", around.wires.at("H"));
   graph.output("x", around.wires.at("x"));
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   test::randomise_all(session);
   session.run();
   const auto H = session.tensor<double>("H"), m = session.tensor<double>("am"), r = session.tensor<double>("ar"),
@@ -97,7 +97,7 @@ TEST(Mhc, MixersAreDoublyStochastic) {
   Surroundings around{.numbers = {}, .wires = {{"x", raw}}, .branches = {}, .norm = nullptr};
   trace(parse_formula("sinkhorn(x, 20)"), around);
   graph.output("mixer", around.wires.at("x"));
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   test::randomise_all(session);
   session.run();
   const std::span<double> m = session.tensor<double>("mixer"), given = session.tensor<double>("raw");
@@ -138,7 +138,7 @@ TEST(Mhc, StartsNearPreLnBecauseItsCopiesAreEqual) {
   Graph graph;
   const Model model = build_model(graph, config);
   graph.output("hidden", model.hidden);
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   initialise(session, model.parameters, 1);
   fill_inputs(session, config);
   for (const ParameterSpec& spec : model.parameters) {

@@ -30,7 +30,7 @@ inline ModelConfig tiny(Family family, const std::string& scheme, DType dtype = 
 }
 
 // Random tokens, lengths that leave some padding, schedules in the middle, dropout and smoothing on.
-inline void fill_inputs(Session& session, const ModelConfig& config, int member = 0, std::uint64_t seed = 3) {
+inline void fill_inputs(CpuSession& session, const ModelConfig& config, int member = 0, std::uint64_t seed = 3) {
   const auto ids = [&](const char* name, std::int64_t below) {
     const RandomStream stream(seed, name);
     const std::span<std::int32_t> tensor = session.tensor<std::int32_t>(name, member);
@@ -73,7 +73,7 @@ inline double initial_loss(const ModelConfig& config) {
   Graph graph;
   const Model model = build_model(graph, config);
   graph.output("loss", model.loss);
-  Session session(test::plain_plan(graph), {.threads = 1});
+  CpuSession session(test::plain_plan(graph), {.threads = 1});
   initialise(session, model.parameters, 1);
   fill_inputs(session, config);
   session.run();
@@ -85,7 +85,7 @@ inline std::vector<double> hidden_of(const ModelConfig& config, std::uint64_t se
   Graph graph;
   const Model model = build_model(graph, config);
   graph.output("hidden", model.hidden);
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   initialise(session, model.parameters, seed);
   fill_inputs(session, config);
   session.run();

@@ -21,7 +21,7 @@ TEST(Model, LossIsThatOfItsLogits) {
       const Model model = build_model(graph, config, {.logits = true});
       graph.output("logits", model.logits);
       graph.output("loss", model.loss);
-      Session session(test::plain_plan(graph));
+      CpuSession session(test::plain_plan(graph));
       initialise(session, model.parameters, 1);
       test::fill_inputs(session, config);
       const std::span<std::int32_t> targets = session.tensor<std::int32_t>("targets");

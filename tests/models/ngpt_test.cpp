@@ -30,7 +30,7 @@ Vector times(const Vector& x, std::span<const double> w, std::size_t out) {
 
 class Reference {
  public:
-  explicit Reference(Session& session) : session_(session) {}
+  explicit Reference(CpuSession& session) : session_(session) {}
 
   Matrix logits() {
     Matrix h;
@@ -109,7 +109,7 @@ class Reference {
     return out;
   }
 
-  Session& session_;
+  CpuSession& session_;
 };
 
 TEST(Ngpt, LogitsAreThoseOfTheEquations) {
@@ -122,7 +122,7 @@ TEST(Ngpt, LogitsAreThoseOfTheEquations) {
   Graph graph;
   const Model model = build_model(graph, config, {.logits = true});
   graph.output("logits", model.logits);
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   initialise(session, model.parameters, 1);
   test::fill_inputs(session, config);
   for (const ParameterSpec& spec : model.parameters) {
@@ -155,7 +155,7 @@ TEST(Ngpt, EveryStreamIsOfUnitLength) {
     graph.output("in" + std::to_string(i), model.sites[i].stream_in);
     graph.output("out" + std::to_string(i), model.sites[i].stream_out);
   }
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   initialise(session, model.parameters, 1);
   test::fill_inputs(session, config);
   session.run();
@@ -174,7 +174,7 @@ TEST(Ngpt, WeightsStartOnTheSphereAlongTheEmbedding) {
   Graph graph;
   const Model model = build_model(graph, config);
   graph.output("loss", model.loss);
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   initialise(session, model.parameters, 1);
   const auto length = [&](const char* name, std::size_t first, std::size_t stride, std::size_t count) {
     const std::span<double> w = session.tensor<double>(name);
@@ -213,7 +213,7 @@ TEST(Ngpt, SublayerMovesByAlphaTowardsTheBranch) {
   graph.output("in", site.stream_in);
   graph.output("branch", site.branch);
   graph.output("out", site.stream_out);
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   initialise(session, model.parameters, 1);
   test::fill_inputs(session, config);
   test::randomise<double>(session, "layers.1.ffn.a");

@@ -30,7 +30,7 @@ TEST_P(Profile, IsThatOfTheLoop) {
   const ModelConfig config = admin(GetParam());
   Graph profiling;
   const Model measured = build_model(profiling, config, {.profile = true});
-  Session profiled(compile(profiling, cpu_backend()));
+  CpuSession profiled(compile(profiling, cpu_backend()));
   initialise(profiled, measured.parameters, 1);
   test::fill_inputs(profiled, config);
   profiled.run();
@@ -43,7 +43,7 @@ TEST_P(Profile, IsThatOfTheLoop) {
     graph.output("branch/" + site.name, site.branch);
   }
   const auto plan = test::plain_plan(graph);
-  Session looped(plan), target(plan);
+  CpuSession looped(plan), target(plan);
   initialise(looped, model.parameters, 1);
   initialise(target, model.parameters, 1);
   test::fill_inputs(looped, config);
@@ -75,7 +75,7 @@ TEST(Profile, EachMemberHasItsOwn) {
   const ModelConfig config = admin(Family::decoder);
   Graph graph;
   const Model model = build_model(graph, config, {.profile = true});
-  Session session(test::plain_plan(graph), {.members = 2});
+  CpuSession session(test::plain_plan(graph), {.members = 2});
   for (const int member : {0, 1}) {
     initialise(session, model.parameters, static_cast<std::uint64_t>(member + 1), member);
     test::fill_inputs(session, config, member);

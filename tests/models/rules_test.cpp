@@ -58,7 +58,7 @@ TEST(Rules, UnembeddingIsDividedByTheWidthRatio) {
     Graph graph;
     const Model model = build_model(graph, config, {.logits = true});
     graph.output("logits", model.logits);
-    Session session(test::plain_plan(graph));
+    CpuSession session(test::plain_plan(graph));
     initialise(session, model.parameters, 1);
     test::fill_inputs(session, config);
     session.run();
@@ -106,7 +106,7 @@ TEST(Rules, UniformWeightsHaveTheVarianceOfNormalOnes) {
     Graph graph;
     const Model model = build_model(graph, config);
     graph.output("loss", model.loss);
-    Session session(test::plain_plan(graph));
+    CpuSession session(test::plain_plan(graph));
     initialise(session, model.parameters, 1);
     const std::span<float> in = session.tensor<float>("layers.0.ffn.in.weight");
     double squares = 0, largest = 0;

@@ -47,7 +47,7 @@ TEST(Schedule, EndsAreTheSchemesThatItBlends) {
     Graph graph;
     const Model model = build_model(graph, config);
     graph.output("x", model.sites.back().stream_out);
-    Session session(test::plain_plan(graph));
+    CpuSession session(test::plain_plan(graph));
     initialise(session, model.parameters, 1);
     test::fill_inputs(session, config);
     if (session.plan().has_slot("schedule.s")) session.tensor<double>("schedule.s")[0] = s;

@@ -10,7 +10,7 @@ TEST(BatchNorm, KeepsRunningStatistics) {
   Graph graph;
   const Trial trial{.info = &norm("batch"), .rows = 50, .width = 3};
   graph.output("y", trace(graph, trial).y);
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   fill(session, 1, 4, 2);
   std::ranges::fill(session.tensor<double>("running_mean"), 10.0);
   std::ranges::fill(session.tensor<double>("running_variance"), 1.0);
@@ -28,7 +28,7 @@ Wire evaluated(Graph& g) {
   return apply_norm(info, x, declare_norm(g, info, 5, DType::f64), {.mode = NormMode::evaluate});
 }
 
-void make_variance_positive(Session& session) {
+void make_variance_positive(CpuSession& session) {
   for (double& v : session.tensor<double>("running_variance")) v = 0.5 + v * v;
 }
 
@@ -43,7 +43,7 @@ TEST(BatchNorm, EvaluatesWithRunningStatisticsAsConstants) {
       {"x", "gain", "bias"}, {.tolerance = 1e-6, .prepare = make_variance_positive});
   Graph graph;
   graph.output("y", evaluated(graph));
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   fill(session, 2);
   make_variance_positive(session);
   session.run();
@@ -65,7 +65,7 @@ TEST(GroupNorm, OfSingleChannelsIsInstanceNormAndOfOneGroupIsLayerNorm) {
   graph.output("instance", instance_norm(x, {}, {}));
   graph.output("whole", group_norm(x, 1, {}, {}));
   graph.output("layer", layer_norm(reshape(x, {3, 40}), {}, {}));
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   fill(session, 3);
   session.run();
   expect_close(read(session, "single"), read(session, "instance"), 1e-12, "one channel per group");

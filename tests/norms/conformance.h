@@ -90,7 +90,7 @@ void with_type(DType dtype, const Action& action) {
 }
 
 // Every input, the same numbers in both dtypes: normal, rounded to f32.
-inline void fill(Session& session, std::uint64_t seed, double mean = 0, double deviation = 1, int member = 0) {
+inline void fill(CpuSession& session, std::uint64_t seed, double mean = 0, double deviation = 1, int member = 0) {
   for (const Role role : {Role::parameter, Role::state, Role::input}) {
     for (const std::string& name : session.plan().slot_names(role)) {
       const RandomStream stream(seed, name);
@@ -106,7 +106,7 @@ inline void fill(Session& session, std::uint64_t seed, double mean = 0, double d
   }
 }
 
-inline std::vector<double> read(Session& session, const std::string& name, int member = 0) {
+inline std::vector<double> read(CpuSession& session, const std::string& name, int member = 0) {
   std::vector<double> result;
   with_type(session.plan().slot(name).type.dtype, [&](auto zero) {
     const auto tensor = session.tensor<decltype(zero)>(name, member);
@@ -122,7 +122,7 @@ inline double largest(const std::vector<double>& values) {
 }
 
 // The magnitude of the terms that a result is a difference of, against which rounding is measured.
-inline double term_size(Session& session, const std::string& result) {
+inline double term_size(CpuSession& session, const std::string& result) {
   double size = largest(read(session, result));
   if (result != "d/x" || !session.plan().has_slot("rstd")) return size;
   double term = largest(read(session, "rstd")) * largest(read(session, "dy"));

@@ -43,7 +43,7 @@ TEST_P(NormConformance, AgreesWithItsReferenceAtAwkwardSizes) {
     for (const std::int64_t rows : {5, 67}) {
       Trial own = trial(rows, width), reference = own;
       reference.by_reference = true;
-      Session a(plan_of(own)), b(plan_of(reference));
+      CpuSession a(plan_of(own)), b(plan_of(reference));
       fill(a, 3), fill(b, 3);
       a.run(), b.run();
       for (const std::string& name : results_of(own)) {
@@ -56,7 +56,7 @@ TEST_P(NormConformance, AgreesWithItsReferenceAtAwkwardSizes) {
 
 TEST_P(NormConformance, SingleAgreesWithDouble) {
   for (const std::int64_t width : {1, 31, 33, 256, 1023, 2500}) {
-    Session a(plan_of(trial(67, width, DType::f32))), b(plan_of(trial(67, width)));
+    CpuSession a(plan_of(trial(67, width, DType::f32))), b(plan_of(trial(67, width)));
     fill(a, 4), fill(b, 4);
     a.run(), b.run();
     for (const std::string& name : results_of(trial(67, width))) {
@@ -71,7 +71,7 @@ TEST_P(NormConformance, SurvivesALargeMean) {
   if (!centres(info())) return;
   constexpr double kOffset = 1e4;
   for (const std::int64_t width : {33, 1024}) {
-    Session a(plan_of(trial(61, width, DType::f32))), b(plan_of(trial(61, width)));
+    CpuSession a(plan_of(trial(61, width, DType::f32))), b(plan_of(trial(61, width)));
     fill(a, 5, kOffset), fill(b, 5, kOffset);
     a.run(), b.run();
     // The mean itself is known to a few units in its last place, and y moves with it.
@@ -85,7 +85,7 @@ TEST_P(NormConformance, SurvivesALargeMean) {
 
 TEST_P(NormConformance, ZeroAndConstantRowsStayFinite) {
   for (const float value : {0.0f, 3.25f}) {
-    Session session(plan_of(trial(9, 37, DType::f32)));
+    CpuSession session(plan_of(trial(9, 37, DType::f32)));
     fill(session, 6);
     std::ranges::fill(session.tensor<float>("x"), value);
     session.run();
@@ -103,7 +103,7 @@ TEST_P(NormConformance, ZeroAndConstantRowsStayFinite) {
 
 TEST_P(NormConformance, NanSpoilsItsOwnStatisticsAndNothingElse) {
   for (const std::int64_t width : {33, 48}) {
-    Session session(plan_of(trial(6, width, DType::f32)));
+    CpuSession session(plan_of(trial(6, width, DType::f32)));
     fill(session, 7);
     const std::int64_t row = 2, group = width / groups_of(width);
     session.tensor<float>("x")[static_cast<std::size_t>(row * width)] = std::numeric_limits<float>::quiet_NaN();
@@ -133,7 +133,7 @@ TEST_P(NormConformance, BitsDependNeitherOnMembersNorOnThreads) {
   const std::shared_ptr<const Plan> plan = plan_of(trial);
   std::vector<std::vector<std::vector<double>>> alone;  // [member][result]
   for (int member = 0; member < 3; ++member) {
-    Session session(plan, {.members = 1, .threads = 1});
+    CpuSession session(plan, {.members = 1, .threads = 1});
     fill(session, 10 + static_cast<std::uint64_t>(member));
     session.run();
     alone.emplace_back();
@@ -141,7 +141,7 @@ TEST_P(NormConformance, BitsDependNeitherOnMembersNorOnThreads) {
   }
   for (const int members : {1, 3}) {
     for (const int threads : {1, 2, 3}) {
-      Session session(plan, {.members = members, .threads = threads});
+      CpuSession session(plan, {.members = members, .threads = threads});
       for (int member = 0; member < members; ++member) {
         fill(session, 10 + static_cast<std::uint64_t>(member), 0, 1, member);
       }
@@ -167,7 +167,7 @@ TEST_P(NormConformance, WritesOverADyingInput) {
     const Wire y = apply_norm(info(), twice, declare_norm(graph, info(), trial.width, trial.dtype), settings_of(trial));
     graph.output("y", y);
     if (keep) graph.output("twice", twice);
-    Session session(test::plain_plan(graph));
+    CpuSession session(test::plain_plan(graph));
     fill(session, 8);
     session.run();
     results.push_back(read(session, "y"));
@@ -183,7 +183,7 @@ TEST_P(NormConformance, EachMemberHasItsOwnEpsilon) {
   NormSettings settings = settings_of(trial);
   settings.eps = graph.input("eps", {{1}, trial.dtype});
   graph.output("y", apply_norm(info(), x, declare_norm(graph, info(), trial.width, trial.dtype), settings));
-  Session session(test::plain_plan(graph), {.members = 2, .threads = 2});
+  CpuSession session(test::plain_plan(graph), {.members = 2, .threads = 2});
   for (int member = 0; member < 2; ++member) {
     fill(session, 9, 0, 1, member);
     session.tensor<double>("eps", member)[0] = member == 0 ? 1e-5 : 50.0;

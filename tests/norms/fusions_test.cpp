@@ -75,7 +75,7 @@ Outcome run(const Build& build, const NormInfo& info, const std::vector<Rewrite>
   }
   Outcome outcome;
   outcome.fired = fuse(graph, rewrites);
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   fill(session, 1);
   session.run();
   for (const std::string& name : names) outcome.results[name] = read(session, name);
@@ -111,7 +111,7 @@ TEST(NormFusions, ForwardAloneDoesNotStoreTheSum) {
     const Wire a = graph.input("a", type), b = graph.input("b", type);
     graph.output("y", layer_norm(a + b, {}, {}));
     graph.output("z", a * 2.0);
-    Session session(test::plain_plan(graph, {.rewrites = fused ? norm_fusions() : std::vector<Rewrite>()}));
+    CpuSession session(test::plain_plan(graph, {.rewrites = fused ? norm_fusions() : std::vector<Rewrite>()}));
     fill(session, 2);
     session.run();
     results.push_back(read(session, "y"));

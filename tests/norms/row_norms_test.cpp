@@ -12,7 +12,7 @@ std::vector<double> normalised(const std::string& name, std::int64_t rows, std::
   Graph graph;
   const Trial trial{.info = &norm(name), .rows = rows, .width = width};
   graph.output("y", trace(graph, trial).y);
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   fill(session, 1);
   const std::span<double> values = session.tensor<double>("x");
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = x(static_cast<std::int64_t>(i));
@@ -71,7 +71,7 @@ TEST(ScaleNorm, OutputHasLengthG0AndShortRowsAreOnlyMultiplied) {
   Graph graph;
   const Wire x = graph.input("x", {{2, 20}, DType::f64});
   graph.output("y", scale_norm(x, graph.parameter("g0", {{1}, DType::f64}), 1e-2));
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   session.tensor<double>("g0")[0] = 3;
   for (std::size_t i = 0; i < 40; ++i) {
     session.tensor<double>("x")[i] = wave(static_cast<std::int64_t>(i)) * (i < 20 ? 1 : 1e-6);
@@ -118,7 +118,8 @@ TEST(RowNorm, ZeroGainStillHasItsGradient) {
         return curved_loss_of(layer_norm(g.input("x", {{4, 9}, DType::f64}), gain, {}) +
                               g.input("shift", {{4, 9}, DType::f64}));
       },
-      {"gain"}, {.tolerance = 1e-6, .prepare = [](Session& s) { std::ranges::fill(s.tensor<double>("gain"), 0.0); }});
+      {"gain"},
+      {.tolerance = 1e-6, .prepare = [](CpuSession& s) { std::ranges::fill(s.tensor<double>("gain"), 0.0); }});
 }
 
 TEST(RowNorm, SaysWhatDoesNotFit) {

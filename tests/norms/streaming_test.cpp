@@ -11,7 +11,7 @@ using namespace test;
 
 // y, sum and d/a of norm(a + b), with the sum read elsewhere, for samples of [8, width].
 struct Execution {
-  std::shared_ptr<Session> session;
+  std::shared_ptr<CpuSession> session;
 
   Execution(const NormInfo& info, std::int64_t samples, std::int64_t width) {
     Graph graph;
@@ -23,7 +23,7 @@ struct Execution {
     graph.output("sum", sum);
     graph.output("y", y);
     graph.output("d/a", differentiate(loss, wrt)[0]);
-    session = std::make_shared<Session>(test::plain_plan(graph, {.rewrites = norm_fusions()}));
+    session = std::make_shared<CpuSession>(test::plain_plan(graph, {.rewrites = norm_fusions()}));
     // Cheap numbers that depend on the index within a period of samples.
     for (const char* name : {"a", "b", "dy", "gain", "bias", "g0"}) {
       if (!session->plan().has_slot(name)) continue;

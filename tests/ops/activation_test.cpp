@@ -38,7 +38,7 @@ TEST_P(Activations, KernelEqualsReference) {
     g.output("fused", activate(x, activation));
     g.output("reference", ActivationOp(activation).reference(in)[0]);
     g.output("f32", activate(single, activation));
-    Session session(test::plain_plan(g));
+    CpuSession session(test::plain_plan(g));
     test::randomise<double>(session, "x", 3, 0, 3);
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
       session.tensor<float>("s")[i] = static_cast<float>(session.tensor<double>("x")[i]);
@@ -60,7 +60,7 @@ TEST_P(Activations, NanInNanOut) {
   const Wire y = activate(x, GetParam());
   g.output("dx", differentiate(sum_all(y), wrt)[0]);
   g.output("y", y);
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   test::randomise_all(session);
   session.tensor<float>("x")[5] = session.tensor<float>("x")[18] = std::numeric_limits<float>::quiet_NaN();
   session.run();
@@ -86,7 +86,7 @@ TEST(SwiGlu, DerivativesAndReference) {
   Graph g;
   const Wire in[] = {g.input("x", {{5, 66}, DType::f64})};
   g.output("difference", sum_all(square(swiglu(in[0]) - SwiGlu().reference(in)[0])));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   test::randomise_all(session);
   session.run();
   EXPECT_LT(session.tensor<double>("difference")[0], 1e-26);

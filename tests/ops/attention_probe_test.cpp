@@ -39,7 +39,7 @@ Expected by_hand(std::span<const double> q, std::span<const double> k, std::int6
 }
 
 template <typename T>
-AttentionSummary read_probe(Session& session, std::int64_t heads) {
+AttentionSummary read_probe(CpuSession& session, std::int64_t heads) {
   const std::span<T> output = session.tensor<T>("probe");
   return read_attention_probe(static_cast<std::size_t>(heads), [&](std::size_t i) { return output[i]; });
 }
@@ -55,7 +55,7 @@ TEST(AttentionProbe, LooksAtEvenlySpreadQueries) {
         .heads = heads, .kv_heads = kv_heads, .mask = causal ? Mask::causal : Mask::full, .scale = {}};
     const Wire in[] = {q, k, k, lengths};
     g.output("probe", attention_probe(Attention(QkvLayout::separate, options), in));
-    Session session(test::plain_plan(g));
+    CpuSession session(test::plain_plan(g));
     test::randomise<double>(session, "q", 1);
     test::randomise<double>(session, "k", 2);
     session.write<std::int32_t>("lengths", std::array{17, 3});
@@ -78,7 +78,7 @@ TEST(AttentionProbe, ReadsAPackedProjection) {
   const Wire qkv = g.input("qkv", {{1, time, 3 * heads * width}, DType::f32});
   const Wire in[] = {qkv};
   g.output("probe", attention_probe(Attention(QkvLayout::packed, {.heads = heads, .scale = {}}), in));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   for (float& x : session.tensor<float>("qkv")) x = 1;
   session.run();
   EXPECT_NEAR(read_probe<float>(session, heads).logit_max, 2, 1e-6);

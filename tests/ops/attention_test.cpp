@@ -53,7 +53,7 @@ Inputs make_inputs(Graph& g, const Case& c, DType dtype) {
           c.with_lengths ? g.input("lengths", {{c.batch}, DType::i32}) : Wire()};
 }
 
-void write_lengths(Session& session, const Case& c) {
+void write_lengths(CpuSession& session, const Case& c) {
   if (!c.with_lengths) return;
   const auto lengths = session.tensor<std::int32_t>("lengths");
   // The last sample sees nothing, the one before all; the others something between.
@@ -85,7 +85,7 @@ std::map<std::string, std::vector<double>> run_case(const Case& c, const Build& 
   g.output("context", context);
   const char* names[] = {"dq", "dk", "dv"};
   for (std::size_t i = 0; i < 3; ++i) g.output(names[i], gradients[i]);
-  Session session(test::plain_plan(g), {.members = 1, .threads = threads});
+  CpuSession session(test::plain_plan(g), {.members = 1, .threads = threads});
   test::randomise_all(session);
   write_lengths(session, c);
   session.run();
@@ -137,7 +137,7 @@ TEST(Attention, Gradients) {
           const Wire context = fused(make_inputs(g, c, DType::f64), c.options);
           return sum_all(context * g.input("weight", context.type()));
         },
-        {"q", "k", "v"}, {.prepare = [&](Session& session) { write_lengths(session, c); }});
+        {"q", "k", "v"}, {.prepare = [&](CpuSession& session) { write_lengths(session, c); }});
   }
 }
 
@@ -178,7 +178,7 @@ TEST(Attention, PackedHasTheBitsOfSeparate) {
       g.output("context", context);
       const Wire wrt[] = {qkv};
       g.output("dqkv", differentiate(sum_all(square(context)), wrt)[0]);
-      Session session(test::plain_plan(g));
+      CpuSession session(test::plain_plan(g));
       test::randomise_all(session);
       session.run();
       const auto y = session.tensor<float>("context"), dy = session.tensor<float>("dqkv");
@@ -205,7 +205,7 @@ TEST(Attention, AMemberAloneHasTheBitsOfTheSameMemberInACohort) {
     const Wire context = attention_packed(qkv, {.heads = 2});
     const Wire wrt[] = {qkv};
     g.output("d", differentiate(sum_all(square(context)), wrt)[0]);
-    Session session(test::plain_plan(g), {.members = members, .threads = 2});
+    CpuSession session(test::plain_plan(g), {.members = members, .threads = 2});
     for (int m = 0; m < members; ++m) {
       const RandomStream stream(static_cast<std::uint64_t>(members == 1 ? which : m), "qkv");
       const auto x = session.tensor<float>("qkv", m);
@@ -238,7 +238,7 @@ TEST(Attention, NaNReachesWhatDependsOnItAndNothingElse) {
     g.output("dq", d[0]);
     g.output("dk", d[1]);
     g.output("dv", d[2]);
-    Session session(test::plain_plan(g));
+    CpuSession session(test::plain_plan(g));
     test::randomise_all(session);
     session.tensor<float>(source)[kBad * kWidth + 3] = std::numeric_limits<float>::quiet_NaN();
     session.run();
@@ -274,7 +274,7 @@ TEST(Attention, HiddenKeysHaveNoInfluence) {
   g.output("dq", d[0]);
   g.output("dk", d[1]);
   g.output("dv", d[2]);
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   test::randomise_all(session);
   session.write<std::int32_t>("lengths", std::vector<std::int32_t>{4, 0});
   for (const char* name : {"k", "v"}) {

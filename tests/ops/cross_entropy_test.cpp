@@ -11,7 +11,7 @@ namespace {
 
 using test::check_gradients;
 
-void fill_targets(Session& session, std::int32_t vocabulary, std::int32_t ignored_every = 0) {
+void fill_targets(CpuSession& session, std::int32_t vocabulary, std::int32_t ignored_every = 0) {
   const std::span<std::int32_t> targets = session.tensor<std::int32_t>("targets");
   const RandomStream stream(7, "targets");
   for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -27,7 +27,7 @@ TEST(CrossEntropy, EqualsTheTextbookFormula) {
   const Wire logits = g.input("z", {{rows, vocabulary}, DType::f64}),
              targets = g.input("targets", {{rows}, DType::i32});
   g.output("loss", cross_entropy(logits, targets, g.fill({{1}, DType::f64}, smoothing)));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   test::randomise_all(session);
   fill_targets(session, static_cast<std::int32_t>(vocabulary), 4);
   session.run();
@@ -54,7 +54,7 @@ TEST(CrossEntropy, Derivative) {
           const Wire z = g.input("z", {{2, 3, 11}, DType::f64}), t = g.input("targets", {{2, 3}, DType::i32});
           return cross_entropy(z, t, g.fill({{1}, DType::f64}, smoothing));
         },
-        {"z"}, {.prepare = [](Session& s) { fill_targets(s, 11, 4); }});
+        {"z"}, {.prepare = [](CpuSession& s) { fill_targets(s, 11, 4); }});
   }
 }
 
@@ -70,7 +70,7 @@ TEST(CrossEntropy, AgreesWithItsReferenceAtAwkwardSizes) {
       g.output("loss", out[0]);
       g.output("lse", out[1]);
       g.output("dz", differentiate(out[0], wrt)[0]);
-      Session session(test::plain_plan(g));
+      CpuSession session(test::plain_plan(g));
       test::randomise_all(session);
       session.tensor<double>("smoothing")[0] = 0.1;
       fill_targets(session, static_cast<std::int32_t>(vocabulary), 4);
@@ -93,13 +93,13 @@ TEST(CrossEntropy, SecondDerivative) {
         const Wire wrt[] = {z};
         return sum_all(square(differentiate(cross_entropy(z, t, g.fill({{1}, DType::f64}, 0.1)), wrt)[0]));
       },
-      {"z"}, {.prepare = [](Session& s) { fill_targets(s, 7, 4); }});
+      {"z"}, {.prepare = [](CpuSession& s) { fill_targets(s, 7, 4); }});
 }
 
 TEST(OneHot, IsZeroWhereIgnoredAndNaNOutside) {
   Graph g;
   g.output("hot", one_hot(g.input("targets", {{4}, DType::i32}), 3, -100, DType::f32));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   session.write<std::int32_t>("targets", std::array{2, -100, 3, -1});
   session.run();
   const std::span<float> hot = session.tensor<float>("hot");
@@ -122,7 +122,7 @@ TEST_P(FusedProjection, Derivative) {
         const Wire w = g.parameter("w", {transpose == Transpose::yes ? Shape{13, 5} : Shape{5, 13}, DType::f64});
         return linear_cross_entropy(x, w, t, g.fill({{1}, DType::f64}, 0.1), {.weight = transpose});
       },
-      {"x", "w"}, {.prepare = [](Session& s) { fill_targets(s, 13, 3); }});
+      {"x", "w"}, {.prepare = [](CpuSession& s) { fill_targets(s, 13, 3); }});
 }
 
 // Large enough for several blocks and several chunks of the backward.
@@ -143,7 +143,7 @@ TEST_P(FusedProjection, EqualsReferenceInManyChunks) {
     g.output("loss", loss);
     g.output("dx", d[0]);
     g.output("dw", d[1]);
-    Session session(test::plain_plan(g), {.members = 1, .threads = threads});
+    CpuSession session(test::plain_plan(g), {.members = 1, .threads = threads});
     test::randomise_all(session);
     fill_targets(session, static_cast<std::int32_t>(vocabulary), 7);
     session.run();
@@ -175,7 +175,7 @@ TEST(CrossEntropy, BadTargetGivesNanNotAStrayAccess) {
   const Wire loss = cross_entropy(z, t);
   g.output("dz", differentiate(loss, wrt)[0]);
   g.output("loss", loss);
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   test::randomise_all(session);
   session.write<std::int32_t>("targets", std::array<std::int32_t, 3>{1, 5, 2});
   session.run();

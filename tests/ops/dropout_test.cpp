@@ -13,7 +13,7 @@ using test::error_of;
 
 constexpr std::uint64_t kSeed = 0x123456789abcdef0, kStep = 0x1'0000'0007;
 
-void write_key(Session& session, std::uint64_t seed, std::uint64_t step, int member = 0) {
+void write_key(CpuSession& session, std::uint64_t seed, std::uint64_t step, int member = 0) {
   const auto word = [](std::uint64_t value, int shift) { return static_cast<std::int32_t>(value >> shift); };
   session.write<std::int32_t>(
       "key", std::vector<std::int32_t>{word(seed, 0), word(seed, 32), word(step, 0), word(step, 32)}, member);
@@ -31,7 +31,7 @@ template <typename T>
 void expect_words_of_the_stream(std::int64_t count, T p) {
   DropoutGraph s({count}, dtype_of<T>());
   s.g.output("y", dropout(s.x, s.p, s.key, "layers.2.drop"));
-  Session session(test::plain_plan(s.g));
+  CpuSession session(test::plain_plan(s.g));
   test::randomise_all(session);
   session.tensor<T>("p")[0] = p;
   write_key(session, kSeed, kStep);
@@ -60,7 +60,7 @@ TEST(Dropout, GradientsUseTheSameMask) {
         const Wire y = dropout(x, g.input("p", {{1}, DType::f64}), g.input("key", {{4}, DType::i32}), "site");
         return sum_all(square(y) * g.input("weight", y.type()));
       },
-      {"x"}, {.prepare = [](Session& session) {
+      {"x"}, {.prepare = [](CpuSession& session) {
         session.tensor<double>("p")[0] = 0.4;
         write_key(session, 5, 9);
       }});
@@ -70,7 +70,7 @@ TEST(Dropout, MembersHaveTheirOwnMaskAndThreadsDoNotMatter) {
   const auto run = [](int members, int threads, std::uint64_t seed, int which) {
     DropoutGraph s({30000}, DType::f32);
     s.g.output("y", dropout(s.x, s.p, s.key, "site"));
-    Session session(test::plain_plan(s.g), {.members = members, .threads = threads});
+    CpuSession session(test::plain_plan(s.g), {.members = members, .threads = threads});
     test::randomise_all(session);
     for (int m = 0; m < members; ++m) {
       session.tensor<float>("p", m)[0] = 0.5f;
@@ -90,7 +90,7 @@ TEST(Dropout, MembersHaveTheirOwnMaskAndThreadsDoNotMatter) {
 TEST(Dropout, EdgesOfP) {
   DropoutGraph s({200}, DType::f32);
   s.g.output("y", dropout(s.x, s.p, s.key, "site"));
-  Session session(test::plain_plan(s.g));
+  CpuSession session(test::plain_plan(s.g));
   test::randomise_all(session);
   for (const float p : {1.0f, std::numeric_limits<float>::quiet_NaN()}) {
     session.tensor<float>("p")[0] = p;

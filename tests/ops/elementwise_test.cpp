@@ -30,7 +30,7 @@ TEST_P(UnaryFunction, NanInNanOutAndF32AgreesWithF64) {
   Graph g;
   g.output("y32", unary(function, g.input("x32", {{35}, DType::f32})));
   g.output("y64", unary(function, g.input("x64", {{35}, DType::f64})));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   const std::span<float> x32 = session.tensor<float>("x32");
   const std::span<double> x64 = session.tensor<double>("x64");
   for (std::size_t i = 0; i < x32.size(); ++i) {
@@ -63,7 +63,7 @@ TEST(Tanh, IsCloseEverywhereAndTheSameInEveryLane) {
   Graph g;
   g.output("y", tanh(g.input("x", {{kValues}, DType::f32})));
   g.output("one", tanh(g.input("alone", {{1}, DType::f32})));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   const std::span<float> x = session.tensor<float>("x"), y = session.tensor<float>("y");
   for (std::size_t i = 0; i < x.size(); ++i)
     x[i] = std::exp2(-140.0f + 260.0f * static_cast<float>(i) / kValues) * (i % 2 == 0 ? 1.0f : -1.0f);
@@ -85,7 +85,7 @@ TEST(Tanh, IsCloseEverywhereAndTheSameInEveryLane) {
 TEST(Exp, CoversTheWholeRange) {
   Graph g;
   g.output("y", exp(g.input("x", {{6}, DType::f32})));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   const float inf = std::numeric_limits<float>::infinity();
   session.write<float>("x", std::array{0.0f, -inf, inf, 1000.0f, -1000.0f, 88.0f});
   session.run();
@@ -117,7 +117,7 @@ TEST(Reduce, EveryPatternSumsToTheSameTotal) {
   const Wire x = g.input("x", {{3, 4, 37}, DType::f64});
   const std::vector<Shape> shapes = {{3, 4, 37}, {37}, {3, 4, 1}, {1}, {4, 37}, {3, 1, 37}, {1, 4, 1}, {3, 1, 1}};
   for (std::size_t i = 0; i < shapes.size(); ++i) g.output("s" + std::to_string(i), sum_all(sum_to(x, shapes[i])));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   test::randomise_all(session);
   session.run();
   const double total = session.tensor<double>("s0")[0];
@@ -133,7 +133,7 @@ TEST(Reduce, LongSumsHaveTheSameBitsForAnyThreads) {
     g.output("columns", sum_to(x, {129}));
     g.output("all", sum_all(x));
     g.output("rows", sum_last(x));
-    Session session(test::plain_plan(g), {.members = 1, .threads = threads});
+    CpuSession session(test::plain_plan(g), {.members = 1, .threads = threads});
     test::randomise_all(session);
     session.run();
     std::vector<float> result;
@@ -153,7 +153,7 @@ TEST(Sum, ManyTermsAndRepeatedTerms) {
   for (int i = 0; i < 60; ++i) terms.push_back(x * static_cast<double>(i));
   g.output("y", sum(terms));
   g.output("z", x + x);
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   test::randomise_all(session);
   session.run();
   for (std::size_t i = 0; i < 5; ++i) {

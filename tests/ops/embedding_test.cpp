@@ -17,7 +17,7 @@ TEST(Embedding, GradientsWithRepeatedIds) {
         const Wire y = embedding(g.parameter("table", {{7, 5}, DType::f64}), g.input("ids", {{2, 3}, DType::i32}));
         return sum_all(square(y) * g.input("weight", y.type()));
       },
-      {"table"}, {.prepare = [](Session& session) { session.write<std::int32_t>("ids", kIds); }});
+      {"table"}, {.prepare = [](CpuSession& session) { session.write<std::int32_t>("ids", kIds); }});
 }
 
 TEST(Embedding, SecondDerivatives) {
@@ -28,7 +28,7 @@ TEST(Embedding, SecondDerivatives) {
         const Wire y = tanh(embedding(table, g.input("ids", {{2, 3}, DType::i32})));
         return sum_all(square(differentiate(sum_all(y), wrt)[0]));
       },
-      {"table"}, {.tolerance = 1e-6, .prepare = [](Session& session) { session.write<std::int32_t>("ids", kIds); }});
+      {"table"}, {.tolerance = 1e-6, .prepare = [](CpuSession& session) { session.write<std::int32_t>("ids", kIds); }});
 }
 
 std::vector<float> table_gradient(int threads, int members, int which, const std::vector<std::int32_t>& ids) {
@@ -38,7 +38,7 @@ std::vector<float> table_gradient(int threads, int members, int which, const std
   const Wire wrt[] = {table};
   g.output("y", y);
   g.output("d", differentiate(sum_all(y * g.input("weight", y.type())), wrt)[0]);
-  Session session(test::plain_plan(g), {.members = members, .threads = threads});
+  CpuSession session(test::plain_plan(g), {.members = members, .threads = threads});
   test::randomise_all(session);
   session.write_all<std::int32_t>("ids", ids);
   session.run();
@@ -73,7 +73,7 @@ TEST(Embedding, Positions) {
   Graph g;
   const Wire x = g.input("x", {{2, 3, 4}, DType::f64}), table = sinusoidal_positions(g, "positions", 5, 4, DType::f64);
   g.output("y", add_positions(x, table));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   session.run();
   const auto y = session.tensor<double>("y");
   for (std::size_t b = 0; b < 2; ++b) {

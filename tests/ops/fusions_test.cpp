@@ -32,7 +32,7 @@ void expect_fused_equals_unfused(const std::string& name, const std::function<Bu
     for (std::size_t i = 0; i < wrt.size(); ++i) g.output("d/" + built.wrt[i], gradients[i]);
     for (const auto& [unused, count] : fuse(g, rewrites)) fired += count;
     EXPECT_EQ(fired > 0, fused) << name;
-    Session session(test::plain_plan(g));
+    CpuSession session(test::plain_plan(g));
     test::randomise_all(session);
     if (session.plan().has_slot("targets")) {
       const std::span<std::int32_t> targets = session.tensor<std::int32_t>("targets");

@@ -19,7 +19,7 @@ TEST(GradientNorm, IsThatOfAllGradientsTogether) {
   g.output("norm", norm.norm);
   g.output("scale", norm.scale);
   g.output("squares", norm.squares);
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   double total = 0;
   std::vector<double> squares;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -49,7 +49,7 @@ TEST(Accumulate, StartsAnewWithTheFirstBatch) {
   Graph g;
   const Wire gradient = g.input("g", {{10000}, DType::f32}), first = g.input("first", {{1}, DType::f32});
   g.output("sum", accumulate_gradient(gradient, first, "p"));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   session.tensor<float>("p/sum")[0] = std::numeric_limits<float>::quiet_NaN();  // what was there does not matter
   std::vector<float> expected(10000, 0);
   for (int batch = 0; batch < 3; ++batch) {

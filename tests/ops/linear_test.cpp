@@ -66,7 +66,7 @@ TEST_P(LinearActivation, DerivativeAndReference) {
                      g.parameter("b", {{31}, DType::f64})};
   const Wire difference = linear(in[0], in[1], in[2], activation) - Linear(true, activation).reference(in)[0];
   g.output("difference", sum_all(square(difference)));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   test::randomise_all(session);
   session.run();
   EXPECT_LT(session.tensor<double>("difference")[0], 1e-24);
@@ -92,7 +92,7 @@ std::vector<double> run_linear(std::int64_t rows, std::int64_t in, std::int64_t 
   g.output("dx", d[0]);
   g.output("dw", d[1]);
   g.output("db", d[2]);
-  Session session(test::plain_plan(g), {.members = members, .threads = threads});
+  CpuSession session(test::plain_plan(g), {.members = members, .threads = threads});
   test::randomise_all(session);
   session.run();
   std::vector<double> all;

@@ -72,7 +72,7 @@ TEST_P(EveryOptimiser, FollowsTheTextbookForSeveralSteps) {
   const Wire loss = sum_all(square(p - target));
   const Wire wrt[] = {p};
   g.output("squares", optimise(kind, wrt, differentiate(loss, wrt), control, scale, {group}));
-  Session session(test::plain_plan(g), {.members = 2, .threads = 2});
+  CpuSession session(test::plain_plan(g), {.members = 2, .threads = 2});
   test::randomise<double>(session, "p", 1);
   test::randomise<double>(session, "target", 2);
   session.write_all<double>("scale", std::array{kScale});
@@ -103,7 +103,7 @@ TEST_P(EveryOptimiser, ChangesNothingWhenInactiveOrNotFinite) {
   const Wire p = g.parameter("p", {{100}, DType::f32}), gradient = g.input("g", {{100}, DType::f32});
   const Wire control = g.input("control", {{C::size}, DType::f32}), scale = g.input("scale", {{1}, DType::f32});
   g.output("squares", optimise(GetParam(), Wires{p}, Wires{gradient}, control, scale, {{}}));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   test::randomise<float>(session, "p", 1);
   test::randomise<float>(session, "g", 2);
   const std::vector<float> before(session.tensor<float>("p").begin(), session.tensor<float>("p").end());
@@ -149,7 +149,7 @@ TEST_P(EveryOptimiser, UpdatesManyParametersAsItDoesOne) {
     }
     const Wire control = g.input("control", {{C::size}, DType::f32}), scale = g.input("scale", {{1}, DType::f32});
     g.output("squares", optimise(GetParam(), parameters, gradients, control, scale, groups));
-    auto session = std::make_unique<Session>(test::plain_plan(g), Session::Options{.threads = 2});
+    auto session = std::make_unique<CpuSession>(test::plain_plan(g), CpuSession::Options{.threads = 2});
     for (std::size_t i = first; i < first + count; ++i) {
       test::randomise<float>(*session, "p" + std::to_string(i), i);
       test::randomise<float>(*session, "g" + std::to_string(i), i);
@@ -189,7 +189,7 @@ TEST(Optimiser, BringsRowsOrColumnsBackToUnitLength) {
                gradient = g.input("g", {{rows, columns}, DType::f32});
     optimise(OptimiserKind::adam, Wires{p}, Wires{gradient}, g.input("control", {{C::size}, DType::f32}),
              g.input("scale", {{1}, DType::f32}), {{.unit = unit}});
-    Session session(test::plain_plan(g));
+    CpuSession session(test::plain_plan(g));
     test::randomise<float>(session, "p", 1);
     test::randomise<float>(session, "g", 2);
     std::array<float, C::size> values{};

@@ -16,7 +16,7 @@ TEST(Rope, FollowsTheFormula) {
     Graph g;
     const Wire x = g.input("x", {{2, kTime, kHeads, kWidth}, DType::f32});
     g.output("y", rope(x, {.theta = 100, .pairs = pairs}));
-    Session session(test::plain_plan(g));
+    CpuSession session(test::plain_plan(g));
     test::randomise_all(session);
     session.run();
     const auto in = session.tensor<float>("x"), out = session.tensor<float>("y");
@@ -53,7 +53,7 @@ TEST(Rope, ShapesAgreeAndTheRestOfAPackedRowIsCopied) {
   g.output("four", reshape(rope(reshape(x, {2, 7, 3, 8}), {}), x.shape()));
   g.output("two", reshape(rope(reshape(x, {14, 24}), {.head_width = 8, .time = 7}), x.shape()));
   g.output("packed", rope(x, {.head_width = 8, .rotated = 16}));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   test::randomise_all(session);
   session.run();
   const auto three = session.tensor<float>("three"), packed = session.tensor<float>("packed");

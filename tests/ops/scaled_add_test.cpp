@@ -41,7 +41,7 @@ TEST(ScaledAdd, KernelEqualsReference) {
     const Wire fused = scaled_add(x, a, y, b);
     g.output("fused", fused);
     g.output("reference", x * a + y * b);
-    Session session(test::plain_plan(g));
+    CpuSession session(test::plain_plan(g));
     test::randomise_all(session);
     session.run();
     const auto left = session.tensor<float>("fused"), right = session.tensor<float>("reference");

@@ -22,7 +22,7 @@ TEST(Softmax, GradientsUnderEveryMask) {
             const Wire y = softmax(x, mask, lengths);
             return sum_all(y * g.input("weight", y.type()));
           },
-          {"x"}, {.prepare = [&](Session& session) {
+          {"x"}, {.prepare = [&](CpuSession& session) {
             if (with_lengths) session.write<std::int32_t>("lengths", std::vector<std::int32_t>{7, 4});
           }});
     }
@@ -44,7 +44,7 @@ TEST(Softmax, HiddenEntriesAreZeroAndRowsSumToOne) {
   Graph g;
   const Wire x = g.input("x", {{2, 5, 5}, DType::f32});
   g.output("y", softmax(x, Mask::causal, g.input("lengths", {{2}, DType::i32})));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   test::randomise<float>(session, "x");
   session.write<std::int32_t>("lengths", std::vector<std::int32_t>{3, 0});
   session.run();
@@ -60,7 +60,7 @@ TEST(Softmax, HiddenEntriesAreZeroAndRowsSumToOne) {
 TEST(Softmax, LargeScoresDoNotOverflowAndNaNStays) {
   Graph g;
   g.output("y", softmax(g.input("x", {{3, 19}, DType::f32})));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   const auto x = session.tensor<float>("x");
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = 1e4f + static_cast<float>(i % 19);
   x[19 + 18] = std::numeric_limits<float>::quiet_NaN();

@@ -8,7 +8,7 @@
 namespace norma {
 namespace {
 
-Statistics read(Session& session, std::int64_t elements) {
+Statistics read(CpuSession& session, std::int64_t elements) {
   return read_statistics(elements, [&](std::size_t index) { return session.tensor<double>("s")[index]; });
 }
 
@@ -16,7 +16,7 @@ TEST(Statistics, AgreesWithPlainLoops) {
   for (const std::int64_t n : {1, 33, 100000}) {
     Graph g;
     g.output("s", statistics(g.input("x", {{n}, DType::f32})));
-    Session session(test::plain_plan(g));
+    CpuSession session(test::plain_plan(g));
     test::randomise<float>(session, "x", 5, 0.5, 2);
     session.run();
     double sum = 0, squares = 0, top = 0;
@@ -37,7 +37,7 @@ TEST(Statistics, AgreesWithPlainLoops) {
 TEST(Statistics, CountsWhatIsNotFinite) {
   Graph g;
   g.output("s", statistics(g.input("x", {{70}, DType::f32})));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   test::randomise_all(session);
   session.tensor<float>("x")[2] = std::numeric_limits<float>::infinity();
   session.tensor<float>("x")[69] = std::numeric_limits<float>::quiet_NaN();

@@ -19,7 +19,7 @@ std::vector<float> run_on_counting(const std::function<Wire(Graph&, Wire)>& buil
   Graph g;
   const Wire x = g.input("x", {shape, DType::f32});
   g.output("y", build(g, x));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   std::iota(session.tensor<float>("x").begin(), session.tensor<float>("x").end(), 0.0f);
   session.run();
   const auto y = session.tensor<float>("y");
@@ -90,7 +90,7 @@ TEST(Views, CastRoundsOnceAndBack) {
   g.output("f32", cast(x, DType::f32));
   g.output("low", low);
   g.output("dx", differentiate(sum_all(low * x), std::vector<Wire>{x})[0]);
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   // 1 + 2^-8 + 2^-40 lies just above the middle of two bf16 numbers; rounding through f32 first would round it down.
   const std::vector<double> values = {1.5, 1.0 + 0x1p-8 + 0x1p-40, -(1.0 + 0x1p-8), 1e300,
                                       std::numeric_limits<double>::quiet_NaN()};

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "device/cpu/cpu_session.h"
 #include "norma/backends/cpu.h"
 #include "norma/core/error.h"
-#include "norma/device/session.h"
 #include "norma/graph/differentiate.h"
 #include "norma/graph/graph.h"
 #include "norma/models/model.h"
@@ -89,7 +89,7 @@ void compare(const json& test, const std::string& name, std::span<const T> actua
 }
 
 template <typename T>
-void write_tensors(const json& test, Session& session) {
+void write_tensors(const json& test, CpuSession& session) {
   for (const auto& [name, tensor] : test.at("tensors").items()) {
     if (!session.plan().has_slot(name)) continue;
     if (tensor.at("dtype") == "i32") {
@@ -155,7 +155,7 @@ void check_op(const json& test) {
   const Wires gradients = differentiate(sum_all(y * in.at("dy")), wrt);
   g.output("y", y);
   for (std::size_t i = 0; i < names.size(); ++i) g.output(names[i], gradients[i]);
-  Session session(compile(g, cpu_backend()));
+  CpuSession session(compile(g, cpu_backend()));
   write_tensors<T>(test, session);
   session.run();
   compare<T>(test, "y", session.tensor<T>("y"));
@@ -187,7 +187,7 @@ void check_model(const json& test, Family family) {
   const std::size_t known =
       a.contains("parameters") ? a.at("parameters").get<std::size_t>() : test.at("expected").size() - 1;
   EXPECT_EQ(known, parameters.size()) << "every parameter has an expected gradient";
-  Session session(compile(g, cpu_backend()));
+  CpuSession session(compile(g, cpu_backend()));
   write_tensors<T>(test, session);
   session.run();
   for (const auto& [name, tensor] : test.at("expected").items()) compare<T>(test, name, session.tensor<T>(name));
@@ -209,7 +209,7 @@ void check_optimiser(const json& test) {
   optimise(kind_of(config.name), Wires{g.parameter("p", type)}, Wires{g.input("gradient", type)},
            g.input("control", {{OptimiserControl::size}, dtype_of<T>()}), g.input("scale", {{1}, dtype_of<T>()}),
            {optimiser_group(config, 1, 1, 1)});
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   write_tensors<T>(test, session);
   session.write<T>("scale", std::array{T{1}});
   std::vector<T> path;
@@ -231,7 +231,7 @@ void check_running_statistics(const json& test) {
   const RunningStatistics running{g.state("mean", type("mean")), g.state("var", type("var"))};
   g.output("y", batch_norm(g.input("x", type("x")), g.input("gain", type("gain")), g.input("bias", type("bias")),
                            running, a.at("eps").get<double>(), a.at("momentum").get<double>()));
-  Session session(test::plain_plan(g));
+  CpuSession session(test::plain_plan(g));
   write_tensors<T>(test, session);
   session.run();
   compare<T>(test, "mean", session.tensor<T>("mean"));

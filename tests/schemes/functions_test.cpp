@@ -49,7 +49,7 @@ TEST(Functions, NumbersAndWiresAgree) {
           .numbers = {}, .wires = {{"x", graph.input("x", {{1}, DType::f64})}}, .branches = {}, .norm = nullptr};
       trace(parse_formula(std::string(function.name) + "(x)"), around);
       graph.output("y", around.wires.at("x"));
-      Session session(compile(graph, cpu_backend()));
+      CpuSession session(compile(graph, cpu_backend()));
       session.write<double>("x", std::array{x});
       session.run();
       const double expected = evaluate(std::string(function.name) + "(x)", {{"x", x}});

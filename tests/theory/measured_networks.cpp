@@ -17,7 +17,7 @@ double square_sum(std::span<const float> values) {
   return sum;
 }
 
-void prepare(Session& session, const Model& model, std::uint64_t first) {
+void prepare(CpuSession& session, const Model& model, std::uint64_t first) {
   for (int m = 0; m < session.members(); ++m) {
     const std::uint64_t seed = first + static_cast<std::uint64_t>(m);
     initialise(session, model.parameters, seed, m);
@@ -35,7 +35,7 @@ void prepare(Session& session, const Model& model, std::uint64_t first) {
 }
 
 // Adds +-1e-4 to every weight of every branch.
-void disturb(Session& session, const Model& model, float step) {
+void disturb(CpuSession& session, const Model& model, float step) {
   for (int m = 0; m < session.members(); ++m) {
     for (const ParameterSpec& spec : model.parameters) {
       if (spec.name.find("layers.") == std::string::npos || !spec.name.ends_with(".weight")) continue;
@@ -62,10 +62,11 @@ ModelConfig model_config(Family family, const std::string& scheme, std::int64_t 
 }
 
 // What a scheme profiles, on the batch that is looked at.
-std::vector<double> profile(Session& target, const ModelConfig& config, const Model& model, const Networks& networks) {
+std::vector<double> profile(CpuSession& target, const ModelConfig& config, const Model& model,
+                            const Networks& networks) {
   Graph graph;
   const Model profiling = build_model(graph, config, {.profile = true});
-  Session session(test::plain_plan(graph), {.members = networks.seeds});
+  CpuSession session(test::plain_plan(graph), {.members = networks.seeds});
   prepare(session, profiling, networks.first);
   session.run();
   std::vector<double> found;
@@ -93,7 +94,7 @@ Measured measure(const std::string& scheme, std::int64_t layers, const Networks&
   for (std::size_t i = 0; i < count; ++i) graph.output(fmt::format("stream{}", i), model.sites[i].stream_out);
   for (std::size_t i = 0; i < gradients.size(); ++i) graph.output(fmt::format("gradient{}", i), gradients[i]);
   graph.output("hidden", model.hidden);
-  Session session(test::plain_plan(graph), {.members = seeds});
+  CpuSession session(test::plain_plan(graph), {.members = seeds});
   prepare(session, model, networks.first);
   Measured result;
   const std::vector<LearnedSpec> learned = test::scheme_named(scheme).learned;

@@ -1,6 +1,7 @@
 // What tests of cohorts share: a small run, and the weights of a member.
 #pragma once
 
+#include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -30,11 +31,27 @@ train.lr = 3e-3
   return config;
 }
 
-inline Cohort make_cohort(const RunConfig& config) { return {config, open_data(config)}; }
+inline Cohort make_cohort(const RunConfig& config, CohortOptions options = {}) {
+  return {config, open_data(config), options};
+}
 
 inline std::vector<float> weights(Cohort& cohort, int member = 0) {
-  const auto tensor = cohort.session().tensor<float>("layers.1.ffn.out.weight", member);
-  return {tensor.begin(), tensor.end()};
+  return cohort.session().read<float>("layers.1.ffn.out.weight", member);
+}
+
+// Changes a tensor of a member.
+template <typename Change>
+void edit(Cohort& cohort, const char* name, Change change, int member = 0) {
+  std::vector<float> values = cohort.session().read<float>(name, member);
+  change(values);
+  cohort.session().write<float>(name, values, member);
+}
+
+// A bias that is not a number from now on.
+inline void poison(Cohort& cohort, int member = 0) {
+  edit(
+      cohort, "layers.1.attn.out.bias",
+      [](std::vector<float>& bias) { bias[3] = std::numeric_limits<float>::quiet_NaN(); }, member);
 }
 
 }  // namespace norma::test

@@ -15,6 +15,7 @@ namespace norma {
 namespace {
 
 namespace fs = std::filesystem;
+using test::edit;
 using test::make_cohort;
 using test::small_run;
 using test::weights;
@@ -81,7 +82,9 @@ TEST(Cohort, WatchesOnlyTheStepsThatAreAskedFor) {
 TEST(Cohort, WatchesALossInDoubt) {
   Cohort cohort = make_cohort(small_run("detect.window = 3"));
   for (int step = 0; step < 5; ++step) cohort.train_step(Watching::no);
-  for (float& weight : cohort.session().tensor<float>("head.weight")) weight *= 1000;
+  edit(cohort, "head.weight", [](std::vector<float>& weights) {
+    for (float& weight : weights) weight *= 1000;
+  });
   cohort.train_step(Watching::no);
   EXPECT_EQ(cohort.member(0).spikes, 1);
   EXPECT_FALSE(probes_of(cohort).contains("stream_rms/layers.0.attn"));

@@ -8,7 +8,9 @@
 namespace norma {
 namespace {
 
+using test::edit;
 using test::make_cohort;
+using test::poison;
 using test::small_run;
 using test::weights;
 
@@ -34,7 +36,7 @@ TEST(Cohort, ADivergedMemberIsFrozenAndTheOthersGoOn) {
 TEST(Cohort, NamesTheFirstBadWireAndKeepsTheWeights) {
   Cohort cohort = make_cohort(small_run());
   cohort.train_step();
-  cohort.session().tensor<float>("layers.1.attn.out.bias")[3] = std::numeric_limits<float>::quiet_NaN();
+  poison(cohort);
   const std::vector<float> before = weights(cohort);
   const std::vector<MemberEvent> events = cohort.train_step();
   ASSERT_EQ(events.size(), 1u);
@@ -47,8 +49,13 @@ TEST(Cohort, NamesTheFirstBadWireAndKeepsTheWeights) {
 
 // Leaves the loss as it is, and makes the square of a gradient too large to be held.
 void stretch(Cohort& cohort, float factor) {
-  for (float& weight : cohort.session().tensor<float>("head.weight")) weight *= factor;
-  for (float& gain : cohort.session().tensor<float>("final.norm1.gain")) gain /= factor;
+  const auto times = [](float by) {
+    return [by](std::vector<float>& values) {
+      for (float& value : values) value *= by;
+    };
+  };
+  edit(cohort, "head.weight", times(factor));
+  edit(cohort, "final.norm1.gain", times(1 / factor));
 }
 constexpr float kStretch = 0x1p83f;
 
@@ -107,12 +114,12 @@ TEST(Recovery, RollsBackToWeightsThatAreFinite) {
       make_cohort(small_run("model.vocabulary = 20\ndetect.recovery = \"roll_back\"\ndetect.snapshot_every = 1"));
   cohort.train_step();
   // A weight that an update made infinite and that no batch has read yet.
-  float& unread = cohort.session().tensor<float>("embedding.token").back();
-  unread = std::numeric_limits<float>::infinity();
+  edit(cohort, "embedding.token",
+       [](std::vector<float>& unread) { unread.back() = std::numeric_limits<float>::infinity(); });
   EXPECT_TRUE(cohort.train_step().empty());
-  cohort.session().tensor<float>("layers.1.attn.out.bias")[3] = std::numeric_limits<float>::quiet_NaN();
+  poison(cohort);
   EXPECT_EQ(cohort.train_step().size(), 1u);
-  EXPECT_TRUE(std::isfinite(unread));
+  EXPECT_TRUE(std::isfinite(cohort.session().read<float>("embedding.token").back()));
 }
 
 TEST(Recovery, LowersTheRateOrRollsBackInsteadOfFreezing) {

@@ -38,13 +38,13 @@ struct RandomModel {
                           .head_std = 0.7};
     model.config.train.threads = 1;
     step = build_evaluation_step(model.config.model, true);
-    session = std::make_unique<Session>(step.plan, Session::Options{.members = 1, .threads = 1});
+    session = std::make_unique<CpuSession>(step.plan, CpuSession::Options{.members = 1, .threads = 1});
     initialise(*session, step.parameters, seed);
-    model.weights = [this](const std::string& name) { return std::span<const std::byte>(session->bytes(name)); };
+    model.weights = [this](const std::string& name) { return std::as_bytes(session->tensor<float>(name)); };
   }
 
   EvaluationStep step;
-  std::unique_ptr<Session> session;
+  std::unique_ptr<CpuSession> session;
   TrainedModel model;
 };
 
@@ -57,7 +57,7 @@ TEST_P(Families, ThePredictorAgreesWithTheWholeModel) {
   RandomModel random(family, 3, scheme, positions, tied);
   const std::vector<Tokens> prefixes = {{1, 3, 2, 0, 1, 2}, {2}, {0, 4, 4}};
   const ModelConfig& config = random.model.config.model;
-  Session& whole = *random.session;
+  CpuSession& whole = *random.session;
   Tokens tokens(18, 2), source(12, 3), lengths;
   for (std::size_t row = 0; row < 3; ++row) std::copy(prefixes[row].begin(), prefixes[row].end(), &tokens[row * 6]);
   for (std::size_t row = 0; row < 3; ++row) {

@@ -74,7 +74,7 @@ TEST(Groups, RatesReachTheOptimiser) {
     StepOptions options{.groups = groups};
     options.optimiser.name = OptimiserName::sgd;
     const TrainingStep step = build_training_step(model, options);
-    Session session(step.plan);
+    CpuSession session(step.plan);
     initialise(session, step.parameters, 1, 0);
     const ControlBlock wide = control_block(options.optimiser, 0.1, 1, 1);
     session.write<float>("control", std::vector<float>(wide.begin(), wide.end()), 0);

@@ -150,7 +150,7 @@ TEST(Accuracy, CountsWhatIsCounted) {
   Graph graph;
   const Wire x = graph.input("x", {{2, 3, 2}, DType::f32});
   graph.output("logits", x * 2.0);
-  Session session(test::plain_plan(graph));
+  CpuSession session(test::plain_plan(graph));
   session.write<float>("x", std::vector<float>{1, 0, 0, 1, 1, 0, /**/ 0, 1, 0, 1, 1, 1});
   session.run();
   Accuracy accuracy;

@@ -16,7 +16,7 @@ ModelConfig tiny(const std::string& scheme, DType dtype = DType::f32) {
       .layers = 3, .width = 24, .heads = 3, .vocabulary = 17, .batch = 4, .time = 9, .scheme = scheme, .dtype = dtype};
 }
 
-void fill_ids(Session& session, const ModelConfig& config, int member = 0) {
+void fill_ids(CpuSession& session, const ModelConfig& config, int member = 0) {
   for (const char* name : {"tokens", "targets"}) {
     const RandomStream stream(3, name);
     const std::span<std::int32_t> ids = session.tensor<std::int32_t>(name, member);
@@ -35,7 +35,7 @@ struct Trained {
 Trained train(const ModelConfig& config, const StepOptions& options, const std::vector<float>& rates, int steps,
               int threads = 2) {
   const TrainingStep step = build_training_step(config, options);
-  Session session(step.plan, {.members = static_cast<int>(rates.size()), .threads = threads});
+  CpuSession session(step.plan, {.members = static_cast<int>(rates.size()), .threads = threads});
   Trained result{std::vector<std::vector<float>>(rates.size()), {}};
   for (int member = 0; member < session.members(); ++member) {
     initialise(session, step.parameters, 1, member);
@@ -122,7 +122,7 @@ std::vector<float> train_accumulating(int batches, bool together) {
   ModelConfig config = tiny("pre");
   if (together) config.batch *= batches;
   const TrainingStep step = build_training_step(config, {.accumulate = together ? 1 : batches});
-  Session session(step.plan);
+  CpuSession session(step.plan);
   initialise(session, step.parameters, 1);
   const std::size_t rows = static_cast<std::size_t>(4 * config.time);
   const auto fill = [&](const char* name, int batch, std::size_t at) {
@@ -156,7 +156,7 @@ TEST(Clipping, ScalesTheWholeGradientAndLeavesSmallOnesAlone) {
   // One step of plain gradient descent: the change of a weight is the clipped gradient.
   const auto change = [&](float clip) {
     const TrainingStep step = build_training_step(config, {.optimiser = {.name = OptimiserName::sgd, .beta1 = 0}});
-    Session session(step.plan);
+    CpuSession session(step.plan);
     initialise(session, step.parameters, 1);
     fill_ids(session, config);
     const std::vector<float> before(session.tensor<float>("head.weight").begin(),
@@ -178,7 +178,7 @@ TEST(Clipping, ScalesTheWholeGradientAndLeavesSmallOnesAlone) {
 TEST(Probes, ReportWhatTheModelHolds) {
   const ModelConfig config = tiny("pre");
   const TrainingStep step = build_training_step(config);
-  Session session(step.plan);
+  CpuSession session(step.plan);
   initialise(session, step.parameters, 1);
   fill_ids(session, config);
   std::map<std::string, std::vector<float>> before;
@@ -231,7 +231,7 @@ TEST(Step, KeepsTheWeightsWhenLossOrGradientsAreNotFinite) {
   for (const bool large : {false, true}) {
     const ModelConfig config = tiny("pre");
     const TrainingStep step = build_training_step(config);
-    Session session(step.plan);
+    CpuSession session(step.plan);
     initialise(session, step.parameters, 1);
     fill_ids(session, config);
     if (large) {

@@ -150,7 +150,7 @@ TEST(Trainer, AFlippedDigitInTheLogIsNoticed) {
   const std::size_t digit = log.find("\"loss\":") + 10;
   log[digit] = log[digit] == '7' ? '8' : '7';
   test::write_file(RunView(run).metrics_path(), log);
-  EXPECT_NE(error_of([&] { train(tiny_run(), run); }).find("is not what it was when the run ended"), std::string::npos);
+  EXPECT_NE(error_of([&] { train(tiny_run(), run); }).find("says that it was when the run ended"), std::string::npos);
   reopen(run);
   EXPECT_NE(error_of([&] { train(tiny_run(), run); }).find("is not what was written to it"), std::string::npos);
 }

@@ -1,4 +1,5 @@
-// A plan brought to life on the CPU: one arena, a team of threads, and the step replayed as often as asked.
+// A plan brought to life on a device: the memory of its members and the step, replayed as often as asked. The host
+// holds no pointer into it: tensors are staged before a run and read after it.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "norma/core/arena.h"
 #include "norma/graph/plan.h"
 
 namespace norma {
-
-class Crew;
 
 // The first value of a step that holds a NaN or an infinity.
 struct NonFinite {
@@ -25,27 +23,43 @@ struct NonFinite {
   double value = 0;
 };
 
+// A named tensor of a session's plan, found once and used at every step.
+class Handle {
+ public:
+  Handle() = default;
+  Handle(std::string name, const Slot& slot) : name_(std::move(name)), slot_(&slot) {}
+
+  explicit operator bool() const { return slot_ != nullptr; }
+  const std::string& name() const { return name_; }
+  const Type& type() const { return slot_->type; }
+  std::int64_t offset() const { return slot_->offset; }
+  std::size_t bytes() const { return static_cast<std::size_t>(type().bytes()); }
+  std::size_t elements() const { return static_cast<std::size_t>(type().shape.elements()); }
+
+ private:
+  std::string name_;
+  const Slot* slot_ = nullptr;  // of the plan, which the session keeps
+};
+
 class Session {
  public:
   struct Options {
     int members = 1;
-    int threads = 0;  // 0: all cores this process may use
+    int threads = 0;  // of the host; 0: all cores this process may use
   };
 
-  Session(std::shared_ptr<const Plan> plan, Options options);
-  explicit Session(std::shared_ptr<const Plan> plan) : Session(std::move(plan), Options{}) {}
-  ~Session();
-  Session(Session&&) noexcept;
-  Session& operator=(Session&&) = delete;
+  virtual ~Session() = default;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   const Plan& plan() const { return *plan_; }
   int members() const { return members_; }
-  int threads() const;
+  virtual int threads() const = 0;
 
-  // One step of every member. Few members have a group of threads each, many spread over the threads; the bits of a
-  // member's results depend on neither. A run that does not watch leaves nothing
-  // readable in the watched outputs.
-  void run(Watching watching = Watching::yes);
+  // One step of every active member. The bits of a member's results depend neither on the number of members nor on that
+  // of threads. A run that does not watch leaves nothing readable in the watched outputs. May return before the step is
+  // done; whoever reads waits for it.
+  void run(Watching watching = Watching::yes) { enqueue(active_, watching); }
 
   // The same step one node at a time, stopping at the first output that is not finite. What is only watched
   // is left out. Slow; for diagnosis.
@@ -54,40 +68,82 @@ class Session {
 
   // Members that are not active are left out of run(); they keep their memory. All start active.
   void set_active(int member, bool active);
+  bool active(int member) const;
 
-  // A named tensor of one member, by its element type; throws Error when name, type or size do not fit.
-  template <typename T>
-  std::span<T> tensor(std::string_view name, int member = 0) {
-    const Slot& slot = checked_slot(name, member, dtype_of<T>());
-    return {reinterpret_cast<T*>(base(member) + slot.offset), static_cast<std::size_t>(slot.type.shape.elements())};
+  // Throws Error naming the nearest known name.
+  Handle handle(std::string_view name) const;
+  // Empty when the plan has no such tensor.
+  Handle find(std::string_view name) const;
+
+  // All bytes of a tensor of one member, in and out. Throws Error when member or size do not fit.
+  void stage(const Handle& tensor, int member, std::span<const std::byte> bytes);
+  void read(const Handle& tensor, int member, std::span<std::byte> bytes);
+
+  // One element of a tensor of any type.
+  double number(const Handle& tensor, int member, std::size_t index = 0);
+  double number(std::string_view name, int member, std::size_t index = 0) {
+    return number(handle(name), member, index);
   }
-  // The raw bytes of a tensor of any type.
-  std::span<std::byte> bytes(std::string_view name, int member = 0);
+  // The same for every element, rounded to the tensor's type.
+  void stage_number(const Handle& tensor, int member, double value);
+  void stage_number(std::string_view name, int member, double value) { stage_number(handle(name), member, value); }
+
+  // By element type; throws Error when it is another one.
+  template <typename T>
+  void write(const Handle& tensor, std::span<const T> values, int member = 0) {
+    check_type(tensor, dtype_of<T>());
+    check_elements(tensor, values.size());
+    stage(tensor, member, std::as_bytes(values));
+  }
   template <typename T>
   void write(std::string_view name, std::span<const T> values, int member = 0) {
-    const std::span<T> target = tensor<T>(name, member);
-    check_size(name, target.size(), values.size());
-    std::copy(values.begin(), values.end(), target.begin());
+    write<T>(handle(name), values, member);
   }
   // Writes the same values to every member.
   template <typename T>
   void write_all(std::string_view name, std::span<const T> values) {
-    for (int member = 0; member < members_; ++member) write<T>(name, values, member);
+    const Handle tensor = handle(name);
+    for (int member = 0; member < members_; ++member) write<T>(tensor, values, member);
   }
+  template <typename T>
+  std::vector<T> read(const Handle& tensor, int member = 0) {
+    check_type(tensor, dtype_of<T>());
+    std::vector<T> values(tensor.elements());
+    read(tensor, member, std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+  template <typename T>
+  std::vector<T> read(std::string_view name, int member = 0) {
+    return read<T>(handle(name), member);
+  }
+  // As doubles, from f32 or f64.
+  std::vector<double> numbers(const Handle& tensor, int member = 0);
+  std::vector<double> numbers(std::string_view name, int member = 0) { return numbers(handle(name), member); }
+  // To f32 or f64.
+  void stage_numbers(const Handle& tensor, int member, std::span<const double> values);
+
+ protected:
+  Session(std::shared_ptr<const Plan> plan, int members);
+
+  const std::shared_ptr<const Plan>& shared_plan() const { return plan_; }
+  void check_member(int member) const;
+  void check_member(const Handle& tensor, int member) const;
+  static void check_type(const Handle& tensor, DType dtype);
+  static void check_elements(const Handle& tensor, std::size_t given);
 
  private:
-  std::byte* base(int member) { return arena_.data() + member * member_stride_; }
-  const Slot& checked_slot(std::string_view name, int member, DType dtype) const;
-  void check_member(int member) const;
-  void check_size(std::string_view name, std::size_t expected, std::size_t given) const;
+  virtual void enqueue(std::span<const int> active, Watching watching) = 0;
+  virtual std::optional<NonFinite> check(int member) = 0;
+  // Part of a member's memory; in order with the runs.
+  virtual void put(int member, std::int64_t offset, std::span<const std::byte> bytes) = 0;
+  virtual void get(int member, std::int64_t offset, std::span<std::byte> bytes) = 0;
 
   std::shared_ptr<const Plan> plan_;
   int members_;
   std::vector<int> active_;  // in order
-  std::int64_t member_stride_;
-  std::vector<std::byte*> bases_;  // of the active members, while they run
-  Arena arena_;
-  std::unique_ptr<Crew> crew_;
 };
+
+// On the device that the plan was made for.
+std::unique_ptr<Session> make_session(std::shared_ptr<const Plan> plan, Session::Options options = {});
 
 }  // namespace norma

@@ -129,7 +129,9 @@ class Graph {
   Wire find(std::string_view name);
   Wires parameters();
 
-  // For graph transforms: replaces the node list. Producers are recomputed; the order must be executable.
+  // For graph transforms: the node list, from some node on, is taken out and put back changed. Producers are
+  // recomputed; the order must be executable.
+  std::vector<Node> take_nodes(std::size_t first = 0);
   void replace_nodes(std::vector<Node> nodes);
   void redirect_outputs(const std::vector<int>& stands_for);  // by value: the one that is read in its place
   int add_value(Value value);

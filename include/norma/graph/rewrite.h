@@ -54,9 +54,15 @@ class Rewriter {
   std::vector<Node> nodes_;
   std::vector<bool> removed_;
   std::vector<int> producers_;
-  std::vector<std::vector<int>>
-      readers_;             // also those that read no more: a constant of every layer has too many to search
-  std::vector<int> reads_;  // how often a value is read
+  // Readers of a value, newest first, also those that read no more: a constant of every layer has too many to search.
+  // Chained through one list, for one list per value is mostly time to allocate.
+  struct Reader {
+    int node;
+    int next;  // in the list; -1 = none
+  };
+  std::vector<Reader> reader_list_;
+  std::vector<int> newest_reader_;  // by value: in the list; -1 = none
+  std::vector<int> reads_;          // how often a value is read
   std::vector<bool> is_output_;
 };
 

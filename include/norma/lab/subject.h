@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "norma/device/session.h"
 #include "norma/lab/weights.h"
 #include "norma/models/model.h"
+#include "norma/train/feeder.h"
 
 namespace norma {
 
@@ -57,22 +59,20 @@ class Rig {
   void run() { session_->run(); }
 
   // Any floating tensor as doubles.
-  std::vector<double> values(std::string_view name, int member = 0);
-  double number(std::string_view name, int member = 0, std::size_t index = 0);
-  void write(std::string_view name, double value, int member);
+  std::vector<double> values(std::string_view name, int member = 0) { return session_->numbers(name, member); }
+  double number(std::string_view name, int member = 0, std::size_t index = 0) {
+    return session_->number(name, member, index);
+  }
+  void write(std::string_view name, double value, int member) { session_->stage_number(name, member, value); }
   void write(std::string_view name, std::span<const double> values, int member);
-  double counted_targets() const { return counted_; }  // of the last batch loaded
+  double counted_targets() const { return feeder_->counted_targets(); }  // of the last batch loaded
 
  private:
-  void write_batch(int member);
-
   const Subject& subject_;
-  int copies_;
+  std::vector<std::uint64_t> seeds_;  // by member of the session
   std::vector<ParameterSpec> parameters_;
-  std::vector<Schedule> schedules_;
   std::unique_ptr<Session> session_;
-  Batch batch_;
-  double counted_ = 0;
+  std::optional<Feeder> feeder_;
 };
 
 // Applies `change` to every element of a floating tensor.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,6 +40,8 @@ struct TensorEntry {
 struct TensorData {
   TensorEntry entry;
   std::span<const std::byte> bytes;
+  // Fills in the bytes when their turn comes, for tensors that lie elsewhere; `bytes` does not count then.
+  std::function<void(std::span<std::byte>)> read = {};
 };
 
 template <typename T>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "norma/store/safetensors_writer.h"
 #include "norma/train/config.h"
 #include "norma/train/detector.h"
+#include "norma/train/feeder.h"
 #include "norma/train/step.h"
 
 namespace norma {
@@ -54,15 +56,22 @@ std::int64_t tokens_per_step(const RunConfig& config);  // of one member
 // How the training step of a resolved configuration is built.
 StepOptions step_options(const RunConfig& config);
 
+struct CohortOptions {
+  // How many steps are taken before the host sees the first of them. What it decides of a step (divergence, recovery,
+  // snapshots) counts from so many steps later on, at the same step in every run.
+  int lag = 0;
+};
+
 class Cohort {
  public:
   // Resolves vocabulary and classes of the model from the data.
-  Cohort(const RunConfig& config, std::shared_ptr<const Source> source);
+  Cohort(const RunConfig& config, std::shared_ptr<const Source> source, CohortOptions options = {});
 
   const RunConfig& config() const { return config_; }  // with everything resolved
-  int members() const { return session_.members(); }
+  int members() const { return session_->members(); }
   int active_members() const;
-  std::int64_t step() const { return step_; }  // steps done
+  std::int64_t step() const { return step_; }  // steps taken
+  std::int64_t observed_step() const { return step_ - static_cast<std::int64_t>(pending_.size()); }
   const MemberState& member(int index) const { return states_[static_cast<std::size_t>(index)]; }
   const std::vector<TrainConfig>& settings() const { return settings_; }
   std::int64_t tokens_per_step() const { return norma::tokens_per_step(config_); }  // of one member
@@ -70,22 +79,26 @@ class Cohort {
   std::int64_t parameters() const;                                                  // of one member
   std::int64_t memory_bytes() const;                                                // of all members and threads
   const TrainingStep& training_step() const { return plan_; }
-  Session& session() { return session_; }
+  Session& session() { return *session_; }
 
-  // One step of every active member. Returns what happened. Probes along the stream cost nothing in steps that do not
-  // watch; a member whose loss is in doubt is watched all the same.
+  // One step of every active member, then a look at the step that the lag has come to; after the last step of the run
+  // at all that are left. Returns what happened.
   std::vector<MemberEvent> train_step(Watching watching = Watching::yes);
+  // The two halves of it. Probes along the stream cost nothing in steps that do not watch; a member whose loss is in
+  // doubt is watched all the same.
+  void advance(Watching watching = Watching::yes);
+  std::vector<MemberEvent> observe();  // the oldest step that nobody has looked at
 
   // Mean loss and accuracy over the held-out batches for every member, in its state. Frozen members keep their last.
   void evaluate();
   // Gives back the memory of evaluation; the next one takes it again.
   void release_evaluation() { evaluation_.reset(); }
 
-  // Of the last step, as far as it was watched; nothing of a step that was taken again to find a bad wire.
+  // Of the last step, as far as it was watched and observed; nothing of a step that was taken again to find a bad wire.
   std::vector<ProbeValue> probes(int member);
 
-  // Everything that exact resumption needs, to be written as one safetensors file. The tensors are views of the
-  // session.
+  // Everything that exact resumption needs, to be written as one safetensors file before the next step: tensors are
+  // read from the session when their turn comes.
   std::vector<TensorData> checkpoint_tensors();
   Metadata checkpoint_metadata() const;
   // Throws Error when the file is damaged or belongs to another model; nothing is changed then.
@@ -95,38 +108,60 @@ class Cohort {
   enum class Readable { nothing, layers, everything };
   struct Snapshot {
     std::int64_t step = 0;
-    std::vector<std::byte> bytes;
+    std::vector<std::byte> bytes;  // empty: there is none
+  };
+  // What a step left for the host to look at.
+  struct Observation {
+    struct Member {
+      bool taken = false;  // frozen members take no step
+      bool judged = true;  // not: it went on from what recovery has undone
+      double loss = 0, gradient_norm = 0, lr = 0;
+      Snapshot snapshot = {};  // of a step that has gone on before it was judged
+    };
+    std::int64_t step = 0;
+    Watching watching = Watching::no;
+    std::vector<Member> members;
+  };
+  struct Handles {
+    Handle control, clip, first, loss, gradient_norm;
+    std::vector<Handle> persistent;  // beside persistent_
   };
 
-  void write_controls(bool first, bool last);
-  void write_schedules();
-  void write_noise(Session& session, std::int64_t index);
+  static Handles handles_of(const Session& session, const std::vector<std::string>& persistent);
+  void stage_controls(Observation& step, bool first, bool last);
+  void stage_batch(Feeder& feeder, std::int64_t index);
   void profile();
-  void load_batch(Session& session, std::uint64_t index);
-  void load_evaluation_batch(Session& session, std::int64_t index);
-  void write_batch(Session& session, int member);
-  void write_number(Session& session, const std::string& input, double value, int member);
-  double number(Session& session, const std::string& output, int member, std::size_t index = 0);
-  void judge(int member, std::vector<MemberEvent>& events);
-  std::optional<MemberEvent> recover(int member, Astray why);
-  MemberEvent freeze(int member, Astray why);
+  void prepare_evaluation();
+  bool takes_snapshot(std::int64_t step) const;
+  void judge(int member, const Observation& seen, std::vector<MemberEvent>& events);
+  std::optional<MemberEvent> recover(int member, std::int64_t step, Astray why);
+  MemberEvent freeze(int member, std::int64_t step, Astray why);
   std::optional<NonFinite> first_bad_parameter(int member);
-  std::optional<NonFinite> first_bad_wire(int member);
-  void take_snapshot(int member);
+  std::optional<NonFinite> first_bad_wire(int member, std::int64_t step);
+  Snapshot snapshot(int member);  // none where a parameter is not finite
+  void roll_back(int member);
 
   RunConfig config_;
   std::vector<TrainConfig> settings_;
+  std::vector<std::uint64_t> data_seeds_;
+  int lag_;
   std::shared_ptr<const Source> source_;
   TrainingStep plan_;
-  Session session_;
-  std::unique_ptr<Session> evaluation_;
+  std::unique_ptr<Session> session_;
+  Feeder feeder_;
+  struct Evaluation {
+    std::unique_ptr<Session> session;
+    Feeder feeder;
+  };
+  std::unique_ptr<Evaluation> evaluation_;
   std::vector<MemberState> states_;
   std::vector<Detector> detectors_;
   std::vector<Snapshot> snapshots_;
   std::vector<Readable> readable_;       // what probes of each member the last step left
   std::vector<std::string> persistent_;  // parameters and states, sorted
+  Handles handles_;
   std::int64_t step_ = 0;
-  Batch batch_;
+  std::deque<Observation> pending_;  // steps taken and not looked at, oldest first
 };
 
 // The name of a tensor in a checkpoint: as in the model, or "member.2.<name>" where there are several.

@@ -22,6 +22,7 @@ class Source;
 struct TrainedModel {
   RunConfig config;  // resolved; the tokenizer is that of the run
   std::int64_t step = 0;
+  // Valid until the next call.
   std::function<std::span<const std::byte>(const std::string& parameter)> weights;
   std::vector<std::string> warnings = {};  // what was wrong with the run and passed over
 };

@@ -21,11 +21,12 @@ struct CheckpointParts {
   Metadata metadata;
 };
 
-// `config`: text of the member's own configuration. The parts are to be written under a checksum of their own, so compare
-// that of `cohort` first. A member that has diverged is at the step where it did.
+// `config`: text of the member's own configuration. The parts are to be written under a checksum of their own, so
+// compare that of `cohort` first. A member that has diverged is at the step where it did.
 CheckpointParts extract_member(const SafetensorsFile& cohort, int member, const std::string& config);
 
-// Members at one step, in the order of the cohort to be; compare their checksums first. Throws Error when their steps differ.
+// Members at one step, in the order of the cohort to be; compare their checksums first. Throws Error when their steps
+// differ.
 CheckpointParts join_members(std::span<const SafetensorsFile> members, const std::string& config);
 
 // The step at which a member diverged; none: it has not.

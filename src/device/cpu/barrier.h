@@ -17,9 +17,9 @@ struct alignas(kApart) LonelyWord {
 };
 
 // How long one thread spins before it sleeps. A wait that was short after all lengthens it and a long one halves it, so
-// that a thread whose partner has no core (more threads than cores, other processes) soon gives its own away. Never below
-// kLeast, longer than most phases last: being woken takes up to 100 microseconds on a virtual machine, and a thread that
-// slept through every short wait would find each of them long.
+// that a thread whose partner has no core (more threads than cores, other processes) soon gives its own away. Never
+// below kLeast, longer than most phases last: being woken takes up to 100 microseconds on a virtual machine, and a
+// thread that slept through every short wait would find each of them long.
 class Patience {
  public:
   explicit Patience(bool own_core = true) : own_core_(own_core) {}
