@@ -52,19 +52,19 @@ void Team::worker_loop(int worker) {
     patience(worker).wait_while_equal(generation_.value, seen);
     ++seen;
     if (stop_.load(std::memory_order_relaxed)) return;
-    (*work_)(worker);
+    job_(worker);
     if (finished_.value.fetch_add(1, std::memory_order_seq_cst) + 1 == others) finished_.value.notify_one();
   }
 }
 
-void Team::run(const std::function<void(int)>& work) {
+void Team::run(Job job) {
   const SequentialLibrary sequential;
-  if (size() == 1) return work(0);
-  work_ = &work;
+  if (size() == 1) return job(0);
+  job_ = job;
   finished_.value.store(0, std::memory_order_relaxed);
   generation_.value.fetch_add(1, std::memory_order_seq_cst);
   generation_.value.notify_all();
-  work(0);
+  job(0);
   const auto others = static_cast<std::uint32_t>(size() - 1);
   for (std::uint32_t done = finished_.value.load(std::memory_order_acquire); done != others;
        done = finished_.value.load(std::memory_order_acquire)) {

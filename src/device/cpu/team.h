@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <thread>
 #include <vector>
 
@@ -20,8 +19,12 @@ class Team {
 
   int size() const { return static_cast<int>(patience_.size()); }
 
-  // Runs work(worker) on every thread and returns when all have finished. `work` must not throw.
-  void run(const std::function<void(int worker)>& work);
+  // Runs work(worker) on every thread and returns when all have finished. `work` must not throw. It is looked at, not
+  // copied: a std::function would allocate in every step.
+  template <typename Work>
+  void run(const Work& work) {
+    run(Job{&work, [](const void* object, int worker) { (*static_cast<const Work*>(object))(worker); }});
+  }
 
   // How long this worker spins where it waits.
   Patience& patience(int worker) { return patience_[static_cast<std::size_t>(worker)].patience; }
@@ -30,12 +33,18 @@ class Team {
   struct alignas(kApart) PatienceOfOne {
     Patience patience;
   };
+  struct Job {
+    const void* object = nullptr;
+    void (*call)(const void* object, int worker) = nullptr;
+    void operator()(int worker) const { call(object, worker); }
+  };
+  void run(Job job);
   void worker_loop(int worker);
   void stop();
 
   std::vector<PatienceOfOne> patience_;
   std::vector<std::thread> threads_;
-  const std::function<void(int)>* work_ = nullptr;
+  Job job_;
   LonelyWord generation_;  // counts runs
   LonelyWord finished_;
   std::atomic<bool> stop_{false};
