@@ -7,8 +7,8 @@
 #include <numbers>
 
 #include "error_of.h"
+#include "lab/analyses/lanczos.h"
 #include "lab/lab_check.h"
-#include "lab/lanczos.h"
 #include "norma/core/random.h"
 #include "norma/lab/singular_values.h"
 

@@ -5,9 +5,9 @@
 #include <fstream>
 
 #include "error_of.h"
+#include "lab/sweep/cohorts.h"
+#include "lab/sweep/members.h"
 #include "lab/sweep_check.h"
-#include "lab/sweep_cohorts.h"
-#include "lab/sweep_members.h"
 #include "norma/store/atomic_file.h"
 #include "norma/train/trainer.h"
 #include "temporary_folder.h"

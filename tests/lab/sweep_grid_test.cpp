@@ -5,9 +5,9 @@
 #include <set>
 
 #include "error_of.h"
+#include "lab/sweep/cohorts.h"
+#include "lab/sweep/halving.h"
 #include "lab/sweep_check.h"
-#include "lab/sweep_cohorts.h"
-#include "lab/sweep_halving.h"
 #include "temporary_folder.h"
 
 namespace norma {

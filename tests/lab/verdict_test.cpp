@@ -1,9 +1,9 @@
 // From made-up evidence to words.
-#include "lab/verdict.h"
+#include "lab/study/verdict.h"
 
 #include <gtest/gtest.h>
 
-#include "lab/study_parts.h"
+#include "lab/study/parts.h"
 
 namespace norma {
 namespace {

@@ -1,0 +1,196 @@
+#include "norma/lab/depth_use.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "lab/analyses/turn.h"
+#include "norma/core/error.h"
+#include "norma/ops/elementwise.h"
+#include "norma/train/step.h"
+
+namespace norma {
+namespace {
+
+using Layers = std::vector<std::int64_t>;
+
+// Mean loss of each held-out batch, by member.
+using Losses = std::vector<std::vector<double>>;  // [member][batch]
+
+std::vector<double> mean_of(const Losses& losses) {
+  std::vector<double> means;
+  for (const std::vector<double>& one : losses) means.push_back(estimate_of(one).mean);
+  return means;
+}
+
+std::vector<double> minus(std::vector<double> a, const std::vector<double>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] -= b[i];
+  return a;
+}
+
+class DepthMeter {
+ public:
+  DepthMeter(const Subject& subject, const DepthUseOptions& options) : subject_(subject), options_(options) {
+    batches_ = std::min(options.batches, subject.source->evaluation_batches());
+    if (batches_ < 1) fail("depth use is measured on held-out batches, but the data has none");
+    const auto layers = static_cast<double>(subject.model.layers);
+    planned_ = 2 + 4 * layers;
+    // Drawing initial weights again for every variant would cost more than running it.
+    Rig rig(subject, [](Graph& graph, const Model& model) { graph.output("loss", model.loss); });
+    subject_.weights = weights_of(rig.session(), rig.parameters());
+  }
+
+  DepthUse measure() {
+    const std::int64_t layers = subject_.model.layers;
+    DepthUse use;
+    use.layers = layers;
+    const Layers all = whole();
+    const Losses full = losses({.layers = all});
+    use.loss = mean_of(full);
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      Layers rest = all;
+      std::erase(rest, layer);
+      use.deletion.push_back(minus(mean_of(losses({.layers = rest})), use.loss));
+    }
+    for (std::int64_t layer = 0; layer + 1 < layers; ++layer) {
+      Layers swapped = all;
+      std::swap(swapped[static_cast<std::size_t>(layer)], swapped[static_cast<std::size_t>(layer + 1)]);
+      use.swap.push_back(minus(mean_of(losses({.layers = swapped})), use.loss));
+      use.width_equivalence.push_back(minus(mean_of(losses({.layers = all, .beside = layer + 1})), use.loss));
+    }
+    keep_best(use, full);
+    states(use);
+    return use;
+  }
+
+ private:
+  Layers whole() const {
+    Layers all(static_cast<std::size_t>(subject_.model.layers));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+
+  Losses losses(const LayerOrder& order) {
+    if (options_.progress) options_.progress(std::min(1.0, done_++ / planned_));
+    Rig rig(subject_, [](Graph& graph, const Model& model) { graph.output("loss", model.loss); },
+            {.model = {.order = order}});
+    Losses result(static_cast<std::size_t>(rig.members()));
+    for (std::int64_t batch = 0; batch < batches_; ++batch) {
+      rig.load_evaluation_batch(batch);
+      if (rig.counted_targets() == 0) continue;
+      rig.run();
+      for (int member = 0; member < rig.members(); ++member)
+        result[static_cast<std::size_t>(member)].push_back(rig.number("loss", member));
+    }
+    if (result[0].empty()) fail("no held-out batch has a target");
+    return result;
+  }
+
+  // Layers in the order of what their deletion costs, the mean member's; the k best stay.
+  void keep_best(DepthUse& use, const Losses& full) {
+    Layers ranked = whole();
+    std::stable_sort(ranked.begin(), ranked.end(), [&](std::int64_t a, std::int64_t b) {
+      return estimate_of(use.deletion[static_cast<std::size_t>(a)]).mean >
+             estimate_of(use.deletion[static_cast<std::size_t>(b)]).mean;
+    });
+    std::vector<Losses> curve;
+    for (std::size_t k = 0; k < ranked.size(); ++k) {
+      Layers kept(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(k));
+      std::sort(kept.begin(), kept.end());
+      curve.push_back(losses({.layers = kept}));
+    }
+    curve.push_back(full);
+    for (const Losses& one : curve) use.kept.push_back(mean_of(one));
+    use.loss_hollow = use.kept.front();
+    const auto depth_of = [](const std::vector<double>& by_layers) {
+      return crossing_depth(by_layers, by_layers.back() + DepthUse::kTolerance * (by_layers[0] - by_layers.back()));
+    };
+    const std::size_t members = full.size(), samples = members > 1 ? members : full[0].size();
+    for (std::size_t sample = 0; sample < samples; ++sample) {
+      std::vector<double> by_layers;
+      for (std::size_t k = 0; k < curve.size(); ++k)
+        by_layers.push_back(members > 1 ? use.kept[k][sample] : curve[k][0][sample]);
+      use.effective_depth.push_back(depth_of(by_layers));
+    }
+  }
+
+  // Angles between the stream at any two borders of layers.
+  void states(DepthUse& use) {
+    std::vector<std::string> borders;
+    Rig rig(subject_, [&](Graph& graph, const Model& model) {
+      std::string layer;
+      const std::string prefix = stack_prefix(subject_.model);
+      for (std::size_t i = 0; i < model.sites.size(); ++i) {
+        const SublayerSite& site = model.sites[i];
+        if (!site.name.starts_with(prefix + "layers.")) continue;
+        if (borders.empty()) {
+          graph.output("border/0", site.stream_in * 1.0);
+          borders.emplace_back("border/0");
+        }
+        const bool last = i + 1 == model.sites.size() || layer_of(model.sites[i + 1].name) != layer_of(site.name);
+        if (!last) continue;
+        borders.push_back("border/" + std::to_string(borders.size()));
+        graph.output(borders.back(), site.stream_out * 1.0);
+      }
+    });
+    rig.load_evaluation_batch(0);
+    rig.run();
+    const auto width = static_cast<std::size_t>(subject_.model.width);
+    use.influence.assign(borders.size() - 1, {});
+    for (int member = 0; member < rig.members(); ++member) {
+      std::vector<std::vector<double>> state;
+      for (const std::string& border : borders) state.push_back(rig.values(border, member));
+      for (std::size_t layer = 0; layer + 1 < borders.size(); ++layer)
+        use.influence[layer].push_back(mean_turn(influence_of, state[layer], state[layer + 1], width));
+      if (member > 0) continue;
+      use.angular_distance.assign(borders.size(), std::vector<double>(borders.size(), 0));
+      for (std::size_t a = 0; a < borders.size(); ++a) {
+        for (std::size_t b = 0; b < a; ++b)
+          use.angular_distance[a][b] = use.angular_distance[b][a] = mean_turn(angle_of, state[b], state[a], width);
+      }
+    }
+  }
+
+  // Mean over tokens of a reading of turn.h.
+  static double mean_turn(double (*reading)(double), const std::vector<double>& a, const std::vector<double>& b,
+                          std::size_t width) {
+    double sum = 0;
+    for (std::size_t token = 0; token < a.size(); token += width) {
+      double aa = 0, bb = 0, distance = 0;
+      for (std::size_t i = token; i < token + width; ++i) {
+        aa += a[i] * a[i];
+        bb += b[i] * b[i];
+      }
+      for (std::size_t i = token; i < token + width; ++i) {
+        const double difference = a[i] / std::sqrt(aa) - b[i] / std::sqrt(bb);
+        distance += difference * difference;
+      }
+      sum += reading(distance);
+    }
+    return sum / static_cast<double>(a.size() / width);
+  }
+
+  Subject subject_;
+  const DepthUseOptions& options_;
+  std::int64_t batches_ = 0;
+  double planned_ = 1, done_ = 0;
+};
+
+}  // namespace
+
+double crossing_depth(const std::vector<double>& loss_by_layers, double bound) {
+  NORMA_ASSERT(!loss_by_layers.empty());
+  for (std::size_t k = loss_by_layers.size() - 1; k > 0; --k) {
+    const double below = loss_by_layers[k - 1], above = loss_by_layers[k];
+    if (below <= bound) continue;
+    if (!std::isfinite(below) || above >= bound) return static_cast<double>(k);
+    return static_cast<double>(k - 1) + (below - bound) / (below - above);
+  }
+  return 0;
+}
+
+DepthUse measure_depth_use(const Subject& subject, const DepthUseOptions& options) {
+  return DepthMeter(subject, options).measure();
+}
+
+}  // namespace norma

@@ -1,0 +1,206 @@
+#include "norma/lab/inspect.h"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+#include "lab/analyses/collector.h"
+#include "lab/analyses/theory_curves.h"
+#include "norma/core/arena.h"
+#include "norma/core/error.h"
+#include "norma/core/machine.h"
+#include "norma/core/names.h"
+#include "norma/core/side_by_side.h"
+#include "norma/models/budget.h"
+#include "norma/schemes/diagram.h"
+
+namespace norma {
+namespace {
+
+constexpr const char* kDepth = "depth";
+
+bool asks_for_depth(const std::vector<std::string>& only) {
+  return std::find(only.begin(), only.end(), kDepth) != only.end();
+}
+
+std::vector<Instrument> chosen(const std::vector<std::string>& only, int batches) {
+  const std::vector<Instrument> all = instruments(batches);
+  if (only.empty()) return all;
+  const std::vector<std::string> names = instrument_names();
+  std::vector<Instrument> result;
+  for (const std::string& name : only) {
+    if (name == kDepth) continue;
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Instrument& one) { return one.name == name; });
+    if (found == all.end())
+      fail("there is no analysis '{}'{}; expected some of {}", name, did_you_mean(name, names), fmt::join(names, ", "));
+    const bool repeated = std::ranges::any_of(result, [&](const Instrument& one) { return one.name == name; });
+    if (!repeated) result.push_back(*found);
+  }
+  return result;
+}
+
+// The layer as svg and text. Numbers never depend on a drawing: what cannot be drawn, such as a text too wide for a
+// terminal, is left out, and the summary says why.
+void draw_layer(const Scheme& scheme, const ModelConfig& model, SchemeSummary& summary) {
+  using Cross = DiagramOptions::Cross;
+  const DiagramOptions options{.layers = model.layers,
+                               .width = model.width,
+                               .heads = model.heads,
+                               .cross = model.family == Family::encoder_decoder ? Cross::present : Cross::absent};
+  try {
+    summary.diagram_svg = diagram_svg(scheme, options);
+    summary.diagram_text = diagram_text(scheme, options);
+  } catch (const std::exception& problem) {
+    summary.diagram_note = problem.what();
+  }
+}
+
+void check(const InspectOptions& options) {
+  if (options.schemes.empty()) fail("there is no scheme to inspect");
+  if (options.depths.empty()) fail("there is no depth to inspect");
+  for (const std::int64_t depth : options.depths) {
+    if (depth < 1) fail("a depth of {} layers; expected at least 1", depth);
+  }
+  NORMA_ASSERT(options.open != nullptr);
+}
+
+// What one model showed.
+struct ModelReadings {
+  Subject subject;
+  std::vector<std::vector<Reading>> by_instrument;
+};
+
+// A session uses as many threads well as it has members; on more, models stand side by side as far as memory goes. The
+// largest analysis keeps the activations of four copies of each member, in double precision.
+int models_at_once(const std::vector<ModelConfig>& models, std::size_t seeds, int threads) {
+  double largest = 1;
+  for (const ModelConfig& model : models) {
+    const double stream = static_cast<double>(model.batch * model.time) * static_cast<double>(model.width);
+    largest = std::max(largest, stream * static_cast<double>(model.layers));
+  }
+  constexpr double kBytesOfActivation = 60.0 * sizeof(double) * 4;
+  const double fitting =
+      static_cast<double>(available_memory()) / (largest * kBytesOfActivation * static_cast<double>(seeds));
+  const auto wanted = std::min(models.size(), static_cast<std::size_t>(threads) / std::max<std::size_t>(1, seeds));
+  return static_cast<int>(std::clamp(fitting, 1.0, std::max(1.0, static_cast<double>(wanted))));
+}
+
+}  // namespace
+
+ModelConfig initial_model(Family family, std::int64_t width) {
+  ModelConfig model{.family = family, .width = width, .heads = 4};
+  model.batch = 4;
+  model.time = 64;
+  model.scale_embedding = true;
+  model.embedding_std = 1 / std::sqrt(static_cast<double>(width));
+  return model;
+}
+
+SchemeSummary summarise_scheme(const ModelConfig& model) {
+  const Scheme& scheme = *model.scheme;
+  SchemeSummary summary{.name = model.scheme.asked(),
+                        .title = scheme.title.empty() ? model.scheme.asked() : scheme.title,
+                        .source = scheme.source,
+                        .formulas = {},
+                        .layers = model.layers,
+                        .by_role = {}};
+  draw_layer(scheme, model, summary);
+  for (const auto& [key, formula] : scheme.formulas) summary.formulas.emplace_back(key, print_formula(formula));
+  const Budget budget = model_budget(model);
+  summary.norm_instances = budget.norm_instances;
+  summary.norm_parameters = budget.norm_parameters;
+  summary.parameters = budget.parameters;
+  summary.by_role.assign(budget.by_role.begin(), budget.by_role.end());
+  return summary;
+}
+
+std::vector<std::string> instrument_names() {
+  std::vector<std::string> names;
+  for (const Instrument& instrument : instruments(1)) names.push_back(instrument.name);
+  names.emplace_back(kDepth);
+  return names;
+}
+
+Findings inspect(const InspectOptions& options, const Progress& progress) {
+  check(options);
+  const std::vector<Instrument> used = chosen(options.only, options.batches);
+  std::vector<std::int64_t> depths = options.depths;
+  std::sort(depths.begin(), depths.end());
+  depths.erase(std::unique(depths.begin(), depths.end()), depths.end());
+  Findings findings;
+  std::vector<ModelConfig> models;
+  std::vector<std::string> names;
+  double total = 0, done = 0, each = 0;
+  for (const Instrument& instrument : used) each += instrument.cost;
+  for (const SchemeChoice& scheme : options.schemes) {
+    ModelConfig model = options.model;
+    model.scheme = scheme;
+    names.push_back(scheme.asked());
+    for (const std::int64_t depth : depths) {
+      model.layers = depth;
+      if (options.model.encoder_layers != 0) model.encoder_layers = depth;
+      models.push_back(model);
+      total += each * static_cast<double>(depth);
+    }
+  }
+  const int threads = options.threads > 0 ? options.threads : machine().cores;
+  const int at_once = models_at_once(models, options.seeds.size(), threads);
+  std::mutex telling;
+  std::vector<ModelReadings> readings(models.size());
+  side_by_side(models.size(), at_once, [&](std::size_t index) {
+    const ModelConfig& model = models[index];
+    ModelReadings fresh;
+    fresh.subject = initial_subject(model, options.open(model), options.seeds, std::max(1, threads / at_once));
+    for (const Instrument& instrument : used) {
+      if (progress) {
+        const std::lock_guard lock(telling);
+        progress(done / total, fmt::format("{}, {} layers: {}", model.scheme.asked(), model.layers, instrument.name));
+      }
+      fresh.by_instrument.push_back(instrument.measure(fresh.subject));
+      const std::lock_guard lock(telling);
+      done += instrument.cost * static_cast<double>(model.layers);
+    }
+    readings[index] = std::move(fresh);
+  });
+  Collector collector(used);
+  for (std::size_t index = 0; index < models.size(); ++index) {
+    ModelReadings& one = readings[index];
+    if (models[index].layers == depths.back()) findings.schemes.push_back(summarise_scheme(one.subject.model));
+    for (std::vector<Reading>& reading : one.by_instrument)
+      collector.add(models[index].scheme.asked(), one.subject.model, std::move(reading));
+    one.subject.threads = options.threads;
+    if (asks_for_depth(options.only))
+      findings.depth_use.push_back(inspect_depth(one.subject, findings.notes, progress));
+  }
+  if (progress) progress(1, "");
+  findings.analyses = collector.finish(names);
+  if (options.theory) {
+    for (const SchemeChoice& scheme : options.schemes) {
+      ModelConfig model = options.model;
+      model.scheme = scheme;
+      add_theory_curves(findings, model);
+    }
+  }
+  return findings;
+}
+
+Findings inspect(const Subject& subject, const std::vector<std::string>& only, int batches, const Progress& progress) {
+  const std::vector<Instrument> used = chosen(only, batches);
+  Findings findings;
+  findings.schemes.push_back(summarise_scheme(subject.model));
+  Collector collector(used);
+  double total = 0, done = 0;
+  for (const Instrument& instrument : used) total += instrument.cost;
+  for (const Instrument& instrument : used) {
+    if (progress) progress(done / total, instrument.name);
+    collector.add(subject.model.scheme.asked(), subject.model, instrument.measure(subject));
+    done += instrument.cost;
+  }
+  if (progress) progress(1, "");
+  findings.analyses = collector.finish({subject.model.scheme.asked()});
+  if (only.empty() || asks_for_depth(only))
+    findings.depth_use.push_back(inspect_depth(subject, findings.notes, progress));
+  return findings;
+}
+
+}  // namespace norma

@@ -1,0 +1,133 @@
+#include "norma/lab/jacobian.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lab/analyses/stack_jacobian.h"
+#include "norma/core/error.h"
+#include "norma/core/random.h"
+#include "norma/graph/differentiate.h"
+#include "norma/lab/singular_values.h"
+#include "norma/ops/elementwise.h"
+
+namespace norma {
+namespace {
+
+double sum_of_squares(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double v : values) sum += v * v;
+  return sum;
+}
+
+// Every row of the batch becomes the first sequence.
+void repeat_first_sequence(Rig& rig, std::size_t rows) {
+  for (int member = 0; member < rig.members(); ++member) {
+    for (const char* input : {"tokens", "source", "lengths", "source_lengths"}) {
+      const Handle tensor = rig.session().find(input);
+      if (!tensor) continue;
+      std::vector<std::int32_t> ids = rig.session().read<std::int32_t>(tensor, member);
+      const std::size_t length = ids.size() / rows;
+      for (std::size_t row = 1; row < rows; ++row)
+        std::copy_n(ids.begin(), length, ids.begin() + static_cast<std::ptrdiff_t>(row * length));
+      rig.session().write<std::int32_t>(tensor, ids, member);
+    }
+  }
+}
+
+}  // namespace
+
+StackEnds ends_of(const Model& model, const ModelConfig& config, StackEnd end) {
+  const std::string prefix = stack_prefix(config);
+  const auto first = std::find_if(model.sites.begin(), model.sites.end(),
+                                  [&](const SublayerSite& site) { return site.name.starts_with(prefix); });
+  NORMA_ASSERT(first != model.sites.end());
+  const Wire out = end == StackEnd::after_final ? model.hidden : model.sites.back().stream_out;
+  if (out.shape() != first->stream_in.shape())
+    fail("the Jacobian of a stack needs an output for every token, but this model pools them");
+  return {first->stream_in, out};
+}
+
+Wire trace_pull(Graph& graph, const StackEnds& stack) {
+  const Wire v = graph.input("v", stack.out.type());
+  const Wire outs[] = {stack.out}, directions[] = {v}, wrt[] = {stack.in};
+  const Wire pulled = pull_back(outs, directions, wrt)[0];
+  graph.output("pulled", pulled * 1.0);
+  return pulled;
+}
+
+bool sequences_touch(const Subject& subject, StackEnd end) {
+  Rig rig(subject, [&](Graph& graph, const Model& model) { trace_pull(graph, ends_of(model, subject.model, end)); },
+          {.backward = true});
+  rig.load_batch(0);
+  const auto length = static_cast<std::size_t>(subject.model.time * subject.model.width);
+  transform(rig.session(), "v", 0,
+            [&](std::size_t i, double) { return i < length ? 1.0 + static_cast<double>(i) : 0; });
+  rig.run();
+  const std::vector<double> pulled = rig.values("pulled");
+  return std::any_of(pulled.begin() + static_cast<std::ptrdiff_t>(length), pulled.end(),
+                     [](double x) { return x != 0; });
+}
+
+std::vector<std::vector<double>> all_singular_values(const Subject& subject, StackEnd end) {
+  const ModelConfig& model = subject.model;
+  const auto n = static_cast<std::size_t>(model.time * model.width);
+  if (static_cast<std::int64_t>(n) > kLargestJacobian)
+    fail("all singular values of {} tokens of width {} need {} backward passes; the most is {}", model.time,
+         model.width, n, kLargestJacobian);
+  Rig rig(subject, [&](Graph& graph, const Model& built) { trace_pull(graph, ends_of(built, model, end)); },
+          {.backward = true, .wide = true});
+  rig.load_batch(0);
+  const auto rows = static_cast<std::size_t>(model.batch);
+  // Each row of the batch is pulled along a direction of its own.
+  repeat_first_sequence(rig, rows);
+  std::vector<std::vector<double>> jacobians(static_cast<std::size_t>(rig.members()), std::vector<double>(n * n));
+  for (std::size_t first = 0; first < n; first += rows) {
+    for (int member = 0; member < rig.members(); ++member)
+      transform(rig.session(), "v", member, [&](std::size_t i, double) { return i % n == first + i / n ? 1.0 : 0.0; });
+    rig.run();
+    for (int member = 0; member < rig.members(); ++member) {
+      const std::vector<double> pulled = rig.session().read<double>("pulled", member);
+      std::vector<double>& jacobian = jacobians[static_cast<std::size_t>(member)];
+      const std::size_t count = std::min(rows, n - first) * n;
+      std::copy_n(pulled.begin(), count, jacobian.begin() + static_cast<std::ptrdiff_t>(first * n));
+    }
+  }
+  std::vector<std::vector<double>> found;
+  for (std::vector<double>& jacobian : jacobians) found.push_back(singular_values(std::move(jacobian), n));
+  return found;
+}
+
+double mean_square(const std::vector<double>& values) {
+  return sum_of_squares(values) / static_cast<double>(values.size());
+}
+
+std::vector<double> measure_isometry(const Subject& subject, StackEnd end, int projections) {
+  if (projections < 1) fail("a random projection needs at least one direction, not {}", projections);
+  Rig rig(subject, [&](Graph& graph, const Model& model) { trace_pull(graph, ends_of(model, subject.model, end)); },
+          {.backward = true});
+  rig.load_batch(0);
+  std::vector<double> found(static_cast<std::size_t>(rig.members()), 0);
+  for (int projection = 0; projection < projections; ++projection) {
+    std::vector<double> lengths;
+    for (int member = 0; member < rig.members(); ++member) {
+      const RandomStream stream(subject.seeds[static_cast<std::size_t>(member)], "lab.jacobian",
+                                static_cast<std::uint64_t>(projection));
+      transform(rig.session(), "v", member, [&](std::size_t i, double) { return stream.normal(i); });
+      lengths.push_back(sum_of_squares(rig.values("v", member)));
+    }
+    rig.run();
+    for (int member = 0; member < rig.members(); ++member) {
+      const auto m = static_cast<std::size_t>(member);
+      found[m] += sum_of_squares(rig.values("pulled", member)) / lengths[m] / projections;
+    }
+  }
+  return found;
+}
+
+std::vector<std::vector<double>> exact_singular_values(const Subject& subject, StackEnd end) {
+  if (sequences_touch(subject, end))
+    fail("the sequences of a batch touch in this model: one sequence has no Jacobian of its own");
+  return all_singular_values(subject, end);
+}
+
+}  // namespace norma

@@ -1,0 +1,26 @@
+// Parts of a study that need nothing of its course.
+#pragma once
+
+#include <vector>
+
+#include "lab/study/verdict.h"
+#include "norma/lab/study.h"
+#include "norma/lab/sweep_results.h"
+
+namespace norma {
+
+// Throws Error for what cannot be studied, before anything is computed.
+void check_study(const StudyConfig& config);
+
+// What the runs that ended say about each scheme, by rate and warmup. Rates that are not shared by all schemes count as
+// extra.
+void gather_cells(std::vector<SchemeEvidence>& evidence, const std::vector<RunOutcome>& outcomes,
+                  const std::vector<double>& shared_rates);
+
+// How gradient, amplification and stream change with depth, if the analysis is one of these.
+void gather_laws(std::vector<SchemeEvidence>& evidence, const Analysis& analysis);
+
+// A network at init costs little, and single ones scatter: the seeds of the runs and the next ones up to eight.
+std::vector<std::uint64_t> seeds_at_init(const std::vector<std::int64_t>& seeds);
+
+}  // namespace norma

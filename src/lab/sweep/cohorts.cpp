@@ -1,0 +1,100 @@
+#include "lab/sweep/cohorts.h"
+
+#include <algorithm>
+#include <map>
+
+#include "norma/core/arena.h"
+#include "norma/core/error.h"
+#include "norma/core/machine.h"
+#include "norma/core/names.h"
+#include "norma/train/data.h"
+
+namespace norma {
+namespace {
+
+// Sessions for training and evaluation live side by side, and others use the machine too.
+constexpr std::int64_t kShareOfMemory = 2;
+
+// A plan with dropout differs from one without; zeros, also those of clipping, stay among themselves, so that a member
+// computes exactly what it would alone.
+std::string program_key(RunConfig config) {
+  TrainConfig& train = config.train;
+  const char* clip = train.clip > 0 ? "clip" : "free";
+  const char* dropout = train.dropout > 0 ? "dropout" : "dense";
+  train.lr = train.clip = train.dropout = 0;
+  train.schedule.warmup = train.seed = train.data_seed = train.threads = 0;
+  train.optimiser.beta1 = train.optimiser.beta2 = train.optimiser.eps = train.optimiser.weight_decay = 0;
+  return fmt::format("{:016x}-{}-{}", hash_name(print_config(config)), clip, dropout);
+}
+
+}  // namespace
+
+std::vector<SweepGroup> group_cells(const std::vector<SweepCell>& cells) {
+  std::vector<SweepGroup> groups;
+  std::map<std::string, std::size_t> place;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::string key = program_key(cells[i].config);
+    const auto [found, fresh] = place.emplace(key, groups.size());
+    if (fresh) groups.push_back({key, {}});
+    groups[found->second].cells.push_back(i);
+  }
+  return groups;
+}
+
+RunConfig cohort_config(const std::vector<const SweepCell*>& cells) {
+  NORMA_ASSERT(!cells.empty());
+  RunConfig config = cells[0]->config;
+  config.train.tensorboard = false;  // the members' own directories have it
+  if (cells.size() == 1) return config;
+  MembersConfig& m = config.members;
+  for (const SweepCell* cell : cells) {
+    const TrainConfig& one = cell->config.train;
+    m.lr.push_back(one.lr);
+    m.warmup.push_back(one.schedule.warmup);
+    m.seed.push_back(one.seed);
+    m.data_seed.push_back(one.data_seed);
+    m.weight_decay.push_back(one.optimiser.weight_decay);
+    m.beta1.push_back(one.optimiser.beta1);
+    m.beta2.push_back(one.optimiser.beta2);
+    m.eps.push_back(one.optimiser.eps);
+    m.clip.push_back(one.clip);
+    m.dropout.push_back(one.dropout);
+  }
+  return config;
+}
+
+std::int64_t most_members(const RunConfig& config, std::int64_t wanted) {
+  const auto source = open_data(config);
+  const RunConfig resolved = resolve_config(config, *source);
+  const TrainingStep step = build_training_step(resolved.model, step_options(resolved));
+  const std::int64_t available = available_memory() / kShareOfMemory;
+  const std::int64_t bytes = std::max<std::int64_t>(1, step.plan->member_bytes());
+  if (bytes > 2 * available)
+    fail("one model of {} layers and width {} needs {} MiB but {} MiB are available", resolved.model.layers,
+         resolved.model.width, bytes >> 20, (2 * available) >> 20);
+  const std::int64_t fitting = std::max<std::int64_t>(1, available / bytes);
+  // More members than a few for each core bring no speed, only memory and coarser checkpoints.
+  const std::int64_t by_cores = std::max<std::int64_t>(8, std::int64_t{4} * machine().cores);
+  return std::min(fitting, wanted > 0 ? wanted : by_cores);
+}
+
+double work_of_step(const RunConfig& config) {
+  ModelConfig model = config.model;
+  if (model.vocabulary == 0) model.vocabulary = 64;
+  return model_flops(model) * static_cast<double>(config.train.accumulate);
+}
+
+std::vector<std::size_t> by_falling_rate(const std::vector<SweepCell>& all, std::vector<std::size_t> cells) {
+  std::stable_sort(cells.begin(), cells.end(),
+                   [&](std::size_t a, std::size_t b) { return all[a].config.train.lr > all[b].config.train.lr; });
+  return cells;
+}
+
+std::vector<std::int64_t> even_parts(std::int64_t count, std::int64_t most) {
+  const std::int64_t parts = (count + most - 1) / most;
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t i = 0; i < parts; ++i) sizes.push_back(count * (i + 1) / parts - count * i / parts);
+  return sizes;
+}
+
+}  // namespace norma

@@ -1,0 +1,103 @@
+#include "lab/sweep/ledger.h"
+
+#include <algorithm>
+#include <set>
+
+#include "lab/sweep/halving.h"
+#include "norma/core/error.h"
+#include "norma/store/run_directory.h"
+
+namespace norma {
+namespace {
+
+RunOutcome outcome_in(const SweepPaths& paths, const SweepCell& cell) {
+  return read_outcome(outcome_of(cell.id, cell.axes, cell.config), paths.run(cell.id));
+}
+
+}  // namespace
+
+SweepLedger::SweepLedger(const SweepConfig& config, const SweepPaths& paths)
+    : config_(config), paths_(paths), cells_(sweep_cells(config)), groups_(group_cells(cells_)) {
+  for (std::size_t i = 0; i < cells_.size(); ++i) by_id_[cells_[i].id] = i;
+}
+
+std::vector<SchemeChoice> SweepLedger::schemes() const {
+  std::map<std::string, SchemeChoice> all;
+  for (const SweepCell& cell : cells_) all.emplace(cell.config.model.scheme.asked(), cell.config.model.scheme);
+  std::vector<SchemeChoice> schemes;
+  for (auto& [asked, scheme] : all) schemes.push_back(std::move(scheme));
+  return schemes;
+}
+
+std::vector<DataConfig> SweepLedger::data() const {
+  std::vector<DataConfig> all;
+  for (const SweepCell& cell : cells_) all.push_back(cell.config.data);
+  return all;
+}
+
+const SweepGroup& SweepLedger::group_of(std::size_t cell) const {
+  for (const SweepGroup& group : groups_) {
+    if (std::find(group.cells.begin(), group.cells.end(), cell) != group.cells.end()) return group;
+  }
+  throw InternalError("a cell without a group");
+}
+
+std::vector<std::int64_t> SweepLedger::rungs_of(const SweepGroup& group) const {
+  return rung_steps(config_.halving, steps_of(group));
+}
+
+bool SweepLedger::is_rung(std::size_t cell, std::int64_t step) const {
+  const std::vector<std::int64_t> rungs = rungs_of(group_of(cell));
+  return std::find(rungs.begin(), rungs.end(), step) != rungs.end();
+}
+
+std::vector<std::int64_t> SweepLedger::most_members_of_groups() const {
+  std::vector<std::int64_t> most;
+  for (const SweepGroup& group : groups_) {
+    const bool open = std::any_of(group.cells.begin(), group.cells.end(), [&](std::size_t i) { return !is_done(i); });
+    try {
+      most.push_back(open ? most_members(cells_[group.cells[0]].config, config_.most_members) : 1);
+    } catch (const Error& error) {
+      fail("{}: {}", cells_[group.cells[0]].id, error.what());
+    }
+  }
+  return most;
+}
+
+bool SweepLedger::is_done(std::size_t cell) const { return RunView(paths_.run(cells_[cell].id)).is_done(); }
+
+void SweepLedger::open() {
+  for (const char* file : {"index.sqlite", "index.sqlite-journal", "index.sqlite-wal", "index.sqlite-shm"}) {
+    if (Folder(paths_.root).kind(file) == PathKind::link)
+      fail("'{}' is a link; norma follows none inside its own directories", (paths_.root / file).string());
+  }
+  index_.emplace(paths_.root / "index.sqlite");
+  const std::vector<std::string> runs = paths_.runs_folder().names();
+  index_->forget_unless([&](const std::string& id) { return std::binary_search(runs.begin(), runs.end(), id); });
+  for (const SweepCell& cell : cells_) outcomes_.push_back(outcome_in(paths_, cell));
+  index_->put(outcomes_);
+}
+
+const RunOutcome& SweepLedger::refresh(std::size_t cell) {
+  outcomes_[cell] = outcome_in(paths_, cells_[cell]);
+  index_->put(std::span(&outcomes_[cell], 1));
+  return outcomes_[cell];
+}
+
+void SweepLedger::require_ends() const {
+  for (const RunOutcome& outcome : outcomes_) {
+    if (outcome.status != RunStatus::waiting && outcome.status != RunStatus::running) continue;
+    const RunView run(paths_.run(outcome.id));
+    fail("'{}' did not come to its end: {}; put back what is missing, or remove it to train it again",
+         run.path().string(), !run.is_done() ? "there is no DONE" : "it has DONE, but config.toml is no file");
+  }
+}
+
+std::vector<RunOutcome> read_outcomes(const SweepConfig& config, const std::filesystem::path& directory) {
+  const SweepPaths paths{directory};
+  std::vector<RunOutcome> outcomes;
+  for (const SweepCell& cell : sweep_cells(config)) outcomes.push_back(outcome_in(paths, cell));
+  return outcomes;
+}
+
+}  // namespace norma
