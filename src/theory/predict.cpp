@@ -15,13 +15,17 @@
 namespace norma {
 namespace {
 
-// Wide branches and long sequences scatter less: as many numbers are averaged as at the shape that tables are made for.
+// Wide branches and long sequences scatter less: about as many numbers are averaged as at the shape that tables are
+// made for, and at least two sequences.
 std::int64_t measured_sequences(const ModelConfig& model) {
   const BranchShape usual;
-  return std::clamp<std::int64_t>(usual.batch * usual.time * usual.width / (model.time * model.width), 1, usual.batch);
+  const std::int64_t all = usual.batch * usual.seeds;
+  return std::clamp<std::int64_t>(all * usual.time * usual.width / (model.time * model.width), 2, all);
 }
 
 BranchShape branch_shape(const ModelConfig& model) {
+  const std::int64_t sequences = measured_sequences(model);
+  const int seeds = sequences > 2 ? BranchShape().seeds : 1;
   return {.width = model.width,
           .heads = model.heads,
           .hidden = model.hidden,
@@ -29,7 +33,8 @@ BranchShape branch_shape(const ModelConfig& model) {
           .activation = model.activation,
           .norm = model.norm,
           .mask = model.family == Family::encoder ? Mask::full : Mask::causal,
-          .batch = measured_sequences(model),
+          .batch = sequences / seeds,
+          .seeds = seeds,
           .source_time = model.source_time};
 }
 
