@@ -20,6 +20,8 @@
 #include "norma/lab/sweep.h"
 #include "norma/lab/sweep_results.h"
 #include "norma/lab/sweep_schemes.h"
+#include "norma/store/atomic_file.h"
+#include "norma/store/directory_lock.h"
 #include "norma/store/environment.h"
 #include "norma/train/data.h"
 #include "norma/train/trainer.h"
@@ -331,7 +333,12 @@ StudyResult run_study(const StudyRequest& request, StudyObserver& observer, cons
   check_study(request.config);
   require_same_schemes(sweep, request.config.schemes);
   require_same_data(sweep, {settle_task(request.config.base).data});
-  if (auto results = finished_study(request)) return {.results_json = std::move(*results), .finished_before = true};
+  if (auto results = finished_study(request)) {
+    const Folder folder(request.directory);
+    const DirectoryLock lock(folder);
+    remove_stale_temporaries(folder);  // of a report that a kill cut short
+    return {.results_json = std::move(*results), .finished_before = true};
+  }
   Study study(request, observer, stop);
   const StudyDirectory directory(request);
   StudyResult result = study.run();
