@@ -94,7 +94,9 @@ CheckpointSearch checkpoint_to_resume(const RunView& run, std::int64_t checkpoin
     if (records.empty()) return search;
     const std::int64_t first = records.front().step, last = records.back().step;
     const bool had_one = first > 1 || (checkpoint_every > 0 && last > checkpoint_every);
-    if (had_one) missing = fmt::format("there is none, though metrics.jsonl goes to step {}", last);
+    if (had_one)
+      missing = fmt::format("there is none in '{}', though metrics.jsonl goes to step {}",
+                            run.checkpoints_path().string(), last);
   }
   if (!missing.empty())
     fail("'{}' holds a run that cannot go on: no checkpoint can be read: {}; move it away or give another --out",

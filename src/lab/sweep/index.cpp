@@ -85,12 +85,13 @@ bool SweepIndex::prepare() {
   if (sqlite3_exec(database_, kCreate, nullptr, nullptr, nullptr) != SQLITE_OK) return false;
   const SqlStatement fits(database_, kPut);  // an index of another version has other columns
   if (sqlite3_errcode(database_) != SQLITE_OK) return false;
+  // Not quick_check: a row that does not match the index of ids would pass.
   bool healthy = false;
   const auto check = [](void* out, int, char** values, char**) {
     *static_cast<bool*>(out) = values[0] != nullptr && std::string_view(values[0]) == "ok";
     return 0;
   };
-  return sqlite3_exec(database_, "pragma quick_check(1)", check, &healthy, nullptr) == SQLITE_OK && healthy;
+  return sqlite3_exec(database_, "pragma integrity_check(1)", check, &healthy, nullptr) == SQLITE_OK && healthy;
 }
 
 void SweepIndex::execute(const std::string& sql) {
