@@ -58,14 +58,19 @@ std::string print_data_record(const DataRecord& record) {
   for (const auto& [path, print] : record.files)
     all["files"][path] = {{"bytes", print.bytes}, {"modified_ns", print.modified}, {"hash", print.hash}};
   if (!record.tokenizer.empty()) all["tokenizer"] = record.tokenizer;
+  all["checksum"] = hash_text(all.dump(2));
   return all.dump(2) + "\n";
 }
 
 DataRecord parse_data_record(std::string_view json, std::string_view origin) {
   DataRecord record;
   if (json.empty()) return record;
-  const ordered_json all = parse_json<ordered_json>(json);
+  ordered_json all = parse_json<ordered_json>(json);
   try {
+    // A name with another letter would be a file that nobody reads, and its data would go unchecked.
+    const std::string checksum = all.at("checksum").get<std::string>();
+    all.erase("checksum");
+    if (hash_text(all.dump(2)) != checksum) fail("'{}' is damaged: it is not what its checksum says", origin);
     for (const auto& [path, print] : all.at("files").items())
       record.files[path] = {.bytes = print.at("bytes").get<std::uint64_t>(),
                             .modified = print.at("modified_ns").get<std::int64_t>(),
