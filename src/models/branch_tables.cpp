@@ -8,10 +8,10 @@
 namespace norma {
 namespace {
 
-// The cell of a grid of `count` points that a place lies in, and how far along.
+// The cell of a grid of `count` points that a place lies in, and how far along. NaN stays NaN.
 double locate(double place, int count, int& index) {
   place = std::clamp(place, 0.0, static_cast<double>(count - 1));
-  index = std::max(0, std::min(static_cast<int>(place), count - 2));
+  index = place > 0 ? std::max(0, std::min(static_cast<int>(place), count - 2)) : 0;
   return place - index;
 }
 
