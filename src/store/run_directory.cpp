@@ -85,7 +85,7 @@ std::string RunView::result() const { return read_text(result_path()); }
 void RunView::verify_end() const {
   std::istringstream sums(read_text(path_ / kDoneName));  // empty: a run of an earlier version
   for (std::string hash, name; sums >> hash >> name;) {
-    if (name != kResultName && name != kMetricsName && name != kSchemeName)
+    if (name != kResultName && name != kMetricsName)
       fail("'{}' is damaged: it speaks of '{}'", (path_ / kDoneName).string(), name);
     if (fingerprint_file(path_ / name).hash != hash)
       fail(
@@ -214,7 +214,6 @@ void RunDirectory::finish(std::string_view result) {
   std::string sums = fmt::format("{} {}\n", hash_text(result), kResultName);
   if (folder_.has_file(kMetricsName))
     sums += fmt::format("{} {}\n", fingerprint_file(metrics_path()).hash, kMetricsName);
-  if (folder_.has_file(kSchemeName)) sums += fmt::format("{} {}\n", fingerprint_file(scheme_path()).hash, kSchemeName);
   write_atomically(folder_, kDoneName, sums);
 }
 

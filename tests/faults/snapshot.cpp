@@ -15,10 +15,11 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// Times, speeds, who trained beside; and checksums of files that hold such things.
-const std::set<std::string> kTimes = {"tokens_per_second", "seconds",     "gflops",       "created",
-                                      "command",           "time",        "command_line", "environment",
-                                      "cohort_members",    "modified_ns", "memory_bytes", "checksum"};
+// Times, speeds, who trained beside; checksums of files that hold such things; and the words of a scheme's file that
+// say nothing to the program.
+const std::set<std::string> kTimes = {
+    "title", "source",       "tokens_per_second", "seconds",        "gflops",      "created",      "command",
+    "time",  "command_line", "environment",       "cohort_members", "modified_ns", "memory_bytes", "checksum"};
 
 void drop_times(Json& value) {
   if (value.is_object())
