@@ -59,12 +59,17 @@ class SqlStatement {
 }  // namespace
 
 SweepIndex::SweepIndex(const fs::path& path) : path_(path) {
-  open();
-  if (prepare()) return;
-  close();
-  for (const char* suffix : {"", "-journal", "-wal", "-shm"}) fs::remove(path.string() + suffix);
-  open();
-  if (!prepare()) fail_with("create");
+  try {
+    open();
+    if (prepare()) return;
+    close();
+    for (const char* suffix : {"", "-journal", "-wal", "-shm"}) fs::remove(path.string() + suffix);
+    open();
+    if (!prepare()) fail_with("create");
+  } catch (...) {
+    close();  // SQLite gives a handle even where it cannot open the file
+    throw;
+  }
 }
 
 SweepIndex::~SweepIndex() { close(); }
