@@ -1,7 +1,7 @@
 // From a graph to a plan: a list of passes. The first ones change the graph, the later ones fill in the plan.
 #include <algorithm>
+#include <memory>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "graph/index.h"
@@ -58,10 +58,10 @@ class Compilation {
   const Backend& backend_;
   const CompileOptions& options_;
   std::shared_ptr<Plan> plan_ = std::make_shared<Plan>();
-  std::optional<MemoryMap> memory_ = std::nullopt;
-  std::vector<Buffer> buffers_;  // one per root that is not persistent, one per scratch
-  std::vector<int> buffer_of_;   // by root; -1 = none
-  std::vector<int> scratch_of_;  // buffer by step; -1 = none
+  std::unique_ptr<const MemoryMap> memory_;  // from the pass that shares memory on
+  std::vector<Buffer> buffers_;              // one per root that is not persistent, one per scratch
+  std::vector<int> buffer_of_;               // by root; -1 = none
+  std::vector<int> scratch_of_;              // buffer by step; -1 = none
 };
 
 std::shared_ptr<const Plan> compile(Graph& graph, const Backend& backend, const CompileOptions& options) {
@@ -106,7 +106,7 @@ void Compilation::make_kernels() {
 void Compilation::share_memory() {
   std::vector<int> lanes(graph_.nodes().size(), 0);
   for (const Step& step : plan_->steps_) lanes[at(step.node)] = step.kernel->lane;
-  memory_.emplace(graph_, lanes);
+  memory_ = std::make_unique<const MemoryMap>(graph_, lanes);
 }
 
 void Compilation::place_persistent() {
