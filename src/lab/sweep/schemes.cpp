@@ -51,6 +51,11 @@ void require_same_schemes(const fs::path& directory, const std::vector<SchemeCho
   for (const SchemeChoice& scheme : schemes) {
     const auto found = before.find(scheme.asked());
     if (found == before.end()) continue;
+    try {
+      parse_scheme(found->first, found->second);
+    } catch (const Error& error) {
+      fail("'{}' is damaged: {}", schemes_path(directory).string(), error.what());
+    }
     if (const auto difference = scheme_difference(found->second, scheme->text))
       fail("the sweep in '{}' began with another scheme '{}': {}; choose another directory", directory.string(),
            scheme.asked(), *difference);
