@@ -15,8 +15,7 @@ void add_schemes_dir(CLI::App& verb, SchemeLibrary& schemes) {
 
 void add_family(CLI::App& verb, Family& family) {
   verb.add_option_function<std::string>(
-      "--family", [&family](const std::string& name) { family = parse_family(name); },
-      "decoder, encoder or encoder_decoder");
+      "--family", [&family](const std::string& name) { family = Family(name); }, family_names());
 }
 
 }  // namespace norma::cli
