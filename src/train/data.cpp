@@ -8,15 +8,15 @@
 namespace norma {
 namespace {
 
-bool suits(const std::string& task, const FamilyRow& family) {
-  const std::vector<std::string> all = tasks_for(family.data);
+bool suits(const std::string& task, const std::string& kind) {
+  const std::vector<std::string> all = tasks_for(kind);
   return std::find(all.begin(), all.end(), task) != all.end();
 }
 
 std::string families_for(const std::string& task) {
   std::string names;
   for (const FamilyRow& one : families()) {
-    if (suits(task, one)) names += fmt::format("{}\"{}\"", names.empty() ? "" : " or ", one.name);
+    if (suits(task, one.data)) names += fmt::format("{}\"{}\"", names.empty() ? "" : " or ", one.name);
   }
   return names;
 }
@@ -43,11 +43,11 @@ RunConfig settle_task(RunConfig config) {
 }
 
 void check_task(const RunConfig& settled) {
-  const FamilyRow& wanted = *settled.model.family.operator->();
+  const Family wanted = settled.model.family;
   const std::string& task = settled.data.task;
-  if (suits(task, wanted)) return;
+  if (suits(task, wanted->data)) return;
   fail("data.task = \"{}\" suits model.family = {}; \"{}\" was given, which {}; expected for it one of {}", task,
-       families_for(task), wanted.name, wanted.habit, fmt::join(tasks_for(wanted.data), ", "));
+       families_for(task), wanted->name, wanted->habit, fmt::join(tasks_for(wanted->data), ", "));
 }
 
 BatchShape batch_shape(const ModelConfig& model) {

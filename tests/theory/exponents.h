@@ -16,6 +16,7 @@ Exponents exponents_over(const Scheme& scheme, const Tables& tables, TheoryConfi
     config.layers = depth;
     const Theory theory = propagate(scheme, tables, config);
     all.push_back({.layers = depth,
+                   .closing = usual_branches().back(),
                    .streams = theory.streams,
                    .branches = theory.branches,
                    .profiled = {},
