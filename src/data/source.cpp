@@ -7,6 +7,7 @@
 #include "data/grammar.h"
 #include "data/hops.h"
 #include "data/masked.h"
+#include "data/parity/parity.h"
 #include "data/recall.h"
 #include "data/sentences.h"
 #include "data/transduction.h"
@@ -89,6 +90,7 @@ const Task kTasks[] = {
     {"masked", open_masked, {"whole"}, From::file},
     {"translation", make<Translation>, {"paired"}, From::file},
     {"classification", make<Classification>, {"whole"}, From::file},
+    {"parity", make<Parity>, {"features"}, From::rules, {"features", "bits", "separation"}},
 };
 
 constexpr std::int64_t kMostCells = std::int64_t{1} << 31;  // tokens of one batch; keeps a slip from filling memory

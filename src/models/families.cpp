@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "models/mlp/family.h"
 #include "models/transformer/families.h"
 #include "norma/core/error.h"
 #include "norma/core/names.h"
@@ -10,7 +11,8 @@ namespace {
 
 // The one table: a row for each family, made in its own folder.
 const std::vector<FamilyRow>& rows() {
-  static const std::vector<FamilyRow> all = {decoder_family(), encoder_family(), encoder_decoder_family()};
+  static const std::vector<FamilyRow> all = {decoder_family(), encoder_family(), encoder_decoder_family(),
+                                             mlp_family()};
   return all;
 }
 

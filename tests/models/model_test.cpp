@@ -123,8 +123,8 @@ TEST(Model, FamiliesAreReadAsTheyAreWritten) {
   for (const FamilyRow& row : families()) EXPECT_EQ(Family(row.name).operator->(), &row);
   EXPECT_EQ(Family("encoder-decoder"), "encoder_decoder");
   EXPECT_EQ(test::error_of([] { Family("encoderdecoder"); }),
-            "there is no family 'encoderdecoder' (did you mean 'encoder_decoder'?); expected decoder, encoder or "
-            "encoder_decoder");
+            "there is no family 'encoderdecoder' (did you mean 'encoder_decoder'?); expected decoder, encoder, "
+            "encoder_decoder or mlp");
 }
 
 TEST(Model, BadConfigurationsAreNamed) {
