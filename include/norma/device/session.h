@@ -55,6 +55,8 @@ class Session {
   const Plan& plan() const { return *plan_; }
   int members() const { return members_; }
   virtual int threads() const = 0;
+  // From the next run on. A device that has no threads of the host leaves it at that.
+  virtual void use_threads(int /*threads*/) {}
 
   // One step of every active member. The bits of a member's results depend neither on the number of members nor on that
   // of threads. A run that does not watch leaves nothing readable in the watched outputs. May return before the step is

@@ -79,6 +79,8 @@ CpuSession::CpuSession(std::shared_ptr<const Plan> plan, Options options)
   }
 }
 
+void CpuSession::use_threads(int threads) { crew_.use_threads(checked_threads(threads)); }
+
 void CpuSession::enqueue(std::span<const int> active, Watching watching) {
   bases_.clear();
   for (const int member : active) bases_.push_back(base(member));
