@@ -1,5 +1,7 @@
 find_package(nlohmann_json REQUIRED)
 norma_test(lab_sweep_test DEPENDS norma::lab nlohmann_json::nlohmann_json SOURCES
+  lab/side_by_side_sweep_test.cpp
+  lab/statistics_test.cpp
   lab/study_test.cpp
   lab/sweep_damage_test.cpp
   lab/sweep_directory_test.cpp
