@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "norma/backends/cpu.h"
+#include "norma/backends/device.h"
 #include "norma/data/source.h"
 #include "norma/device/session.h"
 #include "norma/graph/differentiate.h"

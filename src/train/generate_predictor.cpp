@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "norma/backends/device.h"
 #include "norma/core/error.h"
 #include "norma/ops/embedding.h"
 #include "norma/train/generate.h"

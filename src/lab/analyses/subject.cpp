@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "norma/backends/cpu.h"
+#include "norma/backends/device.h"
 #include "norma/core/error.h"
 #include "norma/core/random.h"
 
