@@ -130,6 +130,7 @@ void train_fields(FieldList& f, TrainConfig& t) {
   f.whole("train.threads", t.threads, 0, 4096, "0: all cores");
   f.choice<Device>(
       "train.device", t.device, parse_device, [](Device device) { return name_of(device); }, "auto, cpu or cuda");
+  f.flag("train.tf32", t.tf32, "whether a GPU may round the factors of products to 11 bits");
   f.flag("train.probes", t.probes, "rms of streams, branches, gradients and updates by layer");
   f.flag("train.tensorboard", t.tensorboard, "write event files");
 }

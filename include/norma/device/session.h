@@ -45,7 +45,8 @@ class Session {
  public:
   struct Options {
     int members = 1;
-    int threads = 0;  // of the host; 0: all cores this process may use
+    int threads = 0;    // of the host; 0: all cores this process may use
+    bool tf32 = false;  // whether a GPU may round the factors of f32 products to 11 bits
   };
 
   virtual ~Session() = default;

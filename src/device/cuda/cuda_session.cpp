@@ -38,6 +38,7 @@ cuda::DeviceBytes checked_arena(const Plan& plan, int members, std::int64_t stri
 CudaSession::CudaSession(std::shared_ptr<const Plan> plan, Options options)
     : Session(std::move(plan), options.members),
       threads_(options.threads == 0 ? machine().cores : options.threads),
+      math_(options.tf32 ? cuda::Math::tf32 : cuda::Math::f32),
       stream_(checked_stream()),
       arena_(checked_arena(this->plan(), options.members, aligned(this->plan().member_bytes()))),
       members_memory_{arena_.data(), aligned(this->plan().member_bytes()), options.members, nullptr},
@@ -94,6 +95,7 @@ cuda::Call CudaSession::call_of(std::size_t index, const cuda::Members& members)
           .scratch = step.scratch,
           .table = table < 0 ? nullptr : tables_.data() + table,
           .products = &products_,
+          .math = math_,
           .stream = stream_.get()};
 }
 

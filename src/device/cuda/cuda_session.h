@@ -46,6 +46,7 @@ class CudaSession final : public Session {
   void wait();
 
   int threads_;
+  cuda::Math math_;
   cuda::OwnedStream stream_;
   cuda::DeviceBytes arena_;
   cuda::Members members_memory_;

@@ -13,8 +13,6 @@ struct cublasLtContext;
 
 namespace norma::cuda {
 
-enum class Math { f32, tf32 };  // how products of f32 tensors are rounded
-
 // C = op(A) op(B) + beta C0, row-major: op(A)[m, k], op(B)[k, n], C[m, n]; sums in f32.
 struct Product {
   std::int64_t m = 0, n = 0, k = 0;
