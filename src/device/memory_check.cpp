@@ -1,7 +1,7 @@
 #include "device/memory_check.h"
 
+#include "norma/core/arena.h"
 #include "norma/core/error.h"
-#include "norma/core/machine.h"
 
 namespace norma {
 

@@ -10,6 +10,8 @@ namespace {
 
 constexpr int kOldestMajor = 8;  // Ampere: asynchronous copies and bf16 products
 
+Presence unusable(std::string why_not) { return {.usable = false, .name = "", .why_not = std::move(why_not)}; }
+
 Presence find() {
   int devices = 0;
   const cudaError_t error = cudaGetDeviceCount(&devices);
@@ -17,22 +19,21 @@ Presence find() {
     int driver = 0, runtime = 0;
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
-    if (driver == 0) return {.why_not = "no NVIDIA driver is installed"};
-    return {.why_not = fmt::format("the NVIDIA driver knows CUDA {}.{} and this program needs {}.{}", driver / 1000,
-                                   driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10)};
+    if (driver == 0) return unusable("no NVIDIA driver is installed");
+    return unusable(fmt::format("the NVIDIA driver knows CUDA {}.{} and this program needs {}.{}", driver / 1000,
+                                driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10));
   }
   if (error == cudaErrorNoDevice || (error == cudaSuccess && devices == 0))
-    return {.why_not = "no NVIDIA GPU is visible to this process"};
-  if (error != cudaSuccess) return {.why_not = fmt::format("CUDA reports {}", cudaGetErrorString(error))};
+    return unusable("no NVIDIA GPU is visible to this process");
+  if (error != cudaSuccess) return unusable(fmt::format("CUDA reports {}", cudaGetErrorString(error)));
   cudaDeviceProp properties{};
   if (const cudaError_t failed = cudaGetDeviceProperties(&properties, 0); failed != cudaSuccess)
-    return {.why_not = fmt::format("the GPU does not answer: {}", cudaGetErrorString(failed))};
+    return unusable(fmt::format("the GPU does not answer: {}", cudaGetErrorString(failed)));
   if (properties.major < kOldestMajor) {
-    return {.name = properties.name,
-            .why_not = fmt::format("{} has compute capability {}.{}; {}.0 is the oldest that is supported",
-                                   properties.name, properties.major, properties.minor, kOldestMajor)};
+    return unusable(fmt::format("{} has compute capability {}.{}; {}.0 is the oldest that is supported",
+                                properties.name, properties.major, properties.minor, kOldestMajor));
   }
-  return {.usable = true, .name = properties.name};
+  return {.usable = true, .name = properties.name, .why_not = ""};
 }
 
 }  // namespace
