@@ -8,8 +8,7 @@ namespace norma::cli {
 
 void apply_overrides(RunConfig& config, const std::vector<std::string>& arguments, const SchemeLibrary& schemes) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    std::string argument = arguments[i];
-    if (argument == "--device" || argument.starts_with("--device=")) argument.insert(2, "train.");
+    const std::string& argument = arguments[i];
     if (!argument.starts_with("--") || argument.find('.') == std::string::npos)
       fail("'{}' is not an option; expected a key of the configuration such as --train.lr=3e-4", argument);
     std::string assignment = argument.substr(2);

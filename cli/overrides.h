@@ -8,7 +8,7 @@
 
 namespace norma::cli {
 
-// "--train.lr=3e-4", or "--train.lr" followed by "3e-4"; "--device" is short for "--train.device". Throws Error for
+// "--train.lr=3e-4", or "--train.lr" followed by "3e-4". Throws Error for
 // anything else.
 void apply_overrides(RunConfig& config, const std::vector<std::string>& arguments, const SchemeLibrary& schemes);
 
