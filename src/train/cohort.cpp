@@ -78,9 +78,10 @@ Cohort::Cohort(const RunConfig& config, std::shared_ptr<const Source> source, Co
       lag_(options.lag),
       source_(std::move(source)),
       plan_(build_training_step(config_.model, step_options(config_))),
-      session_(make_session(plan_.plan, {.members = static_cast<int>(settings_.size()),
-                                         .threads = static_cast<int>(config_.train.threads),
-                                         .tf32 = config_.train.tf32})),
+      session_(make_session(plan_.plan,
+                            {.members = static_cast<int>(settings_.size()),
+                             .threads = options.threads > 0 ? options.threads : static_cast<int>(config_.train.threads),
+                             .tf32 = config_.train.tf32})),
       feeder_(*session_, config_.model, plan_.schedules),
       states_(settings_.size()),
       detectors_(settings_.size(), Detector(config_.detect)),
@@ -116,6 +117,11 @@ void Cohort::profile() {
   feeder.schedules(0, static_cast<double>(config_.train.steps));
   profiled->run();
   for (int member = 0; member < members(); ++member) apply_profile(*profiled, *session_, plan_.parameters, member);
+}
+
+void Cohort::use_threads(int threads) {
+  session_->use_threads(threads);
+  if (evaluation_ != nullptr) evaluation_->session->use_threads(threads);
 }
 
 int Cohort::active_members() const {

@@ -57,6 +57,8 @@ class Session {
   int members() const { return members_; }
   virtual int threads() const = 0;                // of the host
   virtual std::int64_t memory_bytes() const = 0;  // that all members and threads take on the device
+  // From the next run on. A device that has no threads of the host leaves it at that.
+  virtual void use_threads(int /*threads*/) {}
 
   // One step of every active member. The bits of a member's results depend neither on the number of members nor on that
   // of threads. A run that does not watch leaves nothing readable in the watched outputs. May return before the step is

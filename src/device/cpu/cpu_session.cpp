@@ -78,6 +78,8 @@ std::int64_t CpuSession::memory_bytes() const {
   return plan().member_bytes() * members() + worker_bytes(plan()) * threads();
 }
 
+void CpuSession::use_threads(int threads) { crew_.use_threads(checked_threads(threads)); }
+
 void CpuSession::enqueue(std::span<const int> active, Watching watching) {
   bases_.clear();
   for (const int member : active) bases_.push_back(base(member));

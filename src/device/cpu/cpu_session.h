@@ -16,6 +16,7 @@ class CpuSession final : public Session {
 
   int threads() const override { return crew_.threads(); }
   std::int64_t memory_bytes() const override;
+  void use_threads(int threads) override;
 
   // The memory itself, for tests and benches of kernels.
   template <typename T>
