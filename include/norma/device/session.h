@@ -57,6 +57,8 @@ class Session {
   int members() const { return members_; }
   virtual int threads() const = 0;                // of the host
   virtual std::int64_t memory_bytes() const = 0;  // that all members and threads take on the device
+  // Whether run() returns before the step is done, and what is staged meanwhile waits for the next one.
+  virtual bool runs_ahead() const { return false; }
   // From the next run on. A device that has no threads of the host leaves it at that.
   virtual void use_threads(int /*threads*/) {}
 

@@ -22,6 +22,7 @@ class CudaSession final : public Session {
   ~CudaSession() override;
 
   int threads() const override { return threads_; }
+  bool runs_ahead() const override { return true; }
   std::int64_t memory_bytes() const override { return members_memory_.stride * members_memory_.count; }
 
  private:
