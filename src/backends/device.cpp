@@ -1,6 +1,7 @@
 #include "norma/backends/device.h"
 
 #include "norma/backends/cpu.h"
+#include "norma/core/arena.h"
 #include "norma/core/error.h"
 #include "norma/device/cpu/session.h"
 #ifdef NORMA_CUDA
@@ -49,6 +50,15 @@ std::string describe(Device device) {
   if (device == Device::cuda && cuda::presence().usable) return "cuda (" + cuda::presence().name + ")";
 #endif
   return std::string(name_of(device));
+}
+
+std::int64_t available_memory(Device device) {
+#ifdef NORMA_CUDA
+  if (resolve(device) == Device::cuda) return cuda::memory().free_bytes;
+#else
+  resolve(device);
+#endif
+  return available_memory();
 }
 
 const Backend& backend(Device device, DType dtype) {

@@ -21,6 +21,8 @@ std::string why_not(Device device);
 Device resolve(Device device, DType dtype = DType::f32);
 std::string describe(Device device);  // "cpu", "cuda (NVIDIA H200)"
 
+std::int64_t available_memory(Device device);  // of the device that this resolves to, now
+
 const Backend& backend(Device device, DType dtype = DType::f32);
 
 // On the device that the plan was made for.
