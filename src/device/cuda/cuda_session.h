@@ -25,6 +25,9 @@ class CudaSession final : public Session {
   bool runs_ahead() const override { return true; }
   std::int64_t memory_bytes() const override { return members_memory_.stride * members_memory_.count; }
 
+  // The seconds that a step of the plan takes by itself; what the tensors hold afterwards is undefined.
+  double seconds_of(std::size_t step, int repeats);
+
  private:
   // The step with probes or without. The first run goes launch by launch, which also loads what it needs; the second
   // is recorded, and all others replay that.
