@@ -6,8 +6,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "norma/backends/device.h"
 #include "norma/core/random.h"
-#include "norma/device/session.h"
 #include "norma/train/config.h"
 #include "norma/train/step.h"
 
