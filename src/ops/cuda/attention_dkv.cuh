@@ -148,10 +148,10 @@ int launch_dkv(const AttentionCall& call, Stream stream) {
     const std::int64_t shared = std::int64_t{2 * rows + (one_step ? 2 : 4) * kQueries} * stride_of<Element>(kWidth) *
                                     static_cast<std::int64_t>(sizeof(Element)) +
                                 (one_step ? 2 : 4) * kQueries * static_cast<std::int64_t>(sizeof(float));
-    return launch_kernel(attention_dkv_kernel<Math, kWidth, 1, kQueries>,
-                         std::int64_t{call.batch} * call.kv_heads * divide_up(call.keys, rows) *
-                             (kWidth / part_of(kWidth)),
-                         threads, shared, call, access, stream);
+    return launch_kernel(
+        attention_dkv_kernel<Math, kWidth, 1, kQueries>,
+        std::int64_t{call.batch} * call.kv_heads * divide_up(call.keys, rows) * (kWidth / part_of(kWidth)), threads,
+        shared, call, access, stream);
   });
 }
 

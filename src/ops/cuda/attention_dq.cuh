@@ -1,6 +1,6 @@
 // Gradient by the queries: dq = scale dS k, dS = P (dP - delta), dP = dcontext v^T, P = exp(scale q k^T - lse), for a
-// block of queries of one head. delta, the sum of P dP over keys, is found in a first pass over the keys and left in the
-// scratch for the gradients by keys and values; with a single tile of keys there is no second pass.
+// block of queries of one head. delta, the sum of P dP over keys, is found in a first pass over the keys and left in
+// the scratch for the gradients by keys and values; with a single tile of keys there is no second pass.
 #pragma once
 
 #include "ops/cuda/attention_tile.cuh"
@@ -65,8 +65,7 @@ __global__ void __launch_bounds__(kMostThreads)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = warp_first + m * 16 + half * 8 + (lane_of() >> 2);
-      lse[m][half] =
-          row < call.queries ? query_numbers(call, member, call.lse, sample, head)[row] * kLog2E : 0.0f;
+      lse[m][half] = row < call.queries ? query_numbers(call, member, call.lse, sample, head)[row] * kLog2E : 0.0f;
       delta[m][half] = 0.0f;
     }
   }

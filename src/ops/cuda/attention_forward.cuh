@@ -161,8 +161,8 @@ __global__ void __launch_bounds__(kMostThreads)
       }
     }
   }
-  store_tile(context_rows<Element>(call, member, call.context, sample, head), warp_first, visible == 0 ? 0 : call.queries,
-             call.queries, 0, call.width, access, context, factor);
+  store_tile(context_rows<Element>(call, member, call.context, sample, head), warp_first,
+             visible == 0 ? 0 : call.queries, call.queries, 0, call.width, access, context, factor);
 }
 
 // Long sequences: warps with twice the rows read keys and values half as often.

@@ -1,17 +1,14 @@
 // The matrix products of attention by one warp, in three kinds of arithmetic with one layout of accumulators, that of
-// mma.m16n8: in a tile of 16 x 8, thread 4 g + t of the warp has rows g (elements 0 and 1) and g + 8 (elements 2 and 3),
-// columns 2 t and 2 t + 1. Tiles in shared memory are row-major with rows of kStride elements: an odd number of 16-byte
-// chunks, so that eight rows lie in different banks.
+// mma.m16n8: in a tile of 16 x 8, thread 4 g + t of the warp has rows g (elements 0 and 1) and g + 8 (elements 2 and
+// 3), columns 2 t and 2 t + 1. Tiles in shared memory are row-major with rows of kStride elements: an odd number of
+// 16-byte chunks, so that eight rows lie in different banks.
 #pragma once
 
 #include <cuda_bf16.h>
 
-#include <cstdint>
+#include "device/cuda/device.cuh"
 
 namespace norma::cuda::attention {
-
-constexpr int kWarp = 32;
-constexpr unsigned kAll = ~0u;
 
 __device__ __forceinline__ int lane_of() { return static_cast<int>(threadIdx.x) & (kWarp - 1); }
 
@@ -40,7 +37,7 @@ __device__ __forceinline__ void load_matrices_transposed(unsigned (&r)[4], const
                : "r"(shared_address(row)));
 }
 
-__device__ __forceinline__ unsigned pack(float low, float high) {
+__device__ __forceinline__ unsigned pack_pair(float low, float high) {
   const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
   return *reinterpret_cast<const unsigned*>(&both);
 }
@@ -50,9 +47,6 @@ __device__ __forceinline__ unsigned round_to_tf32(float x) {
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
   return bits;
 }
-
-__device__ __forceinline__ float as_float(float x) { return x; }
-__device__ __forceinline__ float as_float(__nv_bfloat16 x) { return __bfloat162float(x); }
 
 template <int kM, int kN>
 __device__ __forceinline__ void clear(float (&c)[kM][kN][4]) {
@@ -142,10 +136,10 @@ struct Bf16Math {
       unsigned a[kM][4];
 #pragma unroll
       for (int m = 0; m < kM; ++m) {
-        a[m][0] = pack(p[m][k][0], p[m][k][1]);
-        a[m][1] = pack(p[m][k][2], p[m][k][3]);
-        a[m][2] = pack(p[m][k + 1][0], p[m][k + 1][1]);
-        a[m][3] = pack(p[m][k + 1][2], p[m][k + 1][3]);
+        a[m][0] = pack_pair(p[m][k][0], p[m][k][1]);
+        a[m][1] = pack_pair(p[m][k][2], p[m][k][3]);
+        a[m][2] = pack_pair(p[m][k + 1][0], p[m][k + 1][1]);
+        a[m][3] = pack_pair(p[m][k + 1][2], p[m][k + 1][3]);
       }
 #pragma unroll
       for (int n = 0; n < kN; n += 2) {
@@ -299,7 +293,7 @@ __device__ __forceinline__ void multiply_seen(float (&c)[kM][kN][4], const float
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
               float& sum = c[m][n][2 * half + e];
-              sum = seen ? fmaf(weight, as_float(b_at[8 * n + e]), sum) : sum;
+              sum = seen ? fmaf(weight, load_one(b_at + 8 * n + e), sum) : sum;
             }
           }
         }

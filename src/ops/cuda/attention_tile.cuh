@@ -2,8 +2,6 @@
 // accumulators on their way out.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -39,19 +37,13 @@ __device__ __forceinline__ float row_max(float x) {
 
 // The member of this block, or null if it is not active.
 __device__ __forceinline__ std::byte* member_of(const Members& members) {
-  if (members.active != nullptr && members.active[blockIdx.y] == 0) return nullptr;
-  return members.base + static_cast<std::int64_t>(blockIdx.y) * members.stride;
-}
-
-template <class T>
-__device__ __forceinline__ T* tensor(std::byte* member, std::int64_t offset) {
-  return reinterpret_cast<T*>(member + offset);
+  return skipped(members, blockIdx.y) ? nullptr : base_of(members, blockIdx.y);
 }
 
 // Keys of a sample that may be seen at all.
 __device__ __forceinline__ int visible_keys(const AttentionCall& call, std::byte* member, int sample) {
   if (call.lengths < 0) return call.keys;
-  return max(0, min(call.keys, tensor<const std::int32_t>(member, call.lengths)[sample]));
+  return max(0, min(call.keys, at<const std::int32_t>(member, call.lengths)[sample]));
 }
 
 // Rows of one head of one sample, and the elements from one to the next.
@@ -64,28 +56,28 @@ struct HeadRows {
 template <class Element>
 __device__ __forceinline__ HeadRows<Element> query_rows(const AttentionCall& call, std::byte* member,
                                                         std::int64_t offset, int sample, int head) {
-  return {tensor<Element>(member, offset) + std::int64_t{sample} * call.queries * call.q_row +
-              std::int64_t{head} * call.width,
-          call.q_row};
+  return {
+      at<Element>(member, offset) + std::int64_t{sample} * call.queries * call.q_row + std::int64_t{head} * call.width,
+      call.q_row};
 }
 template <class Element>
 __device__ __forceinline__ HeadRows<Element> key_rows(const AttentionCall& call, std::byte* member, std::int64_t offset,
                                                       int sample, int kv_head) {
-  return {tensor<Element>(member, offset) + std::int64_t{sample} * call.keys * call.kv_row +
-              std::int64_t{kv_head} * call.width,
-          call.kv_row};
+  return {
+      at<Element>(member, offset) + std::int64_t{sample} * call.keys * call.kv_row + std::int64_t{kv_head} * call.width,
+      call.kv_row};
 }
 template <class Element>
 __device__ __forceinline__ HeadRows<Element> context_rows(const AttentionCall& call, std::byte* member,
                                                           std::int64_t offset, int sample, int head) {
   const std::int64_t row = std::int64_t{call.heads} * call.width;
-  return {tensor<Element>(member, offset) + std::int64_t{sample} * call.queries * row + std::int64_t{head} * call.width,
+  return {at<Element>(member, offset) + std::int64_t{sample} * call.queries * row + std::int64_t{head} * call.width,
           row};
 }
 // Of lse and of the scratch: one f32 per query.
 __device__ __forceinline__ float* query_numbers(const AttentionCall& call, std::byte* member, std::int64_t offset,
                                                 int sample, int head) {
-  return tensor<float>(member, offset) + (std::int64_t{sample} * call.heads + head) * call.queries;
+  return at<float>(member, offset) + (std::int64_t{sample} * call.heads + head) * call.queries;
 }
 
 __device__ __forceinline__ void copy_chunk(void* to, const void* from, int bytes) {  // 16 or 0; the rest is zeros
@@ -124,8 +116,6 @@ __device__ __forceinline__ void store_pair(float* to, float x, float y) {
 __device__ __forceinline__ void store_pair(__nv_bfloat16* to, float x, float y) {
   *reinterpret_cast<__nv_bfloat162*>(to) = __floats2bfloat162_rn(x, y);
 }
-__device__ __forceinline__ void store_one(float* to, float x) { *to = x; }
-__device__ __forceinline__ void store_one(__nv_bfloat16* to, float x) { *to = __float2bfloat16_rn(x); }
 
 // Rows [begin, begin + 16 kM) of a head, columns from `column` on = factor * c; rows from `live` on are 0, rows from
 // `end` on do not exist.
@@ -140,17 +130,17 @@ __device__ __forceinline__ void store_tile(const HeadRows<Element>& to, int begi
     for (int half = 0; half < 2; ++half) {
       const int row = begin + m * 16 + half * 8 + (lane >> 2);
       if (row >= end) continue;
-      Element* const at = to.first + row * to.row;
+      Element* const line = to.first + row * to.row;
 #pragma unroll
       for (int n = 0; n < kN; ++n) {
         const int first = column + n * 8 + 2 * (lane & 3);
         const float x = row < live ? c[m][n][2 * half] * factor[m][half] : 0.0f;
         const float y = row < live ? c[m][n][2 * half + 1] * factor[m][half] : 0.0f;
         if (access == Access::chunks) {
-          if (first < width) store_pair(at + first, x, y);
+          if (first < width) store_pair(line + first, x, y);
         } else {
-          if (first < width) store_one(at + first, x);
-          if (first + 1 < width) store_one(at + first + 1, y);
+          if (first < width) store_one(line + first, x);
+          if (first + 1 < width) store_one(line + first + 1, y);
         }
       }
     }
@@ -173,11 +163,9 @@ __device__ __forceinline__ bool has_nan(const float (&c)[kM][kN][4]) {
 
 // What the launches decide.
 
-inline int divide_up(std::int64_t a, std::int64_t b) { return static_cast<int>((a + b - 1) / b); }
-
 // Threads so that a block has as many rows as there are, up to `most` warps of 16 kM rows.
 inline int threads_for(int rows, int rows_per_warp, int most_warps) {
-  return kWarp * std::min(most_warps, divide_up(rows, rows_per_warp));
+  return kWarp * static_cast<int>(std::min<std::int64_t>(most_warps, divide_up(rows, rows_per_warp)));
 }
 
 // Keys (or queries) per step of the loop over them: as many as registers and shared memory leave room for.
@@ -187,14 +175,10 @@ __host__ __device__ constexpr int step_of(int width) {
   return width <= 64 || sizeof(Element) == 2 ? 64 : 32;
 }
 
-inline Access access_of(const AttentionCall& call, int element) {
-  const auto chunks = [](std::int64_t bytes) { return bytes < 0 || bytes % 16 == 0; };
-  bool all = chunks(call.width * element) && chunks(call.q_row * element) && chunks(call.kv_row * element) &&
-             chunks(call.members.stride) && reinterpret_cast<std::uintptr_t>(call.members.base) % 16 == 0;
-  for (const std::int64_t offset : {call.q, call.k, call.v, call.context, call.dcontext, call.dq, call.dk, call.dv}) {
-    all = all && chunks(offset);
-  }
-  return all ? Access::chunks : Access::elements;
+inline Access access_of(const AttentionCall& call, std::int64_t element) {
+  const bool chunks = aligned(16, {call.q, call.k, call.v, call.context, call.dcontext, call.dq, call.dk, call.dv}) &&
+                      aligned(16, {call.width * element, call.q_row * element, call.kv_row * element});
+  return chunks ? Access::chunks : Access::elements;
 }
 
 // Kernels take the call and the access.
@@ -208,7 +192,7 @@ int launch_kernel(Kernel kernel, std::int64_t blocks, int threads, std::int64_t 
   }
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(call.members.count));
   kernel<<<grid, threads, static_cast<std::size_t>(shared_bytes), stream>>>(call, access);
-  return static_cast<int>(cudaGetLastError());
+  return launched();
 }
 
 // Calls run.operator()<kWidth>() with the narrowest tile that holds a head.

@@ -4,14 +4,13 @@
 #include "norma/core/error.h"
 #include "ops/attention_kernel.h"
 #include "ops/cuda/attention_launch.h"
-#include "ops/cuda/kernels.h"
 
 namespace norma {
 namespace {
 
 int qkv_inputs(QkvLayout layout) { return layout == QkvLayout::packed ? 1 : 3; }
 
-// What follows from the types alone.
+// What follows from the types alone. Log-sum-exps are f32 whatever the other tensors are.
 cuda::AttentionCall attention_call(const AttentionShape& s, DType dtype) {
   NORMA_ASSERT(s.width <= cuda::kWidestHead);
   cuda::AttentionCall call;
@@ -40,6 +39,7 @@ struct PackedSteps {
 void place_inputs(cuda::AttentionCall& call, const cuda::Call& at, QkvLayout layout, PackedSteps steps, int extra) {
   const int count = qkv_inputs(layout);
   call.members = at.members;
+  if (call.math == cuda::AttentionMath::f32 && at.math == cuda::Math::tf32) call.math = cuda::AttentionMath::tf32;
   call.q = at.in(0);
   call.k = layout == QkvLayout::packed ? call.q + steps.to_keys : at.in(1);
   call.v = layout == QkvLayout::packed ? call.k + steps.to_values : at.in(2);
