@@ -25,8 +25,9 @@ bool is_recorded(const TrainConfig& train, std::int64_t step) {
   return step == 1 || step % train.log_every == 0 || step == train.steps;
 }
 
-// Keys that may change from one process to the next without changing a bit of the result.
-bool may_differ(const std::string& key) { return key == "train.threads"; }
+// Keys that may change from one process to the next: threads change no bit of the result, and a run may move to another
+// device, where it goes on to rounding.
+bool may_differ(const std::string& key) { return key == "train.threads" || key == "train.device"; }
 
 using KeyValues = std::map<std::string, std::string>;
 

@@ -164,6 +164,7 @@ class Cohort {
   std::vector<std::string> persistent_;  // parameters and states, sorted
   Handles handles_;
   std::int64_t step_ = 0;
+  std::int64_t staged_ahead_ = -1;  // index of a batch that was made while the device was at work; -1: none
   std::deque<Observation> pending_;  // steps taken and not looked at, oldest first
 };
 

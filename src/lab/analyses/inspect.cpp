@@ -156,7 +156,8 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
     const std::size_t index = order[place];
     const ModelConfig& model = models[index];
     ModelReadings fresh;
-    fresh.subject = initial_subject(model, options.open(model), options.seeds, std::max(1, threads / at_once));
+    fresh.subject =
+        initial_subject(model, options.open(model), options.seeds, std::max(1, threads / at_once), options.device);
     for (const Instrument& instrument : used) {
       if (progress) {
         const std::lock_guard lock(telling);
@@ -175,6 +176,7 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
     for (std::vector<Reading>& reading : one.by_instrument)
       collector.add(models[index].scheme.asked(), one.subject.model, std::move(reading));
     one.subject.threads = options.threads;
+    one.subject.device = options.device;
     if (asks_for_depth(options.only))
       findings.depth_use.push_back(inspect_depth(one.subject, findings.notes, progress));
   }

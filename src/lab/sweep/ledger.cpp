@@ -63,7 +63,9 @@ CohortLimits SweepLedger::limits(int threads) const {
       fail("{}: {}", cells_[group.cells[0]].id, error.what());
     }
   });
-  return cohort_limits(bytes, threads, config_.most_members, memory_for_cohorts());
+  const Device device = config_.base.train.device;
+  return cohort_limits(bytes, threads, config_.most_members, memory_for_cohorts(device),
+                       useful_members(device, threads));
 }
 
 bool SweepLedger::is_done(std::size_t cell) const { return RunView(paths_.run(cells_[cell].id)).is_done(); }
