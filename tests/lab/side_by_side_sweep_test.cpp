@@ -58,15 +58,15 @@ TEST(Workshop, TheFirstErrorEndsTheOthersAndIsThrown) {
 }
 
 TEST(CohortLimits, AllCohortsTogetherFitIntoMemory) {
-  const CohortLimits limits = cohort_limits({100, 50, 0, 200}, 16, 0, 3000);
+  const CohortLimits limits = cohort_limits({100, 50, 0, 200}, 16, 0, 3000, 64);
   EXPECT_EQ(limits.at_once, 3) << "one group has nothing to train";
   EXPECT_EQ(limits.most_members, (std::vector<std::int64_t>{10, 20, 1, 5}));
-  const CohortLimits tight = cohort_limits({100, 100, 100, 100}, 16, 0, 250);
+  const CohortLimits tight = cohort_limits({100, 100, 100, 100}, 16, 0, 250, 64);
   EXPECT_EQ(tight.at_once, 2);
   EXPECT_EQ(tight.most_members[0], 1);
-  EXPECT_EQ(cohort_limits({100, 100}, 16, 0, 10).at_once, 1) << "one must run";
-  EXPECT_EQ(cohort_limits({1, 1}, 1, 0, 1000).at_once, 1);
-  EXPECT_EQ(cohort_limits({1, 1}, 2, 5, 1000).most_members[1], 5);
+  EXPECT_EQ(cohort_limits({100, 100}, 16, 0, 10, 64).at_once, 1) << "one must run";
+  EXPECT_EQ(cohort_limits({1, 1}, 1, 0, 1000, 8).at_once, 1);
+  EXPECT_EQ(cohort_limits({1, 1}, 2, 5, 1000, 8).most_members[1], 5);
 }
 
 SweepConfig three_schemes(int threads) {

@@ -56,20 +56,10 @@ double best_loss(const std::vector<RacedSetting>& settings) {
   return best;
 }
 
-// The next larger rate of the map trains too, with the same warmup.
-bool has_margin(const SchemeEvidence& evidence, const RacedSetting& setting) {
-  const TrainedCell* next = nullptr;
-  for (const TrainedCell& cell : evidence.cells) {
-    if (cell.warmup == setting.warmup && cell.lr > setting.lr && (next == nullptr || cell.lr < next->lr)) next = &cell;
-  }
-  return next != nullptr && next->trains();
-}
-
 bool trains_anywhere(const StudyState& state, std::size_t scheme) {
   if (best_loss(settings_in_map(state.schemes[scheme])) < kNoLoss) return true;
-  return std::ranges::any_of(rounds_in(state, Stage::race), [&](const PlayedRound* race) {
-    return best_loss(settings_of(*race, scheme)) < kNoLoss;
-  });
+  return std::ranges::any_of(rounds_in(state, Stage::race),
+                             [&](const PlayedRound* race) { return best_loss(settings_of(*race, scheme)) < kNoLoss; });
 }
 
 std::vector<std::int64_t> final_seeds(const StudyState& state, std::size_t from, std::size_t until) {
@@ -80,11 +70,16 @@ std::vector<std::int64_t> final_seeds(const StudyState& state, std::size_t from,
 }
 
 // The settings of each scheme that run on; the schemes that have none are not in it.
-std::vector<RoundEntry> racing_entries(const StudyState& state, int most) {
+std::vector<RoundEntry> racing_entries(const StudyState& state, int most, const PlannerRules& rules) {
   std::vector<RoundEntry> entries;
   for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme) {
     std::vector<RacedSetting> settings = best_first(last_settings(state, scheme));
+    const std::optional<RacedSetting> chosen = chosen_setting(state, scheme, rules);
     if (settings.size() > static_cast<std::size_t>(most)) settings.resize(static_cast<std::size_t>(most));
+    const bool kept = !chosen || std::ranges::any_of(settings, [&](const RacedSetting& one) {
+      return one.lr == chosen->lr && one.warmup == chosen->warmup;
+    });
+    if (!kept) settings.back() = *chosen;  // as good, and with margin
     for (const RacedSetting& one : settings) entries.push_back({scheme, one.lr, one.warmup, state.tuning_seeds});
   }
   return entries;
@@ -103,7 +98,8 @@ std::optional<Round> next_race(const StudyState& state, double left, const Plann
     if (still_falls(state, scheme, rules)) falling.push_back(state.schemes[scheme].title);
   }
   if (falling.empty() && !first) return std::nullopt;
-  Round round{.stage = Stage::race, .entries = racing_entries(state, first ? rules.first_settings : rules.later_settings)};
+  Round round{.stage = Stage::race,
+              .entries = racing_entries(state, first ? rules.first_settings : rules.later_settings, rules)};
   if (round.entries.empty()) return std::nullopt;
   // What a step costs now, and in the final comparison that must still be paid for.
   const double each = static_cast<double>(round.runs()) +
@@ -113,8 +109,8 @@ std::optional<Round> next_race(const StudyState& state, double left, const Plann
   const double steps = std::min(2.0 * static_cast<double>(before), affordable);
   if (steps < rules.least_growth * static_cast<double>(before)) return std::nullopt;
   round.steps = static_cast<std::int64_t>(steps);
-  round.why = first ? "the best settings of the map, longer"
-                    : fmt::format("still falling: {}", fmt::join(falling, ", "));
+  round.why =
+      first ? "the best settings of the map, longer" : fmt::format("still falling: {}", fmt::join(falling, ", "));
   return round;
 }
 
@@ -154,7 +150,7 @@ std::optional<Round> long_round(const StudyState& state, double left, const Plan
     for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme) {
       const std::vector<RacedSetting> best = best_first(last_settings(state, scheme));
       const auto index = static_cast<std::size_t>(settings - 1);
-      if (training_of(state, scheme, rules) != Training::unclear || had_long_run(state, scheme)) continue;
+      if (training_after(state, scheme) != Training::unclear || had_long_run(state, scheme)) continue;
       if (best.size() <= index || left < each) continue;
       round.entries.push_back({scheme, best[index].lr, best[index].warmup, {state.tuning_seeds[0]}});
       left -= each;
@@ -171,13 +167,14 @@ std::set<std::size_t> tied_schemes(const StudyState& state, const PlannerRules& 
   std::size_t leader = state.finals.size();
   for (std::size_t scheme = 0; scheme < state.finals.size(); ++scheme) {
     if (state.finals[scheme].empty()) continue;
-    if (leader == state.finals.size() || crossed_mean(state.finals[scheme]).mean < crossed_mean(state.finals[leader]).mean)
+    if (leader == state.finals.size() ||
+        crossed_mean(state.finals[scheme]).mean < crossed_mean(state.finals[leader]).mean)
       leader = scheme;
   }
   std::set<std::size_t> with_leader, others;
   for (const PairedDifference& pair : final_pairs(state, rules)) {
-    const bool same = std::max(std::abs(pair.difference.low), std::abs(pair.difference.high)) < rules.same &&
-                      pair.difference.n > 1;
+    const bool same =
+        std::max(std::abs(pair.difference.low), std::abs(pair.difference.high)) < rules.same && pair.difference.n > 1;
     if (pair.apart || same) continue;
     std::set<std::size_t>& tied = pair.a == leader || pair.b == leader ? with_leader : others;
     tied.insert({pair.a, pair.b});
@@ -189,11 +186,13 @@ std::optional<Round> more_seeds(const StudyState& state, double left, const Plan
   const std::vector<const PlayedRound*> finals = rounds_in(state, Stage::final);
   if (finals.empty()) return std::nullopt;
   const std::set<std::size_t> tied = tied_schemes(state, rules);
+  if (tied.empty()) return std::nullopt;
   std::size_t most = 0;
   for (const std::size_t scheme : tied) most = std::max(most, state.finals[scheme].size());
   std::vector<std::string> names;
   for (const std::size_t scheme : tied) names.push_back(state.schemes[scheme].title);
-  const std::size_t wanted = std::min(most + std::max<std::size_t>(2, most / 2), static_cast<std::size_t>(rules.most_final_seeds));
+  const std::size_t wanted =
+      std::min(most + std::max<std::size_t>(2, most / 2), static_cast<std::size_t>(rules.most_final_seeds));
   for (std::size_t until = wanted; until > most; --until) {  // as many as there is budget for
     Round round{.stage = Stage::final, .steps = finals[0]->round.steps};
     for (const RoundEntry& entry : finals[0]->round.entries) {
@@ -240,9 +239,19 @@ std::optional<RacedSetting> chosen_setting(const StudyState& state, std::size_t 
   const std::vector<RacedSetting> settings = best_first(last_settings(state, scheme));
   if (settings.empty() || !settings[0].trains) return std::nullopt;
   for (const RacedSetting& one : settings) {
-    if (one.trains && one.loss <= settings[0].loss + rules.tied && has_margin(state.schemes[scheme], one)) return one;
+    if (one.trains && one.loss <= settings[0].loss + rules.tied &&
+        has_margin(state.schemes[scheme], one.lr, one.warmup))
+      return one;
   }
   return settings[0];
+}
+
+bool has_margin(const SchemeEvidence& evidence, double lr, std::int64_t warmup) {
+  const TrainedCell* next = nullptr;
+  for (const TrainedCell& cell : evidence.cells) {
+    if (cell.warmup == warmup && cell.lr > lr && (next == nullptr || cell.lr < next->lr)) next = &cell;
+  }
+  return next != nullptr && next->trains();
 }
 
 bool still_falls(const StudyState& state, std::size_t scheme, const PlannerRules& rules) {
@@ -251,7 +260,7 @@ bool still_falls(const StudyState& state, std::size_t scheme, const PlannerRules
   return now < kNoLoss && now < before - rules.flat;
 }
 
-Training training_of(const StudyState& state, std::size_t scheme, const PlannerRules&) {
+Training training_after(const StudyState& state, std::size_t scheme) {
   const std::vector<TrainedCell>& cells = state.schemes[scheme].cells;
   if (cells.empty()) return Training::untested;
   if (trains_anywhere(state, scheme)) return Training::trains;

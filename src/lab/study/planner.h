@@ -49,9 +49,9 @@ struct StudyState {
 struct PlannerRules {
   int first_settings = 4, later_settings = 2;  // of each scheme in a race
   int final_seeds = 5, least_final_seeds = 2, most_final_seeds = 40;
-  double flat = 0.02;        // nats: a curve that fell less since the round before has flattened
-  double tied = 0.02;        // nats between settings that are as good as each other
-  double same = 0.01;        // nats: schemes whose difference is surely smaller need no more seeds
+  double flat = 0.02;  // nats: a curve that fell less since the round before has flattened
+  double tied = 0.02;  // nats between settings that are as good as each other
+  double same = 0.01;  // nats: schemes whose difference is surely smaller need no more seeds
   double least_growth = 1.25;
   std::int64_t long_steps = 3000;
   double long_factor = 4;  // times the final length, at least
@@ -62,8 +62,7 @@ struct PlannerRules {
 std::optional<Round> next_round(const StudyState& state, double tokens_left, const PlannerRules& rules = {});
 
 // How a scheme stands after all rounds.
-enum class Training { untested, trains, late, stuck, unclear, diverges };
-Training training_of(const StudyState& state, std::size_t scheme, const PlannerRules& rules = {});
+Training training_after(const StudyState& state, std::size_t scheme);
 // Of a long run for a scheme at guessing level, in tokens.
 double tokens_of_long_run(const StudyState& state, const PlannerRules& rules = {});
 
@@ -74,6 +73,9 @@ std::optional<RacedSetting> chosen_setting(const StudyState& state, std::size_t 
 
 // Pairs of schemes that have finals, with indices into `state.schemes`, at the level of the last look.
 std::vector<PairedDifference> final_pairs(const StudyState& state, const PlannerRules& rules = {});
+
+// The next larger rate of the map trains too, with the same warmup.
+bool has_margin(const SchemeEvidence& evidence, double lr, std::int64_t warmup);
 
 // Whether the best loss of a scheme fell by more than `flat` from the round before the last race to it.
 bool still_falls(const StudyState& state, std::size_t scheme, const PlannerRules& rules = {});

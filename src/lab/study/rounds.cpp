@@ -77,7 +77,7 @@ StudyLog read_rounds(const Folder& study, const std::string& budget, const std::
   const RoundJson all = without_checksum(study.read(kRoundsFile), path);
   try {
     if (all.at("budget") != budget || all.at("schemes") != schemes) return log;
-    log.before = {all.at("seconds_before"), all.at("tokens_before")};
+    log.before = {all.at("seconds_before"), all.at("training_seconds_before"), all.at("tokens_before")};
     for (const RoundJson& one : all.at("rounds")) log.rounds.push_back(round_of(one, schemes));
   } catch (const std::exception& problem) {
     fail("'{}' is damaged ({}); remove it to decide anew", path.string(), problem.what());
@@ -92,6 +92,7 @@ void write_rounds(const Folder& study, const StudyLog& log, const std::vector<st
                    with_checksum({{"budget", log.budget},
                                   {"schemes", schemes},
                                   {"seconds_before", log.before.seconds},
+                                  {"training_seconds_before", log.before.training_seconds},
                                   {"tokens_before", log.before.tokens_trained},
                                   {"rounds", rounds}}));
 }

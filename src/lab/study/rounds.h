@@ -37,7 +37,9 @@ struct Round {
 
 // What the stages before the first round took.
 struct StudyAccount {
-  double seconds = 0, tokens_trained = 0;
+  double seconds = 0;           // of all
+  double training_seconds = 0;  // of the map
+  double tokens_trained = 0;
 };
 
 struct StudyLog {
