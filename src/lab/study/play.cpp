@@ -51,7 +51,7 @@ void RoundPlayer::play(StudyState state, const StudyAccount& before, double map_
   map_tokens_ = map_tokens;
   if (config_.budget.unit == StudyBudget::Unit::none || stop_) return;
   log_ = read_rounds(Folder(request_.directory), print_budget(config_.budget), names_);
-  if (log_.before.seconds == 0) {
+  if (is_timed() && log_.before.seconds == 0) {
     log_.before = before;
     save();
   }
@@ -127,8 +127,10 @@ std::vector<RunOutcome> RoundPlayer::run_round(Round& round) {
                                        meter, stop_);
   if (!result.interrupted && !round.ended) {
     round.ended = true;
-    round.seconds = meter.seconds();
-    round.tokens_trained = meter.tokens();
+    if (is_timed()) {
+      round.seconds = meter.seconds();
+      round.tokens_trained = meter.tokens();
+    }
     save();
   }
   return result.outcomes;

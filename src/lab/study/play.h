@@ -42,6 +42,8 @@ class RoundPlayer {
   bool finals_share_tuning_data() const { return shared_data_; }
 
  private:
+  // Only then times are written down: a study of so much work leaves the same files on every machine.
+  bool is_timed() const { return config_.budget.unit == StudyBudget::Unit::seconds; }
   double tokens_left() const;
   SweepConfig sweep_of(const Round& round) const;
   std::vector<RunOutcome> run_round(Round& round);

@@ -80,6 +80,7 @@ class Study {
     options.model = config_.base.model;
     options.depths = config_.depths;
     options.seeds = seeds_at_init(config_.seeds);
+    options.settle = SettledLaw{.analysis = "amplification"};
     options.only = {"gradient", "stream", "amplification"};
     options.theory = true;
     options.threads = threads();
@@ -152,13 +153,20 @@ class Study {
 
   void play_rounds() {
     const auto per_step = static_cast<double>(tokens_per_step(resolved_));
+    const double map_tokens =
+        static_cast<double>(outcomes_.size()) * static_cast<double>(config_.base.train.steps) * per_step;
     map_.seconds = seconds();
+    if (map_.tokens_trained == 0) {  // by a process that was killed before it could write this down
+      double speed = 1;
+      for (const RunOutcome& outcome : outcomes_) speed = std::max(speed, outcome.tokens_per_second);
+      map_.tokens_trained = map_tokens;
+      map_.training_seconds = map_tokens / speed;
+    }
     rounds_.play({.schemes = evidence_,
                   .map_steps = config_.base.train.steps,
                   .tuning_seeds = config_.seeds,
                   .tokens_per_step = per_step},
-                 map_,
-                 static_cast<double>(outcomes_.size()) * static_cast<double>(config_.base.train.steps) * per_step);
+                 map_, map_tokens);
     if (!stop_) gather_rounds(evidence_, rounds_, config_.budget);
   }
 
