@@ -1,5 +1,7 @@
 #include "cli/explanation.h"
 
+#include <algorithm>
+
 #include <array>
 
 #include "norma/backends/cpu.h"
@@ -79,8 +81,9 @@ void add_theory(const SchemesOptions& options, const SchemeChoice& scheme, Expla
   } catch (const NotPredictedError& error) {
     said.not_predicted = error.what();
   }
-  ModelConfig asked = initial_model(options.family, options.width);
-  asked.heads = options.heads;
+  constexpr std::int64_t kWidest = 128;  // measuring its branches takes the square of the width; the sentence says so
+  ModelConfig asked = initial_model(options.family, std::min(options.width, kWidest));
+  if (asked.width % options.heads == 0) asked.heads = options.heads;
   asked.time = options.theory_time;
   asked.scheme = scheme;
   asked.norm = model.norm;

@@ -11,7 +11,7 @@
 namespace norma {
 namespace {
 
-constexpr std::int64_t kDeepest = 4096;
+constexpr std::int64_t kDeepest = 1024;
 constexpr double kLikeness = 0.05;  // between exponents that are called the same
 
 ModelTheory theory_of(ModelConfig model, const SchemeChoice& scheme) {
@@ -49,7 +49,8 @@ std::string place_between(double growth, double pre, double post) {
 std::string warmup_words(const std::optional<std::int64_t>& depth) {
   if (!depth) return fmt::format("no need of warmup is to be expected up to {} layers", kDeepest);
   if (*depth <= 1) return "expect to need warmup at any depth";
-  return fmt::format("expect to need warmup from {} layers on", *depth);
+  return fmt::format("expect to need warmup from {} layers on, where it is that of Post-LN with {}", *depth,
+                     kWarmupLayers);
 }
 
 }  // namespace
