@@ -6,8 +6,13 @@
 
 // One line per op: the function cuda_kernel that a file in cuda/ defines, and the floating dtypes that it computes.
 #define NORMA_NORMS_ON_CUDA(KERNEL) \
+  KERNEL(ChannelNorm, f32)          \
+  KERNEL(ChannelNormBackward, f32)  \
+  KERNEL(DyT, f32)                  \
+  KERNEL(DyTBackward, f32)          \
   KERNEL(RowNorm, f32)              \
-  KERNEL(RowNormBackward, f32)
+  KERNEL(RowNormBackward, f32)      \
+  KERNEL(RunningUpdate, f32)
 
 namespace norma {
 

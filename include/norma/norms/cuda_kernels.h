@@ -1,4 +1,4 @@
-// The kernels of this folder on a GPU.
+// The kernels of this folder on NVIDIA GPUs.
 #pragma once
 
 #include "norma/device/cuda/backend.h"

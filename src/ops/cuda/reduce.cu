@@ -2,8 +2,6 @@
 // follow from the shapes alone.
 #include "norma/ops/reduce.h"
 
-#include <algorithm>
-
 #include "ops/cuda/fold.h"
 #include "ops/cuda/walk.cuh"
 
@@ -127,10 +125,8 @@ int sum_rows_in_parts(SumToCall told, const cuda::Call& call) {
   return sum_rows(rest, call.stream);
 }
 
-// Enough blocks for the device, and rows enough for a block.
 std::int64_t column_parts(std::int64_t outputs, std::int64_t terms) {
-  const std::int64_t tiles = cuda::divide_up(outputs, cuda::kWarp * (outputs % 4 == 0 ? 4 : 1));
-  return std::clamp<std::int64_t>(terms / 64, 1, std::max<std::int64_t>(1, 1024 / tiles));
+  return cuda::line_parts(cuda::divide_up(outputs, cuda::kWarp * (outputs % 4 == 0 ? 4 : 1)), terms);
 }
 
 int sum_columns_in_parts(SumToCall told, const cuda::Call& call) {
@@ -150,13 +146,9 @@ int sum_columns_in_parts(SumToCall told, const cuda::Call& call) {
   }
   const int error = cuda::launched();
   if (error != 0 || told.parts == 1) return error;
-  return cuda::fold_lines({.members = call.members,
-                           .from = call.scratch,
-                           .to = call.out(0),
-                           .lines = told.parts,
-                           .stride = told.outputs,
-                           .width = told.outputs},
-                          call.stream);
+  return cuda::fold_lines(
+      {.members = call.members, .from = call.scratch, .to = call.out(0), .lines = told.parts, .width = told.outputs},
+      call.stream);
 }
 
 }  // namespace
