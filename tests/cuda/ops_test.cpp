@@ -74,11 +74,11 @@ INSTANTIATE_TEST_SUITE_P(Sizes, CudaOps,
                          testing::Values(test::Sizes{4, 6}, test::Sizes{1, 2}, test::Sizes{33, 64},
                                          test::Sizes{300, 130}, test::Sizes{7, 1030}, test::Sizes{96, 2048},
                                          test::Sizes{2500, 16}),
-                         [](const auto& info) {
-                           return std::to_string(info.param.rows) + "x" + std::to_string(info.param.width);
+                         [](const testing::TestParamInfo<test::Sizes>& one) {
+                           return std::to_string(one.param.rows) + "x" + std::to_string(one.param.width);
                          });
 
-TEST(CudaOps, TwoRunsGiveTheSameBits) {
+TEST(CudaBits, TwoRunsGiveTheSameBits) {
   SKIP_WITHOUT_GPU();
   for (const test::Example& example : test::examples({300, 130})) {
     const test::Run run{

@@ -57,7 +57,7 @@ std::vector<double> seconds_by_step(Session& session, int repeats) {
   return seconds;
 }
 
-double copy_rate(std::int64_t bytes) {
+double card_copy_rate(std::int64_t bytes) {
   const auto size = static_cast<std::size_t>(bytes);
   const cuda::DeviceBytes from(size), to(size);
   const cuda::OwnedStream stream = cuda::make_stream();
@@ -68,7 +68,7 @@ double copy_rate(std::int64_t bytes) {
          });
 }
 
-double product_rate(std::int64_t size, DType dtype, bool tf32) {
+double card_product_rate(std::int64_t size, DType dtype, bool tf32) {
   const std::int64_t bytes = size * size * static_cast<std::int64_t>(size_of(dtype));
   const cuda::DeviceBytes memory(static_cast<std::size_t>(3 * bytes));
   std::vector<float> noise(static_cast<std::size_t>(bytes / 2));  // of both factors, as whatever type
