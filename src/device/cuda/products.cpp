@@ -4,7 +4,9 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <array>
 #include <compare>
+#include <string>
 
 #include "device/cuda/check.h"
 #include "norma/core/error.h"
@@ -52,6 +54,13 @@ struct Products::Key {
   int align_a, align_b, align_c, align_c0;
 
   auto operator<=>(const Key&) const = default;
+
+  std::string describe() const {
+    return fmt::format("{} products of {}[{}, {}]{} and {}[{}, {}]{}{}{}{}{}", count, name_of(a), m, k,
+                       transpose_a ? " stored transposed" : "", name_of(b), k, n,
+                       transpose_b ? " stored transposed" : "", bias ? " with a bias" : "", relu ? " and relu" : "",
+                       accumulate ? ", added to what is there" : "", tf32 ? ", TF32" : "");
+  }
 };
 
 // The library's matrices are column-major, so it computes C' = B' A'.
@@ -97,16 +106,17 @@ struct Products::Prepared {
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(key.align_a));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(key.align_c0));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(key.align_c));
-    cublasLtMatmulHeuristicResult_t best{};
+    std::array<cublasLtMatmulHeuristicResult_t, 8> best{};
     int found = 0;
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(handle, operation, b, a, c, c, preference, 1, &best, &found);
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, operation, b, a, c, c, preference,
+                                                                 static_cast<int>(best.size()), best.data(), &found);
     cublasLtMatmulPreferenceDestroy(preference);
-    if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
-      fail("cuBLASLt knows no algorithm for a product of [{}, {}] and [{}, {}], {} of them", key.m, key.k, key.k, key.n,
-           key.count);
-    }
-    algorithm = best.algo;
+    const auto end = best.begin() + (status == CUBLAS_STATUS_SUCCESS ? found : 0);
+    const auto chosen = std::find_if(best.begin(), end, [](const cublasLtMatmulHeuristicResult_t& one) {
+      return one.state == CUBLAS_STATUS_SUCCESS && one.workspaceSize <= kWorkspaceBytes;
+    });
+    if (chosen == end) fail("cuBLASLt knows no algorithm for {}", key.describe());
+    algorithm = chosen->algo;
   }
 
   cublasLtMatmulDesc_t operation = nullptr;
@@ -193,9 +203,8 @@ int Products::enqueue(const Product& product, const Members& members, const Oper
   const cublasStatus_t status = cublasLtMatmul(
       handle_, prepared.operation, &alpha, base + operands.b, prepared.b, base + operands.a, prepared.a, &beta,
       base + c0, prepared.c, base + operands.c, prepared.c, &prepared.algorithm, workspace_, kWorkspaceBytes, stream);
-  if (status == CUBLAS_STATUS_SUCCESS) return cudaSuccess;
-  const cudaError_t error = cudaGetLastError();
-  return error == cudaSuccess ? cudaErrorUnknown : error;
+  if (status != CUBLAS_STATUS_SUCCESS) fail("{}: cuBLASLt reports {}", key.describe(), cublasLtGetStatusName(status));
+  return cudaSuccess;
 }
 
 }  // namespace norma::cuda

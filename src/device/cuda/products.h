@@ -40,7 +40,7 @@ class Products {
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  // Enqueues; 0 or a cudaError_t.
+  // Enqueues; 0 or a cudaError_t. Throws Error that names the product where the library does not take it.
   int run(const Product& product, const Members& members, const Operands& operands, Stream stream);
 
  private:
