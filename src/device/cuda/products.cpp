@@ -112,16 +112,15 @@ struct Products::Prepared {
                                                                  static_cast<int>(best.size()), best.data(), &found);
     cublasLtMatmulPreferenceDestroy(preference);
     const auto end = best.begin() + (status == CUBLAS_STATUS_SUCCESS ? found : 0);
-    const auto chosen = std::find_if(best.begin(), end, [](const cublasLtMatmulHeuristicResult_t& one) {
-      return one.state == CUBLAS_STATUS_SUCCESS && one.workspaceSize <= kWorkspaceBytes;
-    });
-    if (chosen == end) fail("cuBLASLt knows no algorithm for {}", key.describe());
-    algorithm = chosen->algo;
+    for (auto one = best.begin(); one != end; ++one) {
+      if (one->state == CUBLAS_STATUS_SUCCESS && one->workspaceSize <= kWorkspaceBytes) algorithms.push_back(one->algo);
+    }
+    if (algorithms.empty()) fail("cuBLASLt knows no algorithm for {}", key.describe());
   }
 
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
-  cublasLtMatmulAlgo_t algorithm = {};
+  std::vector<cublasLtMatmulAlgo_t> algorithms = {};  // best first
 };
 
 Products::Products() {
@@ -135,9 +134,9 @@ Products::~Products() {
   cublasLtDestroy(handle_);
 }
 
-const Products::Prepared& Products::prepare(const Key& key) {
-  std::unique_ptr<const Prepared>& made = prepared_[key];
-  if (made == nullptr) made = std::make_unique<const Prepared>(key, handle_);
+Products::Prepared& Products::prepare(const Key& key) {
+  std::unique_ptr<Prepared>& made = prepared_[key];
+  if (made == nullptr) made = std::make_unique<Prepared>(key, handle_);
   return *made;
 }
 
@@ -193,7 +192,7 @@ int Products::enqueue(const Product& product, const Members& members, const Oper
                 .align_b = alignment_of(operands.b),
                 .align_c = alignment_of(operands.c),
                 .align_c0 = alignment_of(c0)};
-  const Prepared& prepared = prepare(key);
+  Prepared& prepared = prepare(key);
   const float alpha = 1, beta = product.accumulate ? 1.0f : 0.0f;
   std::byte* const base = members.base;
   if (key.bias) {

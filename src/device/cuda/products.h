@@ -46,12 +46,12 @@ class Products {
  private:
   struct Key;
   struct Prepared;
-  const Prepared& prepare(const Key& key);
+  Prepared& prepare(const Key& key);
   int enqueue(const Product& product, const Members& members, const Operands& operands, Stream stream);
 
   cublasLtContext* handle_ = nullptr;
   void* workspace_ = nullptr;
-  std::map<Key, std::unique_ptr<const Prepared>> prepared_;
+  std::map<Key, std::unique_ptr<Prepared>> prepared_;
 };
 
 }  // namespace norma::cuda
