@@ -199,11 +199,19 @@ int Products::enqueue(const Product& product, const Members& members, const Oper
     const void* bias = base + operands.bias;
     prepared.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   }
-  const cublasStatus_t status = cublasLtMatmul(
-      handle_, prepared.operation, &alpha, base + operands.b, prepared.b, base + operands.a, prepared.a, &beta,
-      base + c0, prepared.c, base + operands.c, prepared.c, &prepared.algorithm, workspace_, kWorkspaceBytes, stream);
-  if (status != CUBLAS_STATUS_SUCCESS) fail("{}: cuBLASLt reports {}", key.describe(), cublasLtGetStatusName(status));
-  return cudaSuccess;
+  // The heuristic also names algorithms that do not start: they are left out from the first time on.
+  for (;;) {
+    const cublasStatus_t status =
+        cublasLtMatmul(handle_, prepared.operation, &alpha, base + operands.b, prepared.b, base + operands.a,
+                       prepared.a, &beta, base + c0, prepared.c, base + operands.c, prepared.c,
+                       &prepared.algorithms.front(), workspace_, kWorkspaceBytes, stream);
+    if (status == CUBLAS_STATUS_SUCCESS) return cudaSuccess;
+    if (prepared.algorithms.size() == 1)
+      fail("{}: cuBLASLt reports {}, CUDA {}", key.describe(), cublasLtGetStatusName(status),
+           cudaGetErrorName(cudaPeekAtLastError()));
+    cudaGetLastError();
+    prepared.algorithms.erase(prepared.algorithms.begin());
+  }
 }
 
 }  // namespace norma::cuda
