@@ -50,7 +50,8 @@ class Study {
     for (const SchemeChoice& scheme : config_.schemes) {
       SchemeEvidence evidence{.scheme = scheme.asked(), .title = scheme->title, .layers = config_.base.model.layers};
       if (evidence.title.empty()) evidence.title = scheme.asked();
-      if (config_.base.model.family == Family::encoder_decoder) evidence.stack = "decoder ";
+      const std::string scope = last_stack(config_.base.model).scope;
+      if (!scope.empty()) evidence.stack = scope + " ";
       evidence.map_steps = config_.base.train.steps;
       evidence_.push_back(std::move(evidence));
     }
