@@ -23,11 +23,11 @@ namespace {
 
 struct InspectVerb {
   std::vector<std::string> schemes;
-  Family family = Family::decoder;
+  Family family = "decoder";
   std::string depths, norm = "layer", task = "random", text, out, report;
   std::int64_t layers = 0, width = 128, heads = 4, hidden = 0, batch = 4, time = 64, vocabulary = 256;
   int seeds = 3, batches = 8, threads = 0;
-  std::string only, run;
+  std::string only, run, device = "auto";
   SchemeLibrary library = SchemeLibrary::of_environment();
   bool json = false, quiet = false;
 };
@@ -75,12 +75,11 @@ ModelConfig model_of(const InspectVerb& verb) {
 }
 
 std::shared_ptr<const Source> open_data(const InspectVerb& verb, const ModelConfig& model) {
-  const BatchShape shape{model.batch, model.time, model.family == Family::encoder_decoder ? model.time : 0};
-  if (reads_random(verb)) return random_tokens(shape, verb.vocabulary);
+  if (reads_random(verb)) return random_data(model);
   DataConfig data;
   data.task = verb.text.empty() ? verb.task : "text";
   data.path = verb.text;
-  return open_source(data, shape);
+  return open_source(data, batch_shape(model));
 }
 
 // One line on a terminal that says what is being measured and how long it will take.
@@ -121,7 +120,7 @@ std::string repeat_command(const InspectVerb& verb) {
   std::string command = "norma inspect";
   for (const std::string& scheme : verb.schemes) command += fmt::format(" --scheme '{}'", scheme);
   command += fmt::format(" --family {} --depths {} --width {} --heads {} --hidden {} --time {} --batch {} --norm {}",
-                         name_of(verb.family), verb.depths, verb.width, verb.heads, verb.hidden, verb.time, verb.batch,
+                         verb.family->name, verb.depths, verb.width, verb.heads, verb.hidden, verb.time, verb.batch,
                          verb.norm);
   command += fmt::format(" --seeds {}", verb.seeds);
   command += verb.text.empty() ? fmt::format(" --task {}", verb.task) : fmt::format(" --text '{}'", verb.text);
@@ -156,6 +155,7 @@ void inspect_run(const InspectVerb& verb) {
   subject.step = static_cast<double>(stored.step);
   subject.steps = static_cast<double>(stored.config.train.steps);
   subject.threads = verb.threads;
+  subject.device = parse_device(verb.device);
   Provenance provenance{.command = repeat_command(verb),
                         .config = print_config(stored.config),
                         .task_name = stored.config.data.task,
@@ -188,6 +188,7 @@ void run_inspect(InspectVerb verb) {
   if (!verb.only.empty()) options.only = split(verb.only);
   options.batches = verb.batches;
   options.threads = verb.threads;
+  options.device = parse_device(verb.device);
   options.theory = true;
   options.open = [&](const ModelConfig& model) { return open_data(verb, model); };
   const auto start = std::chrono::steady_clock::now();
@@ -252,6 +253,7 @@ void add_inspect(CLI::App& app) {
   command->add_option("--only", verb->only, fmt::format("Some of {}", fmt::join(instrument_names(), ",")));
   command->add_option("--run", verb->run, "A run's directory or a checkpoint: inspect this trained model");
   command->add_option("--threads", verb->threads, "0: all cores")->check(CLI::Range(0, 1024));
+  command->add_option("--device", verb->device, "auto, cpu or cuda (auto)");
   command->add_option("--out", verb->out, "Write results.json to this file");
   command->add_option("--report", verb->report, "Write a report to this file: one HTML page with figures");
   command->add_flag("--json", verb->json, "Print JSON");

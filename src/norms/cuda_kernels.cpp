@@ -10,6 +10,8 @@
   KERNEL(ChannelNormBackward, f32)  \
   KERNEL(DyT, f32)                  \
   KERNEL(DyTBackward, f32)          \
+  KERNEL(RowNorm, f32)              \
+  KERNEL(RowNormBackward, f32)      \
   KERNEL(RunningUpdate, f32)
 
 namespace norma {

@@ -28,7 +28,7 @@ class CpuProgram final : public Kernel {
   const std::int64_t worker_bytes;  // private to each thread, so no part of a member's memory
 };
 
-// The most that any kernel of the plan needs for itself on each thread.
+// The most that any kernel of the plan needs for itself on each thread; 0 on other devices.
 std::int64_t worker_bytes(const Plan& plan);
 
 class CpuBackend final : public Backend {

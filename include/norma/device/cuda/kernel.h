@@ -26,6 +26,8 @@ struct Members {
 
 class Products;
 
+enum class Math { f32, tf32 };  // how products of f32 tensors are rounded
+
 // One call of a kernel.
 struct Call {
   Members members;
@@ -34,6 +36,7 @@ struct Call {
   std::int64_t scratch = 0;          // offset of Program::scratch_bytes of each member; what they hold is undefined
   const std::byte* table = nullptr;  // what Program::table gave, on the device
   Products* products = nullptr;      // matrix products of this session
+  Math math = Math::f32;
   Stream stream = nullptr;
 
   std::int64_t in(int index) const { return offsets[index]; }
