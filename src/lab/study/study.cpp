@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
-#include <nlohmann/json.hpp>
 
 #include "lab/directory_kind.h"
 #include "lab/study/directory.h"
@@ -17,8 +16,8 @@
 #include "norma/core/machine.h"
 #include "norma/core/side_by_side.h"
 #include "norma/lab/inspect.h"
+#include "norma/lab/results.h"
 #include "norma/lab/sweep.h"
-#include "norma/lab/sweep_results.h"
 #include "norma/lab/sweep_schemes.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/directory_lock.h"
@@ -28,8 +27,6 @@
 
 namespace norma {
 namespace {
-
-using nlohmann::ordered_json;
 
 StudyConfig settled(StudyConfig config) {
   config.base = settle_task(std::move(config.base));
@@ -85,9 +82,7 @@ class Study {
     if (config_.train && !stop_) train_schemes();
     if (config_.train && config_.depth_use && !stop_) measure_depth();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    ordered_json all = describe(seconds);
-    StudyResult result{.results_json = all.dump(1) + "\n", .interrupted = stop_};
-    return result;
+    return {.results_json = write_results(describe(seconds)), .interrupted = stop_};
   }
 
  private:
@@ -243,8 +238,7 @@ class Study {
     return summarise_scheme(model);
   }
 
-  void add_extra_rates(ordered_json& all) const {
-    all["extra_rates"] = ordered_json::array();
+  void add_extra_rates(Results& results) const {
     std::vector<std::string> texts;
     for (std::size_t i = 0; i < grids_.size(); ++i) {
       std::vector<double> extra;
@@ -252,63 +246,38 @@ class Study {
         if (is_extra(rate)) extra.push_back(rate);
       }
       if (extra.empty()) continue;
-      all["extra_rates"].push_back(
-          {{"scheme", config_.schemes[i].asked()}, {"lr", extra}, {"edge", name_of(edge_of_best(evidence_[i]))}});
       texts.push_back(fmt::format("{} ({:g})", evidence_[i].title, fmt::join(extra, ", ")));
+      results.extra_rates.push_back({config_.schemes[i].asked(), std::move(extra), edge_of_best(evidence_[i])});
     }
     if (texts.empty()) return;
-    all["notes"].push_back(fmt::format(
+    results.notes.push_back(fmt::format(
         "Rates beyond the grid were tried for schemes whose best rate was at its edge: {}. Sensitivity is over "
         "the rates that all schemes share.",
         fmt::join(texts, ", ")));
   }
 
-  ordered_json describe(double seconds) {
-    std::string command;
-    for (const std::string& word : request_.command_line) command += (command.empty() ? "" : " ") + word;
-    Provenance provenance;
-    provenance.kind = "study";
-    provenance.command = command;
-    provenance.config = print_config(config_.base);
-    provenance.seconds = seconds;
-    provenance.task_name = config_.base.data.task;
-    provenance.task_description = source_->describe();
-    provenance.optimum = source_->optimum();
-    provenance.environment = describe_environment(request_.command_line);
+  Results describe(double seconds) {
+    Results results = new_results(ResultsKind::study);
+    results.seconds = seconds;
+    for (const std::string& word : request_.command_line)
+      results.command += (results.command.empty() ? "" : " ") + word;
+    results.config = print_config(config_.base);
+    results.environment = environment_now(request_.command_line);
+    results.task =
+        TaskFacts{.name = config_.base.data.task,
+                  .description = source_->describe(),
+                  .optimum = source_->optimum(),
+                  .unigram = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed))};
     findings_.schemes = schemes_;
-    ordered_json all = ordered_json::parse(results_json(findings_, provenance));
-    all["task"]["unigram"] = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed));
+    add_findings(results, findings_);
     if (!outcomes_.empty()) {
-      const ordered_json trained =
-          ordered_json::parse(sweep_results_json(outcomes_, {.config = "",
-                                                             .command = command,
-                                                             .task = config_.base.data.task,
-                                                             .seconds = seconds,
-                                                             .sensitivity_rates = config_.rates}));
-      for (const char* key : {"runs", "maps", "tuned"}) {
-        if (trained.contains(key)) all[key] = trained[key];
-      }
-      add_extra_rates(all);
+      add_outcomes(results, outcomes_, config_.rates);
+      add_extra_rates(results);
     }
-    const std::vector<Verdict> verdicts = judge_schemes(evidence_);
-    all["verdicts"] = ordered_json::array();
-    for (const Verdict& verdict : verdicts) {
-      ordered_json items = ordered_json::array();
-      for (const EvidenceItem& item : verdict.evidence)
-        items.push_back({{"text", item.text}, {"value", item.value}, {"low", item.low}, {"high", item.high}});
-      all["verdicts"].push_back({{"scheme", verdict.scheme},
-                                 {"rank", verdict.rank},
-                                 {"verdict", verdict.verdict},
-                                 {"words", verdict.words},
-                                 {"evidence", items}});
-    }
-    const Advice advice =
-        advise(evidence_, verdicts, static_cast<int>(config_.seeds.size()), name_of(config_.base.train.optimiser.name));
-    all["advice"] = {{"words", advice.words},
-                     {"ranking", advice.ranking},
-                     {"confidence", advice.confidence},
-                     {"not_tested", advice.not_tested}};
-    return all;
+    results.verdicts = judge_schemes(evidence_);
+    results.advice = advise(evidence_, results.verdicts, static_cast<int>(config_.seeds.size()),
+                            name_of(config_.base.train.optimiser.name));
+    return results;
   }
 
   const StudyConfig config_;

@@ -64,16 +64,16 @@ void add_law(Verdict& verdict, std::string_view text, const DepthLaw& law) {
     verdict.evidence.push_back({std::string(text), law.exponent->value, law.exponent->low, law.exponent->high});
 }
 
-std::string training_words(const SchemeEvidence& evidence, std::string& verdict) {
+std::string training_words(const SchemeEvidence& evidence, Judgement& verdict) {
   if (evidence.cells.empty()) {
-    verdict = "untested";
+    verdict = Judgement::untested;
     return "was not trained";
   }
   const TrainedCell *best = best_cell(evidence), *without = best_cell(evidence, false),
                     *with = best_cell(evidence, true);
   const bool both = has_warmup(evidence, true) && has_warmup(evidence, false);
   if (best == nullptr) {
-    verdict = "does not train";
+    verdict = Judgement::does_not_train;
     int diverged = 0, stuck = 0, runs = 0;
     for (const TrainedCell& cell : evidence.cells) {
       diverged += cell.diverged;
@@ -93,16 +93,16 @@ std::string training_words(const SchemeEvidence& evidence, std::string& verdict)
       std::count_if(evidence.cells.begin(), evidence.cells.end(), [](const TrainedCell& cell) { return !cell.extra; });
   const auto training = std::count_if(evidence.cells.begin(), evidence.cells.end(),
                                       [](const TrainedCell& cell) { return !cell.extra && cell.trains(); });
-  verdict = "stable";
+  verdict = Judgement::stable;
   if (both && without == nullptr) {
-    verdict = "needs warmup";
+    verdict = Judgement::needs_warmup;
     words += "; without warmup no tried rate trains";
   } else if (both && with != nullptr && without->loss.mean > with->loss.mean + kWarmupHelps &&
              without->loss.low > with->loss.high) {
-    verdict = "needs warmup";
+    verdict = Judgement::needs_warmup;
     words += fmt::format("; without warmup at best {}", loss_text(without->loss));
   } else if (training * 2 < shared) {
-    verdict = "narrow";
+    verdict = Judgement::narrow;
   }
   const bool wider = shared < static_cast<std::ptrdiff_t>(evidence.cells.size());
   words +=
@@ -137,15 +137,6 @@ RateEdge edge_of_best(const SchemeEvidence& evidence) {
   const TrainedCell* best = best_cell(evidence) != nullptr ? best_cell(evidence) : least_bad_cell(evidence);
   if (best == nullptr) return RateEdge::smallest;
   return best->lr == high->lr ? RateEdge::largest : best->lr == low->lr ? RateEdge::smallest : RateEdge::none;
-}
-
-std::string_view name_of(RateEdge edge) {
-  switch (edge) {
-    case RateEdge::none: return "none";
-    case RateEdge::smallest: return "smallest";
-    case RateEdge::largest: return "largest";
-  }
-  return "?";
 }
 
 std::optional<double> rate_beyond(const std::vector<double>& rates, RateEdge edge) {

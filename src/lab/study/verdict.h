@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "norma/lab/estimate.h"
+#include "norma/lab/verdict.h"
 
 namespace norma {
 
@@ -39,30 +40,13 @@ struct SchemeEvidence {
   std::optional<Estimate> effective_depth = {};
 };
 
-struct EvidenceItem {
-  std::string text;
-  double value = 0;
-  double low = 0, high = 0;  // 95 % interval; equal where there is none
-};
-
-struct Verdict {
-  std::string scheme;
-  int rank = 0;
-  std::string verdict = {};  // "stable", "narrow", "needs warmup", "does not train", "untested"
-  std::string words = {};
-  std::vector<EvidenceItem> evidence = {};
-};
-
 // The cell with the lowest mean loss among those that train; null when none does.
 const TrainedCell* best_cell(const SchemeEvidence& evidence);
 // The same among cells with, or without, warmup.
 const TrainedCell* best_cell(const SchemeEvidence& evidence, bool with_warmup);
 
-// Whether the rate of the best cell is an end of those tried: a better one may lie beyond. Where nothing trains the
-// lowest loss decides, and where everything diverges the smallest rate is the least bad.
-enum class RateEdge { none, smallest, largest };
+// Where nothing trains the lowest loss decides, and where everything diverges the smallest rate is the least bad.
 RateEdge edge_of_best(const SchemeEvidence& evidence);
-std::string_view name_of(RateEdge edge);
 
 // The rate that continues a grid, in ascending order, beyond one of its ends: 0.001, 0.003, 0.01 goes on with 0.03 and
 // 0.0003. Nothing where there is no such end, or no such rate.
@@ -71,10 +55,6 @@ std::optional<double> rate_beyond(const std::vector<double>& rates, RateEdge edg
 // Ranked: those that train by their best loss, then the others.
 std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all);
 
-struct Advice {
-  std::string words, confidence;
-  std::vector<std::string> ranking, not_tested;
-};
 // `optimiser` is the one that trained all runs.
 Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>& verdicts, int seeds,
               std::string_view optimiser);
