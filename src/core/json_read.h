@@ -59,7 +59,8 @@ class JsonReader {
   template <typename T>
   void or_null(const char* key, T& value) {
     const Json* found = find(key);
-    if (found != nullptr && !found->is_null()) read(*found, value, JsonPath(path_, key));
+    if (found == nullptr) fail_without(key);
+    if (!found->is_null()) read(*found, value, JsonPath(path_, key));
   }
   template <typename T>
   void derived(const char* /*key*/, const T& /*value*/) {}
