@@ -1,9 +1,9 @@
-// Writes web/src/data/results_schema.d.ts from docs/results.schema.json: one type for each of its $defs, so that the
+// Writes web/src/data/results_schema.ts from docs/results.schema.json: one type for each of its $defs, so that the
 // compiler refuses a key that results.json does not have. Knows the keywords that the schema uses, and no other.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const schema = JSON.parse(readFileSync(new URL("../../docs/results.schema.json", import.meta.url), "utf8"));
-const target = new URL("../src/data/results_schema.d.ts", import.meta.url);
+const target = new URL("../src/data/results_schema.ts", import.meta.url);
 const known = new Set(["$schema", "$defs", "$ref", "title", "description", "type", "enum", "const", "properties", "required",
                        "additionalProperties", "items", "minItems", "minimum", "anyOf"]);
 const primitives = { string: "string", number: "number", integer: "number", boolean: "boolean", null: "null" };
