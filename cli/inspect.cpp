@@ -28,7 +28,7 @@ struct InspectVerb {
   std::string depths, norm = "layer", task = "random", text, out, report;
   std::int64_t layers = 0, width = 128, heads = 4, hidden = 0, batch = 4, time = 64, vocabulary = 256;
   int seeds = 3, batches = 8, threads = 0;
-  std::string only, run;
+  std::string only, run, device = "auto";
   SchemeLibrary library = SchemeLibrary::of_environment();
   bool json = false, quiet = false;
 };
@@ -162,6 +162,7 @@ void inspect_run(const InspectVerb& verb) {
   subject.step = static_cast<double>(stored.step);
   subject.steps = static_cast<double>(stored.config.train.steps);
   subject.threads = verb.threads;
+  subject.device = parse_device(verb.device);
   Findings findings;
   {
     ProgressLine line(verb.quiet);
@@ -193,6 +194,7 @@ void run_inspect(InspectVerb verb) {
   if (!verb.only.empty()) options.only = split(verb.only);
   options.batches = verb.batches;
   options.threads = verb.threads;
+  options.device = parse_device(verb.device);
   options.theory = true;
   options.open = [&](const ModelConfig& model) { return open_data(verb, model); };
   const auto start = std::chrono::steady_clock::now();
@@ -254,6 +256,7 @@ void add_inspect(CLI::App& app) {
   command->add_option("--only", verb->only, fmt::format("Some of {}", fmt::join(instrument_names(), ",")));
   command->add_option("--run", verb->run, "A run's directory or a checkpoint: inspect this trained model");
   command->add_option("--threads", verb->threads, "0: all cores")->check(CLI::Range(0, 1024));
+  command->add_option("--device", verb->device, "auto, cpu or cuda (auto)");
   command->add_option("--out", verb->out, "Write results.json to this file");
   command->add_option("--report", verb->report, "Write a report to this file: one HTML page with figures");
   command->add_flag("--json", verb->json, "Print JSON");

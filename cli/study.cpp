@@ -149,8 +149,9 @@ void add_study(CLI::App& app, int& exit_code) {
   verb->add_flag("--quiet", options->quiet, "No progress");
   add_schemes_dir(*verb, options->library);
   verb->footer("Any key of the configuration of the runs: --train.steps=500 --model.norm=rms");
+  add_device(*verb);
   verb->allow_extras();
-  verb->callback([options, verb, &exit_code] { exit_code = run(*options, verb->remaining()); });
+  verb->callback([options, verb, &exit_code] { exit_code = run(*options, overrides_of(*verb)); });
 }
 
 }  // namespace norma::cli

@@ -213,8 +213,9 @@ void add_sweep(CLI::App& app, int& exit_code) {
   verb->add_flag("--report", options->report, "Train nothing; report what has ended so far");
   add_schemes_dir(*verb, options->schemes);
   verb->footer("A list makes a key an axis: --train.lr=[1e-4,1e-3] --model.scheme=[pre,post] --train.seed=[1,2,3]");
+  add_device(*verb);
   verb->allow_extras();
-  verb->callback([options, verb, &exit_code] { exit_code = run(*options, verb->remaining()); });
+  verb->callback([options, verb, &exit_code] { exit_code = run(*options, overrides_of(*verb)); });
 }
 
 }  // namespace norma::cli

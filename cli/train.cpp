@@ -171,8 +171,9 @@ void add_train(CLI::App& app, int& exit_code) {
   verb->add_flag("--quiet", options->quiet, "No progress");
   add_schemes_dir(*verb, options->schemes);
   verb->footer("Any key of the configuration: --train.lr=3e-4 --model.scheme='norm(x + f(x))'");
+  add_device(*verb);
   verb->allow_extras();
-  verb->callback([options, verb, &exit_code] { exit_code = run_train(*options, verb->remaining(), command_line()); });
+  verb->callback([options, verb, &exit_code] { exit_code = run_train(*options, overrides_of(*verb), command_line()); });
 }
 
 }  // namespace norma::cli

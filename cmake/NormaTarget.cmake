@@ -1,7 +1,7 @@
 # norma_library(folder DEPENDS ... SOURCES ...): one target per folder of src/. The DEPENDS are the only folders it may
 # use; tests/layers_test.cpp checks the includes against them. KERNELS: mostly SIMD kernels. OPTIMISE: instead
-# of Release's -O3, for code that hardly takes time to run but does to compile. A .cu file among the SOURCES is built
-# only when NORMA_CUDA is on.
+# of Release's -O3, for code that hardly takes time to run but does to compile. Among the SOURCES, .cu files, cuda_*
+# and those in cuda/ are built only when NORMA_CUDA is on.
 
 add_library(norma_options INTERFACE)
 target_compile_features(norma_options INTERFACE cxx_std_20)
@@ -50,7 +50,7 @@ endfunction()
 function(norma_library name)
   cmake_parse_arguments(ARG "KERNELS" "OPTIMISE" "DEPENDS;SOURCES" ${ARGN})
   if(NOT NORMA_CUDA)
-    list(FILTER ARG_SOURCES EXCLUDE REGEX "\\.cu$")
+    list(FILTER ARG_SOURCES EXCLUDE REGEX "\\.cu$|(^|/)cuda[/_]")
   endif()
   add_library(norma_${name} STATIC ${ARG_SOURCES})
   add_library(norma::${name} ALIAS norma_${name})

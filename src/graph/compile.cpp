@@ -208,6 +208,7 @@ void Compilation::name_slots() {
     const Value& value = graph_.value(output.value);
     plan_->slots_[output.name] = {value.type, value.role, plan_->value_offsets_[at(output.value)]};
   }
+  plan_->device_ = backend_.name();
   plan_->nodes_ = graph_.nodes();
   plan_->values_ = graph_.values();
 }

@@ -139,6 +139,8 @@ std::string print_config(const RunConfig& config, bool with_help) {
   return text;
 }
 
+const Backend& device_backend(const RunConfig& config) { return backend(config.train.device, config.model.dtype); }
+
 std::vector<TrainConfig> member_configs(const RunConfig& config) {
   const MembersConfig& m = config.members;
   std::size_t count = 1;

@@ -128,6 +128,9 @@ void train_fields(FieldList& f, TrainConfig& t) {
   f.whole("train.keep_checkpoints", t.keep_checkpoints, 1, kMillion, "how many");
   f.whole("train.recompute_every", t.recompute_every, 0, kMillion, "layers per recomputed segment; 0: keep all");
   f.whole("train.threads", t.threads, 0, 4096, "0: all cores");
+  f.choice<Device>(
+      "train.device", t.device, parse_device, [](Device device) { return name_of(device); }, "auto, cpu or cuda");
+  f.flag("train.tf32", t.tf32, "whether a GPU may round the factors of products to 11 bits");
   f.flag("train.probes", t.probes, "rms of streams, branches, gradients and updates by layer");
   f.flag("train.tensorboard", t.tensorboard, "write event files");
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "norma/backends/cpu.h"
+#include "norma/backends/device.h"
 #include "norma/core/error.h"
 #include "norma/data/bleu.h"
 #include "norma/train/feeder.h"
@@ -28,7 +28,7 @@ class Examination {
  public:
   Examination(const TrainedModel& model, const Source& source)
       : source_(source), rows_of_batch_(model.config.model.batch) {
-    const Examiner examiner = examination_plan(model.config.model);
+    const Examiner examiner = examination_plan(model.config.model, device_backend(model.config));
     config_ = examiner.config;
     session_ = make_session(examiner.plan, {.members = 1, .threads = static_cast<int>(model.config.train.threads)});
     load_model(model, examiner.schedules, *session_);
@@ -142,7 +142,7 @@ void Accuracy::add(Session& session, int member, std::span<const std::int32_t> t
   }
 }
 
-Examiner examination_plan(const ModelConfig& config) {
+Examiner examination_plan(const ModelConfig& config, const Backend& backend) {
   Examiner examiner{.config = config};
   examiner.config.dropout = examiner.config.smoothing = false;
   examiner.config.batch = std::clamp<std::int64_t>(kMostLogits / logits_of_row(config), 1, config.batch);
@@ -151,7 +151,7 @@ Examiner examination_plan(const ModelConfig& config) {
   graph.output("loss", built.loss);
   graph.output("logits", built.logits);
   examiner.schedules = built.schedules;
-  examiner.plan = compile(graph, cpu_backend());
+  examiner.plan = compile(graph, backend);
   return examiner;
 }
 

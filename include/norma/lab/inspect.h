@@ -55,6 +55,7 @@ struct InspectOptions {
   std::vector<std::string> only = {};  // names of instruments; empty: all that look at initial models
   int batches = 8;                     // that gradients are averaged over
   int threads = 0;
+  Device device = Device::automatic;
   bool theory = false;  // whether predictions are put beside what was measured
   // Opens the data for a batch of the given shape.
   std::function<std::shared_ptr<const Source>(const ModelConfig&)> open = nullptr;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,6 +34,9 @@ struct RunRequest {
   std::filesystem::path directory;
   std::vector<std::string> command_line = {};  // for the record
   std::int64_t recorded_before = 0;            // the records up to this step are kept elsewhere
+  // How many threads the run may use now, asked before every step; empty: as the configuration says. The bits do not
+  // depend on it.
+  std::function<int()> threads = nullptr;
 };
 
 enum class RunEnd { finished, interrupted, finished_before };

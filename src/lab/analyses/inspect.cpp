@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <numeric>
 
 #include "lab/analyses/collector.h"
 #include "lab/analyses/theory_curves.h"
@@ -70,8 +71,8 @@ struct ModelReadings {
   std::vector<std::vector<Reading>> by_instrument;
 };
 
-// A session uses as many threads well as it has members; on more, models stand side by side as far as memory goes. The
-// largest analysis keeps the activations of four copies of each member, in double precision.
+// Models stand side by side as far as memory goes, since building them takes one thread. The largest analysis keeps the
+// activations of four copies of each member, in double precision.
 int models_at_once(const std::vector<ModelConfig>& models, std::size_t seeds, int threads) {
   double largest = 1;
   for (const ModelConfig& model : models) {
@@ -81,7 +82,7 @@ int models_at_once(const std::vector<ModelConfig>& models, std::size_t seeds, in
   constexpr double kBytesOfActivation = 60.0 * sizeof(double) * 4;
   const double fitting =
       static_cast<double>(available_memory()) / (largest * kBytesOfActivation * static_cast<double>(seeds));
-  const auto wanted = std::min(models.size(), static_cast<std::size_t>(threads) / std::max<std::size_t>(1, seeds));
+  const auto wanted = std::min(models.size(), static_cast<std::size_t>(threads));
   return static_cast<int>(std::clamp(fitting, 1.0, std::max(1.0, static_cast<double>(wanted))));
 }
 
@@ -147,10 +148,16 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
   const int at_once = models_at_once(models, options.seeds.size(), threads);
   std::mutex telling;
   std::vector<ModelReadings> readings(models.size());
-  side_by_side(models.size(), at_once, [&](std::size_t index) {
+  std::vector<std::size_t> order(models.size());  // the deepest first, so that none of them is left for the end
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return models[a].layers > models[b].layers; });
+  side_by_side(models.size(), at_once, [&](std::size_t place) {
+    const std::size_t index = order[place];
     const ModelConfig& model = models[index];
     ModelReadings fresh;
-    fresh.subject = initial_subject(model, options.open(model), options.seeds, std::max(1, threads / at_once));
+    fresh.subject =
+        initial_subject(model, options.open(model), options.seeds, std::max(1, threads / at_once), options.device);
     for (const Instrument& instrument : used) {
       if (progress) {
         const std::lock_guard lock(telling);
@@ -169,6 +176,7 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
     for (std::vector<Reading>& reading : one.by_instrument)
       collector.add(models[index].scheme.asked(), one.subject.model, std::move(reading));
     one.subject.threads = options.threads;
+    one.subject.device = options.device;
     if (asks_for_depth(options.only))
       findings.depth_use.push_back(inspect_depth(one.subject, findings.notes, progress));
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "norma/backends/cpu.h"
+#include "norma/backends/device.h"
 #include "norma/core/error.h"
 #include "norma/core/random.h"
 
@@ -74,7 +74,7 @@ std::shared_ptr<const Source> random_tokens(const BatchShape& shape, std::int64_
 }
 
 Subject initial_subject(ModelConfig model, std::shared_ptr<const Source> source, std::vector<std::uint64_t> seeds,
-                        int threads) {
+                        int threads, Device device) {
   if (seeds.empty()) fail("an analysis needs at least one seed");
   if (model.vocabulary == 0) model.vocabulary = source->vocabulary();
   check_vocabulary(*source, model.vocabulary);
@@ -91,6 +91,7 @@ Subject initial_subject(ModelConfig model, std::shared_ptr<const Source> source,
   Subject subject{
       .model = std::move(model), .source = std::move(source), .seeds = std::move(seeds), .weights = nullptr};
   subject.threads = threads;
+  subject.device = device;
   subject.weights = initial_weights(subject.model, *subject.source, subject.seeds, threads);
   return subject;
 }
@@ -102,7 +103,8 @@ Rig::Rig(const Subject& subject, const Trace& trace, const Options& options) : s
   const Model model = build_model(graph, config, options.model);
   trace(graph, model);
   parameters_ = model.parameters;
-  auto plan = compile(graph, cpu_backend(), {.recompute_every = options.backward ? recomputed_layers(config) : 0});
+  auto plan = compile(graph, backend(subject.device, config.dtype),
+                      {.recompute_every = options.backward ? recomputed_layers(config) : 0});
   for (const std::uint64_t seed : subject.seeds)
     seeds_.insert(seeds_.end(), static_cast<std::size_t>(options.copies), seed);
   session_ = make_session(std::move(plan), {.members = static_cast<int>(seeds_.size()), .threads = subject.threads});

@@ -43,10 +43,7 @@ class SweepWatcher final : public SweepObserver {
   }
   void warned(const std::string& what) override { observer_.said("warning: " + what); }
   void stepped(const SweepProgress& progress, const Cohort& cohort) override {
-    const double share =
-        progress.until > 0 ? static_cast<double>(cohort.step()) / static_cast<double>(progress.until) : 0;
-    const double cohorts = std::max(1, progress.cohorts);
-    observer_.progressed(part_, (progress.cohort - 1 + share) / cohorts, cohort.config().model.scheme.asked());
+    observer_.progressed(part_, progress.share, cohort.config().model.scheme.asked());
   }
 
  private:

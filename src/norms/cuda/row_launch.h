@@ -11,22 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 
-struct CUstream_st;
+#include "norma/device/cuda/kernel.h"
 
 namespace norma::cuda {
 
-using Stream = CUstream_st*;
-
-constexpr std::int64_t kAbsent = -1;  // offset of a tensor that is not given, or not wanted
 constexpr int kMostRowTerms = 8;
-
-// Where tensors are: tensor t of member m begins at base + m * stride + offset of t, all in bytes.
-struct Members {
-  std::byte* base = nullptr;
-  std::int64_t stride = 0;
-  int count = 1;
-  const std::uint8_t* active = nullptr;  // [count] on the device, 0: the member is skipped; null: none is
-};
 
 // Element types of the residual stream (x, the first term, sum, dx, residuals) and of the branch (y, dy, further
 // terms). Parameters, their gradients and statistics are f32.

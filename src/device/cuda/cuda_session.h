@@ -1,0 +1,66 @@
+// A session on a GPU: one arena, and the step of all members recorded once and replayed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "device/cuda/products.h"
+#include "device/cuda/read_back.h"
+#include "device/cuda/resources.h"
+#include "device/cuda/staging.h"
+#include "norma/device/cuda/backend.h"
+#include "norma/device/session.h"
+
+namespace norma {
+
+class CudaSession final : public Session {
+ public:
+  CudaSession(std::shared_ptr<const Plan> plan, Options options);
+  ~CudaSession() override;
+
+  int threads() const override { return threads_; }
+  bool runs_ahead() const override { return true; }
+  std::int64_t memory_bytes() const override { return members_memory_.stride * members_memory_.count; }
+
+  // The seconds that a step of the plan takes by itself; what the tensors hold afterwards is undefined.
+  double seconds_of(std::size_t step, int repeats);
+
+ private:
+  // The step with probes or without. The first run goes launch by launch, which also loads what it needs; the second
+  // is recorded, and all others replay that.
+  struct Recording {
+    bool warm = false;
+    cuda::OwnedExecutable replay;
+  };
+
+  void enqueue(std::span<const int> active, Watching watching) override;
+  std::optional<NonFinite> check(int member) override;
+  void put(int member, std::int64_t offset, std::span<const std::byte> bytes) override;
+  void get(int member, std::int64_t offset, std::span<std::byte> bytes) override;
+
+  void make_tables();
+  void write_constants();
+  cuda::Call call_of(std::size_t step, const cuda::Members& members);
+  void launch(std::size_t step, const cuda::Members& members);
+  void launch_all(Watching watching);
+  void record(Watching watching);
+  void wait();
+
+  int threads_;
+  cuda::Math math_;
+  cuda::OwnedStream stream_;
+  cuda::DeviceBytes arena_;
+  cuda::Members members_memory_;
+  cuda::Staging staging_;
+  cuda::ReadBack read_back_;
+  cuda::Products products_;
+  cuda::DeviceBytes tables_;
+  std::vector<std::int64_t> table_offsets_;  // by step; -1: none
+  cuda::DeviceBytes found_;                  // of checks
+  std::array<Recording, 2> recordings_;      // by Watching
+};
+
+}  // namespace norma
