@@ -43,6 +43,8 @@ void fields(Io& io, In<Io, RunOutcome>& run) {
   }
   io.field("curve", run.curve);
   io.field("evaluations", run.evaluations);
+  io.sparse("stage", run.stage);
+  if (run.stage) io.field("steps", run.steps);
 }
 
 template <typename Io, typename Rows>
@@ -99,6 +101,7 @@ void fields(Io& io, In<Io, Tuned>& tuned) {
   io.field("diverged", tuned.diverged);
   io.field("steps_to_target", tuned.steps_to_target.steps);
   io.field("target", tuned.target);
+  io.sparse("steps", tuned.steps);
 }
 
 template <typename Io>

@@ -25,6 +25,32 @@ void fields(Io& io, In<Io, ExtraRates>& rates) {
 }
 
 template <typename Io>
+void fields(Io& io, In<Io, CourseRound>& round) {
+  io.field("stage", round.stage);
+  io.field("steps", round.steps);
+  io.field("runs", round.runs);
+  io.field("seeds", round.seeds);
+  io.field("why", round.why);
+}
+
+template <typename Io>
+void fields(Io& io, In<Io, Course>& course) {
+  io.field("budget", course.budget);
+  io.field("tokens", course.tokens);
+  io.field("rounds", course.rounds);
+}
+
+template <typename Io>
+void fields(Io& io, In<Io, Comparison>& pair) {
+  io.field("a", pair.a);
+  io.field("b", pair.b);
+  io.field("difference", pair.difference);
+  io.field("p", pair.p);
+  io.field("adjusted_p", pair.adjusted_p);
+  io.field("apart", pair.apart);
+}
+
+template <typename Io>
 void fields(Io& io, In<Io, EvidenceItem>& item) {
   io.field("text", item.text);
   io.field("value", item.value);
@@ -86,6 +112,8 @@ void study_fields(Io& io, In<Io, Results>& results) {
     io.field("maps", results.maps);
     io.field("tuned", results.tuned);
     io.later("extra_rates", results.extra_rates);
+    io.sparse("course", results.course);
+    io.later("comparisons", results.comparisons);
   }
   io.field("verdicts", results.verdicts);
   io.field("advice", results.advice);

@@ -75,6 +75,10 @@ void data_fields(FieldList& f, DataConfig& d) {
   f.text("data.validation_target_path", d.validation_target_path, "translation: the second held-out file");
   f.number("data.validation_fraction", d.validation_fraction, 0, 0.9, "of the data, held out");
   f.whole("data.evaluation_batches", d.evaluation_batches, 0, kMillion, "at most so many");
+  f.text("data.held_out", d.held_out, "all, or every other batch: even, odd", [](const std::string& name) {
+    if (name != "all" && name != "even" && name != "odd") fail("{} was given; expected all, even or odd", name);
+  });
+  f.only_unless("\"all\"");
   f.text("data.order", d.order, "permuted or random");
   f.text("data.tokenizer", d.tokenizer, "bytes, characters, words, gpt2 or sentencepiece");
   f.text("data.tokenizer_path", d.tokenizer_path, "of its files");

@@ -16,10 +16,11 @@ using test::Ended;
 using test::TemporaryFolder;
 
 std::vector<std::string> small_study(const std::string& out, std::vector<std::string> more = {}) {
-  std::vector<std::string> arguments = {"study",   "--out",    out,    "--quiet",         "--depths",
-                                        "2,4",     "--layers", "2",    "--width",         "16",
-                                        "--steps", "40",       "--lr", "1e-3,1e-2",       "--warmup",
-                                        "0",       "--seeds",  "1,2",  "--model.batch=4", "--model.time=16"};
+  std::vector<std::string> arguments = {"study",    "--out",    out,    "--quiet",         "--depths",
+                                        "2,4",      "--layers", "2",    "--width",         "16",
+                                        "--steps",  "40",       "--lr", "1e-3,1e-2",       "--warmup",
+                                        "0",        "--seeds",  "1,2",  "--model.batch=4", "--model.time=16",
+                                        "--budget", "0"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
@@ -51,9 +52,8 @@ TEST(StudyProcess, EndsWithATableResultsAndAReport) {
   EXPECT_NE(report.find("<!doctype html>"), std::string::npos);
   EXPECT_NE(report.find("norm(2*x + f(x))"), std::string::npos);
   // The same command again finds everything done.
-  const Ended again = test::run(
-      folder, small_study(folder / "out",
-                          {"--extra-rates", "0", "--no-inspect", "--schemes", "pre", "post", "norm(2*x + f(x))"}));
+  const Ended again = test::run(folder, small_study(folder / "out", {"--extra-rates", "0", "--no-inspect", "--schemes",
+                                                                     "pre", "post", "norm(2*x + f(x))"}));
   EXPECT_EQ(again.code, 0) << again.err;
 }
 
@@ -96,6 +96,8 @@ TEST(StudyProcess, KilledAtRandomMomentsItEndsWithTheSameLosses) {
                                     "0",
                                     "--seeds",
                                     "1,2",
+                                    "--budget",
+                                    "6000steps",
                                     "--train.checkpoint_every=5",
                                     "--model.batch=4",
                                     "--model.time=16"};

@@ -136,6 +136,9 @@ TEST(ResultsSchema, HasTheWordsOfTheTables) {
   expect_same_words<RunStatus>(schema, "run", "status");
   expect_same_words<Judgement>(schema, "verdict", "verdict");
   expect_same_words<RateEdge>(schema, "extra_rates", "edge");
+  json stages = json::array();
+  for (const auto& entry : kStageWords) stages.push_back(entry.word);
+  EXPECT_EQ(schema["$defs"]["stage"]["enum"], stages);
   EXPECT_EQ(schema["anyOf"].size(), words_for(ResultsKind()).size());
   for (const auto& [word, kind] : kResultsKindWords)
     EXPECT_EQ(schema["$defs"][std::string(word) + "_results"]["properties"]["kind"]["const"], word);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "norma/lab/course.h"
 #include "norma/lab/findings.h"
 #include "norma/lab/sweep_results.h"
 #include "norma/lab/verdict.h"
@@ -50,6 +51,8 @@ struct Results {
   std::vector<DepthEfficiency> depth_efficiency = {};
   // Studies.
   std::vector<ExtraRates> extra_rates = {};
+  std::optional<Course> course = {};
+  std::vector<Comparison> comparisons = {};
   std::vector<Verdict> verdicts = {};
   Advice advice = {};
 };

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "norma/lab/course.h"
 #include "norma/train/config.h"
 #include "norma/train/result.h"
 
@@ -36,6 +37,7 @@ struct RunOutcome {
   std::int64_t layers = 0, width = 0;
   double lr = 0;
   std::int64_t warmup = 0, seed = 0, steps = 0;
+  std::optional<Stage> stage = {};  // of a study; its runs have steps of their own
   std::string schedule = "cosine";
   RunStatus status = RunStatus::waiting;
   std::int64_t last_step = 0;

@@ -102,6 +102,7 @@ struct Tuned {
   double diverged = 0;  // share of all runs of the contest
   StepsToTarget steps_to_target;
   double target = 0;
+  std::int64_t steps = 0;  // of the final of a study, which then says rate, warmup and loss; 0: there was none
 };
 
 // `target` for steps_to_target; without one the largest best loss of a tuned run of those schemes that learn something,

@@ -11,12 +11,15 @@
 namespace norma {
 
 // What training made of a scheme, over all settings that were tried.
-enum class Judgement { stable, narrow, needs_warmup, does_not_train, untested };
+enum class Judgement { stable, narrow, needs_warmup, starts_late, does_not_train, diverges, unclear, untested };
 
 inline constexpr Word<Judgement> kJudgementWords[] = {{"stable", Judgement::stable},
                                                       {"narrow", Judgement::narrow},
                                                       {"needs warmup", Judgement::needs_warmup},
+                                                      {"starts late", Judgement::starts_late},
                                                       {"does not train", Judgement::does_not_train},
+                                                      {"diverges", Judgement::diverges},
+                                                      {"not enough training to tell", Judgement::unclear},
                                                       {"untested", Judgement::untested}};
 constexpr std::span<const Word<Judgement>> words_for(Judgement) { return kJudgementWords; }
 inline std::string_view name_of(Judgement judgement) { return word_for(words_for(judgement), judgement); }

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "device/cuda/copy.h"
 #include "device/cuda/cuda_session.h"
 #include "norma/core/error.h"
 #include "norma/device/cuda/session.h"
@@ -63,8 +64,7 @@ double card_copy_rate(std::int64_t bytes) {
   const cuda::OwnedStream stream = cuda::make_stream();
   cuda::check(cudaMemsetAsync(from.data(), 1, size, stream.get()), "measuring a copy");
   return 2 * static_cast<double>(bytes) / seconds_of_call(stream.get(), 10, [&] {
-           cuda::check(cudaMemcpyAsync(to.data(), from.data(), size, cudaMemcpyDeviceToDevice, stream.get()),
-                       "measuring a copy");
+           cuda::check(cuda::copy(to.data(), from.data(), bytes, stream.get()), "measuring a copy");
          });
 }
 

@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // what the library recommends for Hopper
 
+constexpr std::int64_t kFarthestBytes = std::int64_t{1} << 31;
+
 void check_library(cublasStatus_t status, std::string_view doing) {
   if (status != CUBLAS_STATUS_SUCCESS) fail("{}: cuBLASLt reports {}", doing, cublasLtGetStatusName(status));
 }
@@ -141,6 +143,18 @@ Products::Prepared& Products::prepare(const Key& key) {
 }
 
 int Products::run(const Product& product, const Members& members, const Operands& operands, Stream stream) {
+  // Where its epilogue reads a bias or what is there, the library counts bytes from the first member in 32 bits.
+  const bool reads = operands.bias >= 0 || product.accumulate;
+  const std::int64_t reach = reads ? std::max<std::int64_t>(1, kFarthestBytes / members.stride) : members.count;
+  if (product.batch == 1 && reach < members.count) {
+    for (std::int64_t first = 0; first < members.count; first += reach) {
+      Members some = members;
+      some.base += first * members.stride;
+      some.count = static_cast<int>(std::min<std::int64_t>(reach, members.count - first));
+      if (const int error = enqueue(product, some, operands, stream)) return error;
+    }
+    return 0;
+  }
   if (product.batch == 1 || members.count == 1) return enqueue(product, members, operands, stream);
   // The library knows one stride: whichever of the two is shorter is walked here.
   const auto size = [](DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); };
@@ -199,11 +213,19 @@ int Products::enqueue(const Product& product, const Members& members, const Oper
     const void* bias = base + operands.bias;
     prepared.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   }
-  const cublasStatus_t status = cublasLtMatmul(
-      handle_, prepared.operation, &alpha, base + operands.b, prepared.b, base + operands.a, prepared.a, &beta,
-      base + c0, prepared.c, base + operands.c, prepared.c, &prepared.algorithm, workspace_, kWorkspaceBytes, stream);
-  if (status != CUBLAS_STATUS_SUCCESS) fail("{}: cuBLASLt reports {}", key.describe(), cublasLtGetStatusName(status));
-  return cudaSuccess;
+  // The heuristic also names algorithms that do not start: they are left out from the first time on.
+  for (;;) {
+    const cublasStatus_t status =
+        cublasLtMatmul(handle_, prepared.operation, &alpha, base + operands.b, prepared.b, base + operands.a,
+                       prepared.a, &beta, base + c0, prepared.c, base + operands.c, prepared.c,
+                       &prepared.algorithms.front(), workspace_, kWorkspaceBytes, stream);
+    if (status == CUBLAS_STATUS_SUCCESS) return cudaSuccess;
+    if (prepared.algorithms.size() == 1)
+      fail("{}: cuBLASLt reports {}, CUDA {}", key.describe(), cublasLtGetStatusName(status),
+           cudaGetErrorName(cudaPeekAtLastError()));
+    cudaGetLastError();
+    prepared.algorithms.erase(prepared.algorithms.begin());
+  }
 }
 
 }  // namespace norma::cuda

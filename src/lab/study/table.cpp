@@ -46,12 +46,21 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
 }
 
 std::string legend(const std::optional<TaskFacts>& task) {
-  std::string text = "loss: held out, nats per token, mean and 95 % interval over the seeds of the best setting";
+  std::string text = "loss: held out, nats per token, mean and 95 % interval";
   if (task && task->unigram) text += fmt::format("; guessing by frequency loses {:.3f}", *task->unigram);
   if (task && task->optimum) text += fmt::format(", the optimum is {:.3f}", *task->optimum);
   return text +
          "\nstable: trains in at least half of the tried rates and warmups; narrow: in fewer; needs warmup: does not "
          "train, or clearly worse, without\n";
+}
+
+// "map: 128 runs of 100 steps; race: 64 runs of 200 steps (...)".
+std::string course_text(const std::optional<Course>& course) {
+  if (!course) return {};
+  std::vector<std::string> rounds;
+  for (const CourseRound& round : course->rounds)
+    rounds.push_back(fmt::format("{}, {} runs of {} steps", name_of(round.stage), round.runs, round.steps));
+  return fmt::format("course: {}\n", fmt::join(rounds, "; "));
 }
 
 }  // namespace
@@ -75,7 +84,7 @@ std::string study_table(const Results& results) {
              : "-"});
   }
   std::string text = aligned(rows);
-  if (!tuned.empty()) text += legend(results.task);
+  if (!tuned.empty()) text += legend(results.task) + course_text(results.course);
   text += "\n";
   for (const Verdict& verdict : results.verdicts) text += verdict.words + "\n";
   text += fmt::format("\n{} {}\n", results.advice.words, results.advice.confidence);

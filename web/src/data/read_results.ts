@@ -101,6 +101,7 @@ function run(value: Untrusted<schema.Run>): Run {
     lr: number(value.lr),
     warmup: number(value.warmup),
     seed: number(value.seed),
+    stage: text(value.stage),
     diverged: flag(value.diverged),
     divergedAtStep: number(value.diverged_at_step),
     divergedBecause: text(value.diverged_because),

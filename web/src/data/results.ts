@@ -69,6 +69,7 @@ export interface Run {
   lr: number;
   warmup: number;
   seed: number;
+  stage: string; // of a study: map, race, final or long
   diverged: boolean;
   divergedAtStep: number;
   divergedBecause: string;

@@ -157,6 +157,10 @@ export type Run = {
   verdict: string;
   curve: LossCurve;
   evaluations: LossCurve;
+  // of a study
+  stage?: Stage;
+  // of a study
+  steps?: Count;
 };
 // Rows follow y, cells of a row x.
 export type Map = {
@@ -207,6 +211,8 @@ export type Tuned = {
   diverged: Number;
   steps_to_target: Estimate;
   target: Number;
+  // of the final of a study, which then says lr, warmup and loss
+  steps?: Count;
 };
 // The rate of the last calm step of runs whose rate grows.
 export type Ramp = {
@@ -232,6 +238,30 @@ export type ExtraRates = {
   // whether the best rate is still an end of those tried
   edge: "none" | "smallest" | "largest";
 };
+export type Stage = "map" | "race" | "final" | "long";
+export type Round = {
+  stage: Stage;
+  steps: Count;
+  runs: Count;
+  seeds: readonly (number)[];
+  why: string;
+};
+// What a study did, in order.
+export type Course = {
+  budget: string;
+  // of all runs
+  tokens: Number;
+  rounds: readonly Round[];
+};
+// Two schemes of the final: how much more a loses than b.
+export type Comparison = {
+  a: string;
+  b: string;
+  difference: Estimate;
+  p: Number;
+  adjusted_p: Number;
+  apart: boolean;
+};
 export type Evidence = {
   text: string;
   value: Number;
@@ -241,7 +271,7 @@ export type Evidence = {
 export type Verdict = {
   scheme: string;
   rank: Count;
-  verdict: "stable" | "narrow" | "needs warmup" | "does not train" | "untested";
+  verdict: "stable" | "narrow" | "needs warmup" | "starts late" | "does not train" | "diverges" | "not enough training to tell" | "untested";
   words: string;
   evidence: readonly Evidence[];
 };
@@ -284,7 +314,7 @@ export type SweepResults = {
   depth_efficiency: readonly DepthEfficiency[];
   notes: Texts;
 };
-// runs, maps, tuned and extra_rates where something was trained
+// runs, maps, tuned, extra_rates, course and comparisons where something was trained
 export type StudyResults = {
   norma: string;
   kind: "study";
@@ -303,6 +333,8 @@ export type StudyResults = {
   maps?: readonly Map[];
   tuned?: readonly Tuned[];
   extra_rates?: readonly ExtraRates[];
+  course?: Course;
+  comparisons?: readonly Comparison[];
   verdicts: readonly Verdict[];
   advice: Advice;
 };
