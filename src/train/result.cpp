@@ -2,6 +2,7 @@
 #include "norma/train/result.h"
 
 #include <cmath>
+#include <limits>
 
 #include "norma/train/cohort.h"
 #include "norma/version.h"
@@ -23,7 +24,7 @@ MemberResult result_of_member(const Cohort& cohort, int member, const Source& so
                       .best_loss = state.best_evaluation_loss.value_or(state.best_loss),
                       .evaluation_loss = state.evaluation_loss,
                       .best_evaluation_loss = state.best_evaluation_loss,
-                      .unigram_entropy = unigram,
+                      .unigram_entropy = std::isfinite(unigram) ? std::optional(unigram) : std::nullopt,
                       .outcome = outcome_of(state, unigram),
                       .spikes = state.spikes,
                       .recovery_actions = state.actions,
@@ -41,7 +42,8 @@ double unigram_entropy(const Source& source, std::uint64_t seed) {
   Batch batch;
   for (std::uint64_t index = 0; index < kBatchesCounted; ++index) {
     source.fill(index, seed, batch);
-    for (const std::int32_t id : batch.targets) {
+    if (!batch.has("targets")) return std::numeric_limits<double>::infinity();
+    for (const std::int32_t id : batch.ids("targets")) {
       if (id == kIgnored) continue;
       ++counts[id];
       ++total;

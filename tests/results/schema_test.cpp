@@ -53,8 +53,10 @@ TEST(ResultsSchema, AStudyFits) {
   config.rates = {1e-2, 3e-2};
   config.warmups = {0};
   config.seeds = {1, 2};
+  config.extra_rates = 0;
+  config.budget = {StudyBudget::Unit::steps, 4000};
   for (const char* setting : {"model.layers=2", "model.width=16", "model.heads=2", "model.batch=4", "model.time=12",
-                              "train.steps=60", "train.threads=1"})
+                              "train.steps=60", "train.threads=1", "data.evaluation_batches=4"})
     override_config(config.base, setting);
   StudyObserver observer;
   const std::atomic<bool> stop{false};
@@ -63,7 +65,8 @@ TEST(ResultsSchema, AStudyFits) {
   expect_fits(schema, study.results_json);
   EXPECT_GE(expect_runs_fit(schema, folder / "study"), 8);
   EXPECT_EQ(write_results(read_results(study.results_json, "it")), study.results_json);
-  EXPECT_TRUE(schema.shown().contains("depth_use.curve.layers_kept") && schema.shown().contains("verdict.words"));
+  EXPECT_TRUE(schema.shown().contains("depth_use.curve.layers_kept") &&
+              schema.shown().contains("comparison.adjusted_p"));
   config.train = false;
   const StudyResult untrained = run_study({.config = config, .directory = folder / "untrained"}, observer, stop);
   expect_fits(schema, untrained.results_json);
@@ -101,9 +104,7 @@ TEST(ResultsSchema, AnInspectionFits) {
   options.depths = {2, 3};
   options.seeds = {1, 2};
   options.theory = true;
-  options.open = [](const ModelConfig& model) {
-    return random_tokens({model.batch, model.time, model.time}, model.vocabulary);
-  };
+  options.open = [](const ModelConfig& model) { return random_data(model); };
   Results results = new_results(ResultsKind::inspect);
   add_findings(results, inspect(options));
   const std::string text = write_results(results);

@@ -59,8 +59,8 @@ struct MemberResult {
   double final_loss = std::numeric_limits<double>::quiet_NaN();  // of the last training step
   double best_loss = std::numeric_limits<double>::quiet_NaN();   // held out, or of training where nothing is
   std::optional<double> evaluation_loss = {}, best_evaluation_loss = {};
-  std::map<std::string, double> scores = {};  // by name; NaN where one could not be had
-  double unigram_entropy = 0;                 // what a model that knows only frequencies loses
+  std::map<std::string, double> scores = {};   // by name; NaN where one could not be had
+  std::optional<double> unigram_entropy = {};  // what a model that knows only frequencies loses; none: no such thing
   Outcome outcome = Outcome::stable;
   OutcomeFacts facts = {};
   std::int64_t spikes = 0, recovery_actions = 0, skipped_steps = 0;
@@ -84,6 +84,7 @@ RunResult describe_result(const Cohort& cohort, const Source& source, double sec
 Outcome outcome_of(const MemberState& state, double unigram_entropy);
 
 // Entropy of single targets in the first batches, in nats: what a model that has learned only frequencies loses.
+// Infinite where targets are no tokens.
 double unigram_entropy(const Source& source, std::uint64_t seed);
 
 std::string write_result(const RunResult& result);

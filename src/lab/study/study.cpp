@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "lab/directory_kind.h"
 #include "lab/study/depth.h"
@@ -222,10 +223,9 @@ class Study {
     results.seconds = seconds();
     results.environment = environment_now(request_.command_line);
     results.task =
-        TaskFacts{.name = config_.base.data.task,
-                  .description = source_->describe(),
-                  .optimum = source_->optimum(),
-                  .unigram = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed))};
+        TaskFacts{.name = config_.base.data.task, .description = source_->describe(), .optimum = source_->optimum()};
+    const double unigram = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed));
+    if (std::isfinite(unigram)) results.task->unigram = unigram;
     findings_.schemes = schemes_;
     return describe_study(std::move(results), {.config = config_,
                                                .findings = findings_,
