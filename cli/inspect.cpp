@@ -23,7 +23,7 @@ namespace {
 
 struct InspectVerb {
   std::vector<std::string> schemes;
-  Family family = Family::decoder;
+  Family family = "decoder";
   std::string depths, norm = "layer", task = "random", text, out, report;
   std::int64_t layers = 0, width = 128, heads = 4, hidden = 0, batch = 4, time = 64, vocabulary = 256;
   int seeds = 3, batches = 8, threads = 0;
@@ -75,12 +75,11 @@ ModelConfig model_of(const InspectVerb& verb) {
 }
 
 std::shared_ptr<const Source> open_data(const InspectVerb& verb, const ModelConfig& model) {
-  const BatchShape shape{model.batch, model.time, model.family == Family::encoder_decoder ? model.time : 0};
-  if (reads_random(verb)) return random_tokens(shape, verb.vocabulary);
+  if (reads_random(verb)) return random_data(model);
   DataConfig data;
   data.task = verb.text.empty() ? verb.task : "text";
   data.path = verb.text;
-  return open_source(data, shape);
+  return open_source(data, batch_shape(model));
 }
 
 // One line on a terminal that says what is being measured and how long it will take.
@@ -121,7 +120,7 @@ std::string repeat_command(const InspectVerb& verb) {
   std::string command = "norma inspect";
   for (const std::string& scheme : verb.schemes) command += fmt::format(" --scheme '{}'", scheme);
   command += fmt::format(" --family {} --depths {} --width {} --heads {} --hidden {} --time {} --batch {} --norm {}",
-                         name_of(verb.family), verb.depths, verb.width, verb.heads, verb.hidden, verb.time, verb.batch,
+                         verb.family->name, verb.depths, verb.width, verb.heads, verb.hidden, verb.time, verb.batch,
                          verb.norm);
   command += fmt::format(" --seeds {}", verb.seeds);
   command += verb.text.empty() ? fmt::format(" --task {}", verb.task) : fmt::format(" --text '{}'", verb.text);

@@ -124,6 +124,10 @@ class FieldList {
     fields.push_back(std::move(field));
   }
 
+  // The last field is printed only where it has another value than this one: configurations written before there was
+  // such a key stay what they were.
+  void only_unless(const char* value) { fields.back().unless = value; }
+
   std::vector<ConfigField> fields;
 
  private:

@@ -1,5 +1,6 @@
 // What a run comes to: the outcome of every member in words and numbers.
 #include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -25,7 +26,8 @@ double unigram_entropy(const Source& source, std::uint64_t seed) {
   Batch batch;
   for (std::uint64_t index = 0; index < kBatchesCounted; ++index) {
     source.fill(index, seed, batch);
-    for (const std::int32_t id : batch.targets) {
+    if (!batch.has("targets")) return std::numeric_limits<double>::infinity();
+    for (const std::int32_t id : batch.ids("targets")) {
       if (id == kIgnored) continue;
       ++counts[id];
       ++total;

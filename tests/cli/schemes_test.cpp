@@ -230,7 +230,7 @@ TEST(SchemesProcess, FoldersOfTheUserCountForEveryVerb) {
       {"train", config, "--out", folder / "run", "--quiet"},
       {"sweep", config, "--out", folder / "sweep", "--quiet", "--train.seed=[1,2]"},
       {"study", "--config", config, "--out", folder / "study", "--quiet", "--schemes", "halved", "--depths", "1,2",
-       "--lr", "1e-3", "--warmup", "0", "--seeds", "1"},
+       "--lr", "1e-3", "--warmup", "0", "--seeds", "1", "--budget", "0"},
       {"inspect", "--scheme", "halved", "--layers", "1", "--width", "8", "--heads", "2", "--time", "8", "--seeds", "1",
        "--only", "stream", "--quiet"},
   };

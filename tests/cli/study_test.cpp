@@ -16,10 +16,11 @@ using test::Outcome;
 using test::TemporaryFolder;
 
 std::vector<std::string> small_study(const std::string& out, std::vector<std::string> more = {}) {
-  std::vector<std::string> arguments = {"study",   "--out",    out,    "--quiet",         "--depths",
-                                        "2,4",     "--layers", "2",    "--width",         "16",
-                                        "--steps", "40",       "--lr", "1e-3,1e-2",       "--warmup",
-                                        "0",       "--seeds",  "1,2",  "--model.batch=4", "--model.time=16"};
+  std::vector<std::string> arguments = {"study",    "--out",    out,    "--quiet",         "--depths",
+                                        "2,4",      "--layers", "2",    "--width",         "16",
+                                        "--steps",  "40",       "--lr", "1e-3,1e-2",       "--warmup",
+                                        "0",        "--seeds",  "1,2",  "--model.batch=4", "--model.time=16",
+                                        "--budget", "0"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
@@ -96,6 +97,8 @@ TEST(StudyProcess, KilledAtRandomMomentsItEndsWithTheSameLosses) {
                                     "0",
                                     "--seeds",
                                     "1,2",
+                                    "--budget",
+                                    "6000steps",
                                     "--train.checkpoint_every=5",
                                     "--model.batch=4",
                                     "--model.time=16"};

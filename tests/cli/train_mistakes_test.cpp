@@ -85,7 +85,7 @@ TEST(TrainMistakes, DirectoriesThatCannotBeAreMistakes) {
     for (const std::string verb : {"train", "sweep", "study"}) {
       std::vector<std::string> arguments = {verb, "--out", place, "--quiet", "--train.steps=2"};
       if (verb == "sweep") arguments.emplace_back("--train.lr=[1,2]");
-      if (verb == "study") arguments.insert(arguments.end(), {"--no-inspect", "--schemes", "pre"});
+      if (verb == "study") arguments.insert(arguments.end(), {"--no-inspect", "--budget", "0", "--schemes", "pre"});
       const Outcome outcome = test::run(folder, arguments);
       EXPECT_EQ(outcome.code, 2) << verb << " " << place << ": " << outcome.err;
       EXPECT_NE(outcome.err.find(message), std::string::npos) << verb << " " << place << ": " << outcome.err;

@@ -70,7 +70,7 @@ TEST(CudaModels, EverySchemeHasTheLossAndGradientsOfTheCpu) {
         const test::Tensors cpu = gradients_of(config, cpu_backend(), true);
         for (const bool fuse : {true, false}) {
           const test::Tensors gpu = gradients_of(config, cuda_backend(), fuse);
-          EXPECT_EQ(test::disagreement(truth, cpu, gpu, {.factor = 16, .floor = 3e-5}), "")
+          EXPECT_EQ(test::disagreement(truth, cpu, gpu, {.factor = 16, .floor = 3e-5, .rest = 1e-7}), "")
               << scheme.name << " " << static_cast<int>(family) << (fuse ? " fused" : "");
         }
       } catch (const Error& error) {
@@ -81,26 +81,24 @@ TEST(CudaModels, EverySchemeHasTheLossAndGradientsOfTheCpu) {
 }
 
 RunConfig on(const std::string& device, const std::string& changes) {
-  return small_run("train.device = " + device + "\ntrain.steps = 200\n" + changes);
+  return small_run("train.device = \"" + device + "\"\ntrain.steps = 200\n" + changes);
 }
 
 TEST(CudaTraining, CurvesAreThoseOfTheCpu) {
   SKIP_WITHOUT_GPU();
   const std::vector<std::string> families = {"decoder", "encoder", "encoder_decoder"};
   for (const std::string& family : families) {
-    for (const std::string scheme : {"pre", "post", "deepnorm", "rezero", "sandwich", "realformer"}) {
+    for (const std::string scheme : {"pre", "post", "deepnorm", "rezero", "peri", "realformer"}) {
       const std::string changes = "model.family = \"" + family + "\"\nmodel.scheme = \"" + scheme + "\"";
       try {
         Cohort cpu = make_cohort(on("cpu", changes)), gpu = make_cohort(on("cuda", changes));
-        double worst = 0, begin = 0;
+        double worst = 0;
         for (int step = 0; step < 200; ++step) {
           cpu.train_step(Watching::no);
           gpu.train_step(Watching::no);
-          if (step == 0) begin = cpu.member(0).loss;
           worst = std::max(worst, std::abs(cpu.member(0).loss - gpu.member(0).loss));
         }
         EXPECT_LT(worst, 5e-3) << changes;
-        EXPECT_LT(gpu.member(0).loss, begin - 0.05) << changes;
       } catch (const Error& error) {
         ADD_FAILURE() << changes << ": " << error.what();
       }

@@ -18,9 +18,7 @@ InspectOptions small_options() {
   options.only = {"gradient", "stream", "amplification"};
   options.batches = 2;
   options.theory = true;
-  options.open = [](const ModelConfig& model) {
-    return random_tokens({model.batch, model.time, model.time}, model.vocabulary);
-  };
+  options.open = [](const ModelConfig& model) { return random_data(model); };
   return options;
 }
 
@@ -131,11 +129,12 @@ TEST(Inspect, RefusesWhatItCannotMeasure) {
   EXPECT_NE(error_with([](auto& o) { o.only = {"gradeint"}; }).find("did you mean 'gradient'"), std::string::npos);
   EXPECT_NE(error_with([](auto& o) { o.seeds = {}; }).find("at least one seed"), std::string::npos);
   const std::string family = error_with([](auto& o) {
-    o.model.family = Family::encoder_decoder;
+    o.model.family = "encoder_decoder";
     o.open = [](const ModelConfig& model) { return open_source({}, {model.batch, model.time, 0}); };
     o.model.vocabulary = 0;
   });
-  EXPECT_NE(family.find("nothing for an encoder to read"), std::string::npos) << family;
+  EXPECT_NE(family.find("has no 'source', which a model of the family encoder_decoder reads"), std::string::npos)
+      << family;
 }
 
 TEST(Estimates, KnowTheirIntervals) {

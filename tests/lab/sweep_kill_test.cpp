@@ -95,6 +95,7 @@ TEST(SweepKill, AStudyEndsWithTheSameResultsAndLeavesNothingBehind) {
   config.seeds = {1};
   config.extra_rates = 0;
   config.inspect = config.depth_use = false;
+  config.budget = {};
   for (const char* setting : {"model.layers=2", "model.width=16", "model.heads=2", "model.batch=4", "model.time=16",
                               "train.steps=12", "train.threads=1"})
     override_config(config.base, setting);

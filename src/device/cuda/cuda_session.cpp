@@ -1,6 +1,7 @@
 #include "device/cuda/cuda_session.h"
 
 #include <cstring>
+#include <mutex>
 
 #include "device/cuda/finite.h"
 #include "device/memory_check.h"
@@ -13,6 +14,12 @@ namespace norma {
 namespace {
 
 constexpr std::int64_t kAlignment = 256;
+
+// Taking and giving back memory waits for all that the device does, which spoils a recording that another thread makes.
+std::mutex& one_at_a_time() {
+  static std::mutex mutex;
+  return mutex;
+}
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -58,7 +65,10 @@ CudaSession::CudaSession(std::shared_ptr<const Plan> plan, Options options)
   wait();
 }
 
-CudaSession::~CudaSession() { cudaStreamSynchronize(stream_.get()); }
+CudaSession::~CudaSession() {
+  ending_ = std::unique_lock(one_at_a_time());
+  cudaStreamSynchronize(stream_.get());
+}
 
 void CudaSession::wait() { cuda::check(cudaStreamSynchronize(stream_.get()), "waiting for the GPU"); }
 
@@ -111,7 +121,8 @@ void CudaSession::launch_all(Watching watching) {
   read_back_.gather(stream_.get());
 }
 
-void CudaSession::record(Watching watching) {
+void CudaSession::record(Recording& recording, Watching watching) {
+  const std::lock_guard lock(one_at_a_time());
   cuda::check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal), "recording a step");
   cudaGraph_t graph = nullptr;
   try {
@@ -119,25 +130,28 @@ void CudaSession::record(Watching watching) {
   } catch (...) {
     cudaStreamEndCapture(stream_.get(), &graph);
     const cuda::OwnedGraph unfinished(graph);
-    throw;
+    cudaGetLastError();
+    constexpr int kMostFailures = 10;
+    if (++recording.failures > kMostFailures) throw;
+    return;
   }
   cuda::check(cudaStreamEndCapture(stream_.get(), &graph), "recording a step");
   const cuda::OwnedGraph recorded(graph);
   cudaGraphExec_t replay = nullptr;
   cuda::check(cudaGraphInstantiate(&replay, recorded.get(), 0), "preparing a recorded step");
-  recordings_[watching == Watching::yes].replay = cuda::OwnedExecutable(replay);
+  recording.replay = cuda::OwnedExecutable(replay);
 }
 
 void CudaSession::enqueue(std::span<const int> active, Watching watching) {
   staging_.set_active(active);
   staging_.upload(stream_.get());
   Recording& recording = recordings_[watching == Watching::yes];
-  if (!recording.warm) {
+  if (recording.warm && !recording.replay) record(recording, watching);
+  if (recording.replay) {
+    cuda::check(cudaGraphLaunch(recording.replay.get(), stream_.get()), "running a step on the GPU");
+  } else {
     launch_all(watching);
     recording.warm = true;
-  } else {
-    if (!recording.replay) record(watching);
-    cuda::check(cudaGraphLaunch(recording.replay.get(), stream_.get()), "running a step on the GPU");
   }
   read_back_.download(stream_.get());
 }
@@ -192,6 +206,7 @@ void CudaSession::get(int member, std::int64_t offset, std::span<std::byte> byte
 }
 
 std::unique_ptr<Session> make_cuda_session(std::shared_ptr<const Plan> plan, Session::Options options) {
+  const std::lock_guard lock(one_at_a_time());
   return std::make_unique<CudaSession>(std::move(plan), options);
 }
 

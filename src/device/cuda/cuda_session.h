@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -34,6 +35,7 @@ class CudaSession final : public Session {
   struct Recording {
     bool warm = false;
     cuda::OwnedExecutable replay;
+    int failures = 0;  // other threads may spoil a recording; then the step goes launch by launch once more
   };
 
   void enqueue(std::span<const int> active, Watching watching) override;
@@ -46,9 +48,11 @@ class CudaSession final : public Session {
   cuda::Call call_of(std::size_t step, const cuda::Members& members);
   void launch(std::size_t step, const cuda::Members& members);
   void launch_all(Watching watching);
-  void record(Watching watching);
+  void record(Recording& recording, Watching watching);
   void wait();
 
+  std::unique_lock<std::mutex>
+      ending_;  // the first member, and so the last to go: held while the others are given back
   int threads_;
   cuda::Math math_;
   cuda::OwnedStream stream_;

@@ -40,18 +40,18 @@ class Products {
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  // Enqueues; 0 or a cudaError_t.
+  // Enqueues; 0 or a cudaError_t. Throws Error that names the product where the library does not take it.
   int run(const Product& product, const Members& members, const Operands& operands, Stream stream);
 
  private:
   struct Key;
   struct Prepared;
-  const Prepared& prepare(const Key& key);
+  Prepared& prepare(const Key& key);
   int enqueue(const Product& product, const Members& members, const Operands& operands, Stream stream);
 
   cublasLtContext* handle_ = nullptr;
   void* workspace_ = nullptr;
-  std::map<Key, std::unique_ptr<const Prepared>> prepared_;
+  std::map<Key, std::unique_ptr<Prepared>> prepared_;
 };
 
 }  // namespace norma::cuda

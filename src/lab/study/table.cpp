@@ -48,7 +48,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
 }
 
 std::string legend(const ordered_json& all) {
-  std::string text = "loss: held out, nats per token, mean and 95 % interval over the seeds of the best setting";
+  std::string text = "loss: held out, nats per token, mean and 95 % interval";
   const ordered_json& task = all.contains("task") ? all["task"] : ordered_json();
   if (task.is_object() && task.contains("unigram") && task["unigram"].is_number())
     text += fmt::format("; guessing by frequency loses {:.3f}", task["unigram"].get<double>());
@@ -57,6 +57,16 @@ std::string legend(const ordered_json& all) {
   return text +
          "\nstable: trains in at least half of the tried rates and warmups; narrow: in fewer; needs warmup: does not "
          "train, or clearly worse, without\n";
+}
+
+// "map: 128 runs of 100 steps; race: 64 runs of 200 steps (...)".
+std::string course_text(const ordered_json& all) {
+  if (!all.contains("course")) return {};
+  std::vector<std::string> rounds;
+  for (const ordered_json& round : all["course"]["rounds"])
+    rounds.push_back(fmt::format("{}, {} runs of {} steps", round["stage"].get<std::string>(),
+                                 round["runs"].get<long long>(), round["steps"].get<long long>()));
+  return fmt::format("course: {}\n", fmt::join(rounds, "; "));
 }
 
 }  // namespace
@@ -80,7 +90,7 @@ std::string study_table(std::string_view results_json) {
                     trained ? std::to_string(best["warmup"].get<long long>()) : "-", used});
   }
   std::string text = aligned(rows);
-  if (!tuned.empty()) text += legend(all);
+  if (!tuned.empty()) text += legend(all) + course_text(all);
   text += "\n";
   for (const ordered_json& verdict : all["verdicts"]) text += verdict["words"].get<std::string>() + "\n";
   if (all.contains("advice")) {

@@ -15,6 +15,7 @@ struct RowLaunches {
 };
 constexpr std::array kRowLaunches = {RowLaunches{"layer_norm", cuda::layer_norm, cuda::layer_norm_backward},
                                      RowLaunches{"rms_norm", cuda::rms_norm, cuda::rms_norm_backward},
+                                     RowLaunches{"prms_norm", cuda::rms_norm, cuda::rms_norm_backward},
                                      RowLaunches{"scale_norm", cuda::scale_norm, cuda::scale_norm_backward}};
 
 const RowLaunches& launches_of(const RowNormDefinition& definition) {

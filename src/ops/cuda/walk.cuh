@@ -31,7 +31,8 @@ struct Walk {
     bool all = size[axes - 1] % v == 0;
     for (int k = 0; k < kInputs; ++k) {
       all = all && stride[k][axes - 1] <= 1;
-      for (int axis = 0; axis < axes - 1; ++axis) all = all && stride[k][axis] % v == 0;
+      const bool walks = stride[k][axes - 1] == 1;
+      for (int axis = 0; axis < axes - 1; ++axis) all = all && (!walks || stride[k][axis] % v == 0);
     }
     return all;
   }

@@ -70,6 +70,7 @@ export interface Run {
   lr: number;
   warmup: number;
   seed: number;
+  stage: string; // of a study: map, race, final or long
   diverged: boolean;
   divergedAtStep: number;
   divergedBecause: string;
@@ -261,6 +262,7 @@ function run(value: Dictionary): Run {
     lr: number(value.lr),
     warmup: number(value.warmup),
     seed: number(value.seed),
+    stage: text(value.stage),
     diverged: value.diverged === true,
     divergedAtStep: number(value.diverged_at_step),
     divergedBecause: text(value.diverged_because),
