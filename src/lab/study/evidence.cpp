@@ -90,7 +90,7 @@ void gather_rounds(std::vector<SchemeEvidence>& evidence, const RoundPlayer& rou
       for (const RoundRun& run : played.runs) {
         if (run.scheme != scheme) continue;
         if (played.round.stage == Stage::final) add_final(one, state, scheme, played.round, run);
-        if (played.round.stage == Stage::longest) add_long_run(one, played.round, run);
+        if (is_long(played.round)) add_long_run(one, played.round, run);
       }
     }
     if (one.final && !state.finals[scheme].empty()) one.final->loss = crossed_mean(state.finals[scheme]).interval();

@@ -24,6 +24,7 @@
 #include "norma/store/atomic_file.h"
 #include "norma/store/directory_lock.h"
 #include "norma/store/environment.h"
+#include "norma/theory/predict.h"
 #include "norma/train/data.h"
 #include "norma/train/trainer.h"
 
@@ -212,7 +213,24 @@ class Study {
             .tokens_per_step = tokens_per_step(resolved_),
             .tuning_seeds = static_cast<int>(config_.seeds.size()),
             .asked_layers = config_.asked_layers,
-            .asked_width = config_.asked_width};
+            .asked_width = config_.asked_width,
+            .theory = [this](const SchemeEvidence& one) { return theory_of_question(one); }};
+  }
+
+  // Beyond what was measured there is only theory.
+  std::string theory_of_question(const SchemeEvidence& one) const {
+    ModelConfig measured = resolved_.model, asked = measured;
+    measured.scheme = asked.scheme =
+        *std::ranges::find_if(config_.schemes, [&](const SchemeChoice& s) { return s.asked() == one.scheme; });
+    if (config_.asked_layers > 0) asked.layers = config_.asked_layers;
+    if (config_.asked_width > 0) asked.width = config_.asked_width;
+    if (measured.encoder_layers > 0) asked.encoder_layers = asked.layers;
+    try {
+      return fmt::format("By theory alone, its amplification at init is {:.2g} there and {:.2g} here.",
+                         predict(asked).amplification, predict(measured).amplification);
+    } catch (const Error&) {  // no rule covers it
+      return "";
+    }
   }
 
   Results describe() {

@@ -1,6 +1,7 @@
 // From the numbers of a study to words: one verdict per scheme, and advice.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -92,7 +93,8 @@ struct StudyScale {
   int tuning_seeds = 1;
   // The model that the question is about; 0: the one that was trained.
   std::int64_t asked_layers = 0, asked_width = 0;
-  std::string theory = {};  // what it predicts there, as a sentence; empty: nothing
+  // What the theory predicts there of a scheme, as a sentence; empty: nothing.
+  std::function<std::string(const SchemeEvidence&)> theory = nullptr;
 };
 Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>& verdicts, const StudyScale& scale);
 
