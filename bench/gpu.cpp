@@ -112,10 +112,10 @@ void bench_gpu_step(Report& report, const GpuCase& one, const Options& options) 
 }  // namespace
 
 void measure_gpu_limits(Report& report, const Options&) {
-  report.set_limit("gpu_copy_gbs", copy_rate(std::int64_t{2} << 30) * 1e-9);
-  report.set_limit("f32_product_tflops", product_rate(8192, DType::f32, false) * 1e-12);
-  report.set_limit("tf32_product_tflops", product_rate(8192, DType::f32, true) * 1e-12);
-  report.set_limit("bf16_product_tflops", product_rate(8192, DType::bf16, false) * 1e-12);
+  report.set_limit("gpu_copy_gbs", card_copy_rate(std::int64_t{2} << 30) * 1e-9);
+  report.set_limit("f32_product_tflops", card_product_rate(8192, DType::f32, false) * 1e-12);
+  report.set_limit("tf32_product_tflops", card_product_rate(8192, DType::f32, true) * 1e-12);
+  report.set_limit("bf16_product_tflops", card_product_rate(8192, DType::bf16, false) * 1e-12);
 }
 
 void bench_gpu_steps(Report& report, const Options& options) {

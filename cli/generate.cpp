@@ -67,7 +67,7 @@ class Generation {
   }
 
  private:
-  bool translates() const { return model_.config.model.family == Family::encoder_decoder; }
+  bool translates() const { return model_.config.model.family->speech == Speech::answers; }
 
   // Before data are opened, which may take long.
   void check_can_speak() const {
@@ -76,8 +76,9 @@ class Generation {
     if (config.classes > 0)
       fail("'{}' is a classifier of {} classes and says nothing; --evaluate tells how good it is", options_.run,
            config.classes);
-    if (config.family == Family::encoder)
-      fail("'{}' is an encoder and says nothing; --evaluate tells how good it is", options_.run);
+    if (config.family->speech == Speech::none)
+      fail("'{}' is of the family {} and says nothing; --evaluate tells how good it is", options_.run,
+           config.family->name);
     if (translates() && !options_.prompt && !options_.source)
       fail("'{}' translates; give a text with --prompt or a file of lines with --source, or --evaluate", options_.run);
   }
@@ -91,7 +92,7 @@ class Generation {
   std::vector<std::int32_t> first_token() const {
     Batch batch;
     source_->fill_evaluation(0, batch);
-    return {batch.tokens.at(0)};
+    return {batch.ids("tokens").at(0)};
   }
 
   void say(const std::vector<std::string>& texts) {

@@ -25,8 +25,7 @@ std::vector<std::string> overrides_of(const CLI::App& verb) {
 
 void add_family(CLI::App& verb, Family& family) {
   verb.add_option_function<std::string>(
-      "--family", [&family](const std::string& name) { family = parse_family(name); },
-      "decoder, encoder or encoder_decoder");
+      "--family", [&family](const std::string& name) { family = Family(name); }, family_names());
 }
 
 }  // namespace norma::cli

@@ -229,6 +229,7 @@ KernelCase attention_backward_case(const AttentionSetup& setup) {
          {std::pair(columns.q, results.dq), {columns.k, results.dk}, {columns.v, results.dv}}) {
       scatter(to, values, wanted[to.tensor].values);
       wanted[to.tensor].tolerance = tolerance_of(setup);
+      wanted[to.tensor].cancels = results.score_gradient;
     }
     return wanted;
   };

@@ -50,6 +50,8 @@ class Row {
     }
     for (std::size_t j = 0; j < keys_.size(); ++j) {
       const double ds = setup_.factor() * p_[j] * (dp[j] - delta);
+      const double size = std::abs(setup_.factor() * p_[j] * dp[j]);
+      if (std::isfinite(size)) results.score_gradient = std::max(results.score_gradient, size);
       add(results.dq, q_, ds, inputs_.k, keys_[j]);
       add(results.dk, keys_[j], ds, inputs_.q, q_);
       add(results.dv, keys_[j], p_[j], inputs_.dcontext, q_);

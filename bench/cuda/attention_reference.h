@@ -15,6 +15,7 @@ struct AttentionInputs {
 struct AttentionResults {
   std::vector<double> context, lse;  // lse [batch, heads, queries]
   std::vector<double> dq, dk, dv;
+  double score_gradient = 0;  // the largest |scale P dP|: dP - delta cancels
 };
 
 AttentionResults attention_reference(const AttentionSetup& setup, const AttentionInputs& inputs);

@@ -10,7 +10,7 @@ namespace norma::bench {
 namespace {
 
 constexpr int kIgnore = -100;
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoLoss = std::numeric_limits<double>::quiet_NaN();
 
 std::string describe_rows(const CrossEntropySetup& s, const char* direction) {
   return std::string(direction) + " rows " + std::to_string(s.rows) + " classes " + std::to_string(s.classes) +
@@ -43,11 +43,11 @@ CrossEntropyResults cross_entropy_reference(const CrossEntropySetup& s, const st
     for (std::int64_t i = 0; i < s.classes; ++i) {
       const double wanted = (static_cast<double>(i) == target ? 1 - smoothing : 0) + smoothing / n;
       const double d = dloss / counted * (std::exp(x[i] - lse) - wanted);
-      results.dlogits.push_back(target == kIgnore ? 0 : known ? d : kNan);
+      results.dlogits.push_back(target == kIgnore ? 0 : known ? d : kNoLoss);
     }
     if (target == kIgnore) continue;
     results.loss +=
-        known ? (1 - smoothing) * (lse - x[static_cast<std::size_t>(target)]) + smoothing * (lse - total / n) : kNan;
+        known ? (1 - smoothing) * (lse - x[static_cast<std::size_t>(target)]) + smoothing * (lse - total / n) : kNoLoss;
   }
   results.loss /= counted;
   return results;

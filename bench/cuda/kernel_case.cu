@@ -57,7 +57,7 @@ std::string untouched(const KernelCase& kernel_case, const std::vector<std::byte
 
 // NaN where NaN or an infinity of one sign is wanted; infinities as such.
 std::string compare(const std::byte* member, const CaseTensor& tensor, const Wanted& wanted) {
-  double largest = 0;
+  double largest = wanted.cancels;
   for (const double v : wanted.values) largest = std::isfinite(v) ? std::max(largest, std::abs(v)) : largest;
   for (std::int64_t i = 0; i < tensor.size; ++i) {
     const double want = wanted.values[static_cast<std::size_t>(i)], got = read_element(member, tensor, i);

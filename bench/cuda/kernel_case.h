@@ -32,10 +32,11 @@ void write_element(std::byte* member, const CaseTensor& tensor, std::int64_t ind
 std::vector<double> read_tensor(const std::byte* member, const CaseTensor& tensor);
 void write_tensor(std::byte* member, const CaseTensor& tensor, const std::vector<double>& values);
 
-// What a tensor should hold, to within a share of the largest of it.
+// What a tensor should hold, to within a share of the largest of it, or of what cancels on the way there.
 struct Wanted {
   std::vector<double> values;
   double tolerance = 0;
+  double cancels = 0;
 };
 
 struct KernelCase {

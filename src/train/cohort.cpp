@@ -25,18 +25,8 @@ RunConfig resolve_config(RunConfig config, const Source& source) {
   config = settle_task(std::move(config));
   check_task(config);
   ModelConfig& model = config.model;
-  if (model.vocabulary == 0) model.vocabulary = source.vocabulary();
-  check_vocabulary(source, model.vocabulary);
-  if (source.classes() > 0) {
-    if (model.classes == 0) model.classes = source.classes();
-    if (model.classes < source.classes())
-      fail("the data has {} classes but model.classes is {}", source.classes(), model.classes);
-  }
-  Batch batch;
-  source.fill(0, 1, batch);
-  if ((model.family == Family::encoder_decoder) == batch.source.empty())
-    fail("the data has {} side but the model reads {}: {}", batch.source.empty() ? "one" : "a second",
-         batch.source.empty() ? "two" : "only one", source.describe());
+  take_sizes(source, model);
+  check_reads(model, source);
   const std::vector<TrainConfig> members = member_configs(config);
   model.dropout = std::any_of(members.begin(), members.end(), [](const TrainConfig& one) { return one.dropout > 0; });
   model.smoothing = config.train.smoothing > 0;
@@ -45,10 +35,11 @@ RunConfig resolve_config(RunConfig config, const Source& source) {
 }
 
 std::int64_t tokens_per_step(const RunConfig& config) {
-  const ModelConfig& m = config.model;
-  const std::int64_t source_time =
-      m.family == Family::encoder_decoder ? (m.source_time > 0 ? m.source_time : m.time) : 0;
-  return m.batch * (m.time + source_time) * config.train.accumulate;
+  std::int64_t read = 0;
+  for (const InputSpec& input : config.model.family->inputs(config.model)) {
+    if (input.content == InputSpec::Content::ids) read += input.shape().elements();
+  }
+  return (read > 0 ? read : config.model.batch) * config.train.accumulate;
 }
 
 StepOptions step_options(const RunConfig& config) {
@@ -130,7 +121,8 @@ int Cohort::active_members() const {
 }
 
 double Cohort::flops_per_step() const {
-  return model_flops(config_.model) * static_cast<double>(config_.train.accumulate);
+  if (!flops_) flops_ = model_flops(config_.model) * static_cast<double>(config_.train.accumulate);
+  return *flops_;
 }
 
 std::int64_t Cohort::parameters() const {
@@ -179,7 +171,7 @@ void Cohort::evaluate() {
   std::vector<Accuracy> accuracies(states_.size());
   for (std::int64_t index = 0; index < batches; ++index) {
     feeder.evaluation_batch(*source_, index);
-    const double counted = feeder.counted_targets();
+    const double counted = feeder.counted();
     if (counted == 0) continue;
     session.run();
     for (std::size_t member = 0; member < states_.size(); ++member) {
@@ -187,7 +179,7 @@ void Cohort::evaluate() {
       sums[member] += counted * session.number(loss, static_cast<int>(member));
       counts[member] += counted;
       if (session.plan().has_slot("logits"))
-        accuracies[member].add(session, static_cast<int>(member), feeder.last().targets);
+        accuracies[member].add(session, static_cast<int>(member), feeder.last().ids("targets"));
     }
   }
   for (std::size_t member = 0; member < states_.size(); ++member) {

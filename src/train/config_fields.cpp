@@ -25,11 +25,13 @@ void check_norm_name(const std::string& name) {
   if (!name.empty()) norm(name.ends_with("norm") ? std::string_view(name).substr(0, name.size() - 4) : name);
 }
 
+const std::string kFamilies = family_names();
+
 void model_fields(FieldList& f, ModelConfig& m, const SchemeLibrary& schemes) {
   f.scheme("model.scheme", m.scheme, schemes, "a scheme of the catalogue, a file, or a formula for every sublayer");
   f.choice<Family>(
-      "model.family", m.family, parse_family, [](Family family) { return name_of(family); },
-      "decoder, encoder or encoder_decoder");
+      "model.family", m.family, [](std::string_view name) { return Family(name); },
+      [](Family family) { return std::string_view(family->name); }, kFamilies.c_str());
   f.whole("model.layers", m.layers, 1, kMillion, "of the only stack, or of the decoder");
   f.whole("model.encoder_layers", m.encoder_layers, 0, kMillion, "of the encoder of two stacks; 0: as many");
   f.whole("model.width", m.width, 1, kMillion, "of the residual stream");
@@ -58,6 +60,7 @@ void model_fields(FieldList& f, ModelConfig& m, const SchemeLibrary& schemes) {
   f.number("model.head_std", m.head_std, 0, 1e6, "of the head, unless it is tied");
   f.flag("model.scale_embedding", m.scale_embedding, "tokens times sqrt(width)");
   f.word("model.dtype", m.dtype, kDTypes, "dtype", "f32 or f64");
+  f.table("model.sizes", m.sizes, "of this family alone, see docs/families.md", 1, 1e9);
   f.table("model.constants", m.constants, "instead of the scheme's own constant of this name: alpha = 2.0");
 }
 
@@ -94,6 +97,7 @@ void data_fields(FieldList& f, DataConfig& d) {
   f.whole("data.choices", d.choices, 0, 64, "grammar: productions of a symbol; 0: the default");
   f.whole("data.hops", d.hops, 0, 1024, "hops: pointers to follow; 0: its default");
   f.whole("data.symbols", d.symbols, 0, kMillion, "generated tasks: alphabet; 0: the default");
+  f.table("data.settings", d.settings, "of this task alone, see docs/data.md");
 }
 
 void train_fields(FieldList& f, TrainConfig& t) {

@@ -12,10 +12,12 @@
 namespace norma {
 namespace {
 
-bool in_encoder(const Node& node) { return node.scope == "encoder" || node.scope.starts_with("encoder."); }
-
-// What the decoder reads of the encoder's values.
-Wire memory_of(Graph& graph) {
+// What the last stack reads of the values of the first.
+Wire memory_of(Graph& graph, const ModelConfig& config) {
+  const StackSites first = config.family->sites(config).front();
+  const auto in_encoder = [&](const Node& node) {
+    return node.scope == first.scope || node.scope.starts_with(first.prefix());
+  };
   int memory = -1;
   for (const Node& node : graph.nodes()) {
     if (in_encoder(node)) continue;
@@ -93,7 +95,7 @@ void read_instead(Graph& graph, Wire from, Wire instead) {
 ForwardPlan encoder_plan(const ModelConfig& config, const Backend& backend) {
   Graph graph;
   const Model model = build_model(graph, config);
-  graph.output("memory", memory_of(graph));
+  graph.output("memory", memory_of(graph, config));
   return {compile_needed(graph, backend), model.schedules};
 }
 
@@ -101,8 +103,8 @@ ForwardPlan decoder_plan(const ModelConfig& config, const Backend& backend) {
   Graph graph;
   const Model model = build_model(graph, config, {.logits = true});
   check_causal(graph);
-  if (config.family == Family::encoder_decoder) {
-    const Wire memory = memory_of(graph);
+  if (config.family->speech == Speech::answers) {
+    const Wire memory = memory_of(graph, config);
     read_instead(graph, memory, graph.input("memory", memory.type()));
   }
   const Wire positions = graph.input("positions", {{config.batch}, DType::i32});

@@ -18,8 +18,9 @@ ModelConfig without_noise(ModelConfig config) {
 
 void check_generates(const ModelConfig& config) {
   if (config.classes > 0) fail("this model is a classifier of {} classes; it says no tokens", config.classes);
-  if (config.family == Family::encoder)
-    fail("this model is an encoder; it sees a whole sequence at once and cannot continue one");
+  if (config.family->speech == Speech::none)
+    fail("this model is of the family {}, which {}; it cannot say one token after another", config.family->name,
+         config.family->habit);
 }
 
 }  // namespace

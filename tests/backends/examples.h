@@ -10,12 +10,14 @@
 #include "norma/ops/attention_probe.h"
 #include "norma/ops/cross_entropy.h"
 #include "norma/ops/dropout.h"
+#include "norma/ops/elementwise.h"
 #include "norma/ops/embedding.h"
 #include "norma/ops/gradient_norm.h"
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
 #include "norma/ops/one_hot.h"
 #include "norma/ops/optimiser.h"
+#include "norma/ops/reduce.h"
 #include "norma/ops/rope.h"
 #include "norma/ops/scaled_add.h"
 #include "norma/ops/softmax.h"
@@ -95,6 +97,15 @@ inline std::vector<Example> examples(Sizes sizes = {}) {
       return apply_norm(info, x, declare_norm(g, info, width, t), {.groups = 2});
     });
   }
+  // Scaled residuals under a norm, the sum read elsewhere too: numbers, and one for each channel.
+  all.push_back([=](Graph& g, DType t) {
+    const Wire sum = matrix(g, t) * one(g, t, "a") + matrix(g, t, "y");
+    return layer_norm(sum, vector(g, t, "gain"), vector(g, t, "bias")) + sum * 0.5;
+  });
+  all.push_back([=](Graph& g, DType t) {
+    const Wire sum = matrix(g, t) + matrix(g, t, "y") * vector(g, t, "v");
+    return rms_norm(sum, vector(g, t, "gain"));
+  });
   return all;
 }
 

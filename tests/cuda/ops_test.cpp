@@ -25,7 +25,7 @@ void output_what_nobody_reads(Graph& graph) {
 // An example with the gradients of a random combination of its elements.
 void build_example(const test::Example& example, Graph& graph, DType dtype) {
   const Wire y = example(graph, dtype);
-  graph.output("y", y);
+  graph.output("result", y);
   output_what_nobody_reads(graph);
   try {
     const Wire parameters[] = {y};
@@ -54,6 +54,7 @@ TEST_P(CudaOps, AgreeWithTheCpu) {
   SKIP_WITHOUT_GPU();
   const test::Sizes sizes = GetParam();
   for (const test::Example& example : test::examples(sizes)) {
+    if (name_of_ops(example) == "cast ") continue;  // to f64, which stays on the CPU
     for (const bool fuse : {false, true}) {
       const test::Run run{.build = [&](Graph& graph, DType dtype) { build_example(example, graph, dtype); },
                           .below = std::min(sizes.rows, sizes.width),
@@ -72,15 +73,16 @@ TEST_P(CudaOps, AgreeWithTheCpu) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, CudaOps,
                          testing::Values(test::Sizes{4, 6}, test::Sizes{1, 2}, test::Sizes{33, 64},
-                                         test::Sizes{300, 130}, test::Sizes{7, 1030}, test::Sizes{96, 2048},
+                                         test::Sizes{300, 130}, test::Sizes{7, 1030}, test::Sizes{24, 2048},
                                          test::Sizes{2500, 16}),
-                         [](const auto& info) {
-                           return std::to_string(info.param.rows) + "x" + std::to_string(info.param.width);
+                         [](const testing::TestParamInfo<test::Sizes>& one) {
+                           return std::to_string(one.param.rows) + "x" + std::to_string(one.param.width);
                          });
 
-TEST(CudaOps, TwoRunsGiveTheSameBits) {
+TEST(CudaBits, TwoRunsGiveTheSameBits) {
   SKIP_WITHOUT_GPU();
   for (const test::Example& example : test::examples({300, 130})) {
+    if (name_of_ops(example) == "cast ") continue;
     const test::Run run{
         .build = [&](Graph& graph, DType dtype) { build_example(example, graph, dtype); }, .below = 130, .members = 2};
     const auto once = test::run_on(cuda_backend(), DType::f32, run),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace norma {
@@ -41,6 +42,8 @@ struct DataConfig {
   std::int64_t hops = 0;     // hops: pointers to follow
   std::int64_t symbols = 0;  // grammar, hops, copy, reverse, sort, recall: size of the alphabet
   std::int64_t choices = 0;  // grammar: rules for each symbol
+
+  std::map<std::string, double> settings = {};  // of one task alone, by name
 };
 
 }  // namespace norma

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "norma/lab/findings.h"
 #include "norma/lab/jacobian.h"
-#include "norma/lab/results.h"
 #include "norma/lab/subject.h"
 #include "norma/models/model.h"
 
@@ -44,7 +44,7 @@ struct Instrument {
 
 // The model that theories of initialisation speak of: its stream enters at rms 1, and so do the logits of a normalised
 // stream. `norma inspect` measures it, and `norma schemes` says what the theory predicts of it.
-ModelConfig initial_model(Family family = Family::decoder, std::int64_t width = 128);
+ModelConfig initial_model(Family family = "decoder", std::int64_t width = 128);
 inline const std::vector<std::int64_t> kInitialDepths = {6, 12, 24};
 
 // More networks until the law of an analysis over depths is settled as far as their scatter goes, or there are `most`.

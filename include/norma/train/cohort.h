@@ -52,7 +52,8 @@ struct ProbeValue {
 
 // Completed by what only the data knows: vocabulary, classes.
 RunConfig resolve_config(RunConfig config, const Source& source);
-std::int64_t tokens_per_step(const RunConfig& config);  // of one member
+// Of one member: ids that it reads, or rows where it reads numbers.
+std::int64_t tokens_per_step(const RunConfig& config);
 // How the training step of a resolved configuration is built.
 StepOptions step_options(const RunConfig& config);
 
@@ -163,6 +164,7 @@ class Cohort {
   std::vector<Readable> readable_;       // what probes of each member the last step left
   std::vector<std::string> persistent_;  // parameters and states, sorted
   Handles handles_;
+  mutable std::optional<double> flops_;  // from the first question on
   std::int64_t step_ = 0;
   std::int64_t staged_ahead_ = -1;  // index of a batch that was made while the device was at work; -1: none
   std::deque<Observation> pending_;  // steps taken and not looked at, oldest first

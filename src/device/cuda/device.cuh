@@ -120,6 +120,12 @@ __device__ __forceinline__ void store_one(T* to, float value) {
   store<T, 1>(to, v);
 }
 
+// a / b of numbers that are not negative. Divisions of 64 bits cost several times those of 32.
+__device__ __forceinline__ std::int64_t quotient(std::int64_t a, std::int64_t b) {
+  if (((a | b) >> 32) == 0) return static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b);
+  return a / b;
+}
+
 // Sums and maxima. Every one has one order; all lanes of a warp, or all threads of a block, take part and get the
 // result. `shared` holds kMostWarps numbers and may be used again at once.
 
@@ -166,6 +172,29 @@ __device__ __forceinline__ float block_max(float value, float* shared) {
 // Launches.
 
 constexpr int kThreads = 256;  // of a block, where nothing speaks for another number
+
+// kTeam threads of a block of kThreads along x that work on one thing: one, a warp, or all.
+template <int kTeam>
+struct Team {
+  static_assert(kTeam == 1 || kTeam == kWarp || kTeam == kThreads);
+  static constexpr int kPerBlock = kThreads / kTeam;
+
+  __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x) % kTeam; }
+  __device__ __forceinline__ static std::int64_t index() {
+    return std::int64_t{blockIdx.x} * kPerBlock + threadIdx.x / kTeam;
+  }
+  template <typename T>
+  __device__ __forceinline__ static T sum(T value, T* shared) {
+    if constexpr (kTeam == 1) return value;
+    if constexpr (kTeam == kWarp) return warp_sum(value);
+    if constexpr (kTeam == kThreads) return block_sum(value, shared);
+  }
+  __device__ __forceinline__ static float max(float value, float* shared) {
+    if constexpr (kTeam == 1) return value;
+    if constexpr (kTeam == kWarp) return warp_max(value);
+    if constexpr (kTeam == kThreads) return block_max(value, shared);
+  }
+};
 
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }

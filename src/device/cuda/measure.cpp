@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "device/cuda/copy.h"
 #include "device/cuda/cuda_session.h"
 #include "norma/core/error.h"
 #include "norma/device/cuda/session.h"
@@ -44,8 +45,8 @@ double seconds_of_call(cudaStream_t stream, int repeats, const std::function<voi
 }  // namespace
 
 double CudaSession::seconds_of(std::size_t step, int repeats) {
-  launch(step, members_memory_);  // loads what it needs
-  return seconds_of_call(stream_.get(), repeats, [&] { launch(step, members_memory_); });
+  launch(step, members_memory_, stream_.get());  // loads what it needs
+  return seconds_of_call(stream_.get(), repeats, [&] { launch(step, members_memory_, stream_.get()); });
 }
 
 std::vector<double> seconds_by_step(Session& session, int repeats) {
@@ -57,18 +58,17 @@ std::vector<double> seconds_by_step(Session& session, int repeats) {
   return seconds;
 }
 
-double copy_rate(std::int64_t bytes) {
+double card_copy_rate(std::int64_t bytes) {
   const auto size = static_cast<std::size_t>(bytes);
   const cuda::DeviceBytes from(size), to(size);
   const cuda::OwnedStream stream = cuda::make_stream();
   cuda::check(cudaMemsetAsync(from.data(), 1, size, stream.get()), "measuring a copy");
   return 2 * static_cast<double>(bytes) / seconds_of_call(stream.get(), 10, [&] {
-           cuda::check(cudaMemcpyAsync(to.data(), from.data(), size, cudaMemcpyDeviceToDevice, stream.get()),
-                       "measuring a copy");
+           cuda::check(cuda::copy(to.data(), from.data(), bytes, stream.get()), "measuring a copy");
          });
 }
 
-double product_rate(std::int64_t size, DType dtype, bool tf32) {
+double card_product_rate(std::int64_t size, DType dtype, bool tf32) {
   const std::int64_t bytes = size * size * static_cast<std::int64_t>(size_of(dtype));
   const cuda::DeviceBytes memory(static_cast<std::size_t>(3 * bytes));
   std::vector<float> noise(static_cast<std::size_t>(bytes / 2));  // of both factors, as whatever type

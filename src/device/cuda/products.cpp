@@ -4,15 +4,22 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <array>
 #include <compare>
+#include <string>
 
 #include "device/cuda/check.h"
+#include "device/cuda/copy.h"
 #include "norma/core/error.h"
 
 namespace norma::cuda {
 namespace {
 
 constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // what the library recommends for Hopper
+
+// Where its epilogue reads a bias or what is there, the library counts bytes from the first member in 32 bits. Products
+// that add to what is there are cut to that; biases of far members are put side by side first.
+constexpr std::int64_t kFarthestBytes = std::int64_t{1} << 31;
 
 void check_library(cublasStatus_t status, std::string_view doing) {
   if (status != CUBLAS_STATUS_SUCCESS) fail("{}: cuBLASLt reports {}", doing, cublasLtGetStatusName(status));
@@ -52,6 +59,13 @@ struct Products::Key {
   int align_a, align_b, align_c, align_c0;
 
   auto operator<=>(const Key&) const = default;
+
+  std::string describe() const {
+    return fmt::format("{} products of {}[{}, {}]{} and {}[{}, {}]{}{}{}{}{}", count, name_of(a), m, k,
+                       transpose_a ? " stored transposed" : "", name_of(b), k, n,
+                       transpose_b ? " stored transposed" : "", bias ? " with a bias" : "", relu ? " and relu" : "",
+                       accumulate ? ", added to what is there" : "", tf32 ? ", TF32" : "");
+  }
 };
 
 // The library's matrices are column-major, so it computes C' = B' A'.
@@ -97,21 +111,21 @@ struct Products::Prepared {
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(key.align_a));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(key.align_c0));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(key.align_c));
-    cublasLtMatmulHeuristicResult_t best{};
+    std::array<cublasLtMatmulHeuristicResult_t, 8> best{};
     int found = 0;
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(handle, operation, b, a, c, c, preference, 1, &best, &found);
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, operation, b, a, c, c, preference,
+                                                                 static_cast<int>(best.size()), best.data(), &found);
     cublasLtMatmulPreferenceDestroy(preference);
-    if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
-      fail("cuBLASLt knows no algorithm for a product of [{}, {}] and [{}, {}], {} of them", key.m, key.k, key.k, key.n,
-           key.count);
+    const auto end = best.begin() + (status == CUBLAS_STATUS_SUCCESS ? found : 0);
+    for (auto one = best.begin(); one != end; ++one) {
+      if (one->state == CUBLAS_STATUS_SUCCESS && one->workspaceSize <= kWorkspaceBytes) algorithms.push_back(one->algo);
     }
-    algorithm = best.algo;
+    if (algorithms.empty()) fail("cuBLASLt knows no algorithm for {}", key.describe());
   }
 
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
-  cublasLtMatmulAlgo_t algorithm = {};
+  std::vector<cublasLtMatmulAlgo_t> algorithms = {};  // best first
 };
 
 Products::Products() {
@@ -125,13 +139,33 @@ Products::~Products() {
   cublasLtDestroy(handle_);
 }
 
-const Products::Prepared& Products::prepare(const Key& key) {
-  std::unique_ptr<const Prepared>& made = prepared_[key];
-  if (made == nullptr) made = std::make_unique<const Prepared>(key, handle_);
+Products::Prepared& Products::prepare(const Key& key) {
+  std::unique_ptr<Prepared>& made = prepared_[key];
+  if (made == nullptr) made = std::make_unique<Prepared>(key, handle_);
   return *made;
 }
 
+// Grows in the first run of a session, which is not recorded.
+const std::byte* Products::side_by_side_biases(std::int64_t bytes) {
+  if (bytes > biases_bytes_) {
+    check(cudaDeviceSynchronize(), "waiting for the GPU");
+    biases_ = DeviceBytes(static_cast<std::size_t>(bytes));
+    biases_bytes_ = bytes;
+  }
+  return biases_.data();
+}
+
 int Products::run(const Product& product, const Members& members, const Operands& operands, Stream stream) {
+  const std::int64_t reach = std::max<std::int64_t>(1, kFarthestBytes / members.stride);
+  if (product.batch == 1 && product.accumulate && reach < members.count) {
+    for (std::int64_t first = 0; first < members.count; first += reach) {
+      Members some = members;
+      some.base += first * members.stride;
+      some.count = static_cast<int>(std::min<std::int64_t>(reach, members.count - first));
+      if (const int error = enqueue(product, some, operands, stream)) return error;
+    }
+    return 0;
+  }
   if (product.batch == 1 || members.count == 1) return enqueue(product, members, operands, stream);
   // The library knows one stride: whichever of the two is shorter is walked here.
   const auto size = [](DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); };
@@ -162,6 +196,7 @@ int Products::enqueue(const Product& product, const Members& members, const Oper
     return per_member ? members.stride / static_cast<std::int64_t>(size_of(dtype)) : own;
   };
   const std::int64_t c0 = operands.c0 < 0 ? operands.c : operands.c0;
+  const bool far_bias = operands.bias >= 0 && per_member && members.count > kFarthestBytes / members.stride;
   const Key key{.m = product.m,
                 .n = product.n,
                 .k = product.k,
@@ -178,24 +213,38 @@ int Products::enqueue(const Product& product, const Members& members, const Oper
                 .stride_a = stride(product.a, product.batch_a),
                 .stride_b = stride(product.b, product.batch_b),
                 .stride_c = stride(product.c, product.batch_c),
-                .stride_bias = per_member ? stride(product.c, 0) : 0,
+                .stride_bias = far_bias     ? product.n
+                               : per_member ? stride(product.c, 0)
+                                            : 0,
                 .align_a = alignment_of(operands.a),
                 .align_b = alignment_of(operands.b),
                 .align_c = alignment_of(operands.c),
                 .align_c0 = alignment_of(c0)};
-  const Prepared& prepared = prepare(key);
+  Prepared& prepared = prepare(key);
   const float alpha = 1, beta = product.accumulate ? 1.0f : 0.0f;
   std::byte* const base = members.base;
   if (key.bias) {
     const void* bias = base + operands.bias;
+    if (far_bias) {
+      const std::int64_t bytes = product.n * static_cast<std::int64_t>(size_of(product.c));
+      bias = side_by_side_biases(bytes * members.count);
+      if (const int error = gather(biases_.data(), members, operands.bias, bytes, stream)) return error;
+    }
     prepared.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   }
-  const cublasStatus_t status = cublasLtMatmul(
-      handle_, prepared.operation, &alpha, base + operands.b, prepared.b, base + operands.a, prepared.a, &beta,
-      base + c0, prepared.c, base + operands.c, prepared.c, &prepared.algorithm, workspace_, kWorkspaceBytes, stream);
-  if (status == CUBLAS_STATUS_SUCCESS) return cudaSuccess;
-  const cudaError_t error = cudaGetLastError();
-  return error == cudaSuccess ? cudaErrorUnknown : error;
+  // The heuristic also names algorithms that do not start: they are left out from the first time on.
+  for (;;) {
+    const cublasStatus_t status =
+        cublasLtMatmul(handle_, prepared.operation, &alpha, base + operands.b, prepared.b, base + operands.a,
+                       prepared.a, &beta, base + c0, prepared.c, base + operands.c, prepared.c,
+                       &prepared.algorithms.front(), workspace_, kWorkspaceBytes, stream);
+    if (status == CUBLAS_STATUS_SUCCESS) return cudaSuccess;
+    if (prepared.algorithms.size() == 1)
+      fail("{}: cuBLASLt reports {}, CUDA {}", key.describe(), cublasLtGetStatusName(status),
+           cudaGetErrorName(cudaPeekAtLastError()));
+    cudaGetLastError();
+    prepared.algorithms.erase(prepared.algorithms.begin());
+  }
 }
 
 }  // namespace norma::cuda

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "device/cuda/resources.h"
 #include "norma/core/dtype.h"
 #include "norma/device/cuda/kernel.h"
 
@@ -40,18 +41,21 @@ class Products {
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  // Enqueues; 0 or a cudaError_t.
+  // Enqueues; 0 or a cudaError_t. Throws Error that names the product where the library does not take it.
   int run(const Product& product, const Members& members, const Operands& operands, Stream stream);
 
  private:
   struct Key;
   struct Prepared;
-  const Prepared& prepare(const Key& key);
+  Prepared& prepare(const Key& key);
+  const std::byte* side_by_side_biases(std::int64_t bytes);
   int enqueue(const Product& product, const Members& members, const Operands& operands, Stream stream);
 
   cublasLtContext* handle_ = nullptr;
   void* workspace_ = nullptr;
-  std::map<Key, std::unique_ptr<const Prepared>> prepared_;
+  DeviceBytes biases_;  // of far members
+  std::int64_t biases_bytes_ = 0;
+  std::map<Key, std::unique_ptr<Prepared>> prepared_;
 };
 
 }  // namespace norma::cuda

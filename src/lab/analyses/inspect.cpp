@@ -44,11 +44,8 @@ std::vector<Instrument> chosen(const std::vector<std::string>& only, int batches
 // The layer as svg and text. Numbers never depend on a drawing: what cannot be drawn, such as a text too wide for a
 // terminal, is left out, and the summary says why.
 void draw_layer(const Scheme& scheme, const ModelConfig& model, SchemeSummary& summary) {
-  using Cross = DiagramOptions::Cross;
-  const DiagramOptions options{.layers = model.layers,
-                               .width = model.width,
-                               .heads = model.heads,
-                               .cross = model.family == Family::encoder_decoder ? Cross::present : Cross::absent};
+  const DiagramOptions options{
+      .layers = model.layers, .width = model.width, .heads = model.heads, .branches = last_stack(model).kinds()};
   try {
     summary.diagram_svg = diagram_svg(scheme, options);
     summary.diagram_text = diagram_text(scheme, options);
@@ -77,7 +74,8 @@ struct ModelReadings {
 int models_at_once(const std::vector<ModelConfig>& models, std::size_t seeds, int threads) {
   double largest = 1;
   for (const ModelConfig& model : models) {
-    const double stream = static_cast<double>(model.batch * model.time) * static_cast<double>(model.width);
+    const double stream =
+        static_cast<double>(model.batch * model.family->positions(model)) * static_cast<double>(model.width);
     largest = std::max(largest, stream * static_cast<double>(model.layers));
   }
   constexpr double kBytesOfActivation = 60.0 * sizeof(double) * 4;
@@ -164,6 +162,7 @@ ModelConfig initial_model(Family family, std::int64_t width) {
   model.time = 64;
   model.scale_embedding = true;
   model.embedding_std = 1 / std::sqrt(static_cast<double>(width));
+  for (const FamilyRow::OwnSize& size : family->sizes) set_size(model, size.name, size.usual);
   return model;
 }
 

@@ -69,7 +69,7 @@ void gather_cells(std::vector<SchemeEvidence>& evidence, const std::vector<RunOu
       ++cell.diverged;
       continue;
     }
-    if (outcome.verdict == "did not learn") ++cell.not_learned;
+    if (outcome.outcome == Outcome::did_not_learn) ++cell.not_learned;
     losses[{outcome.scheme, outcome.lr, outcome.warmup}].push_back(outcome.loss());
   }
   for (SchemeEvidence& one : evidence) {

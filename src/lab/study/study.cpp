@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "lab/directory_kind.h"
 #include "lab/study/depth.h"
@@ -17,8 +18,8 @@
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
 #include "norma/lab/inspect.h"
+#include "norma/lab/results.h"
 #include "norma/lab/sweep.h"
-#include "norma/lab/sweep_results.h"
 #include "norma/lab/sweep_schemes.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/directory_lock.h"
@@ -51,7 +52,8 @@ class Study {
     for (const SchemeChoice& scheme : config_.schemes) {
       SchemeEvidence evidence{.scheme = scheme.asked(), .title = scheme->title, .layers = config_.base.model.layers};
       if (evidence.title.empty()) evidence.title = scheme.asked();
-      if (config_.base.model.family == Family::encoder_decoder) evidence.stack = "decoder ";
+      const std::string scope = last_stack(config_.base.model).scope;
+      if (!scope.empty()) evidence.stack = scope + " ";
       evidence.map_steps = config_.base.train.steps;
       evidence_.push_back(std::move(evidence));
     }
@@ -66,7 +68,7 @@ class Study {
     if (config_.train && !stop_) train_schemes();
     if (config_.train && !stop_) play_rounds();
     if (config_.train && config_.depth_use && !stop_) measure_depth();
-    return {.results_json = describe(), .interrupted = stop_};
+    return {.results_json = write_results(describe()), .interrupted = stop_};
   }
 
  private:
@@ -231,29 +233,25 @@ class Study {
     }
   }
 
-  std::string describe() {
-    std::string command;
-    for (const std::string& word : request_.command_line) command += (command.empty() ? "" : " ") + word;
-    Provenance provenance;
-    provenance.kind = "study";
-    provenance.command = command;
-    provenance.config = print_config(config_.base);
-    provenance.seconds = seconds();
-    provenance.task_name = config_.base.data.task;
-    provenance.task_description = source_->describe();
-    provenance.optimum = source_->optimum();
-    provenance.environment = describe_environment(request_.command_line);
+  Results describe() {
+    Results results = new_results(ResultsKind::study);
+    for (const std::string& word : request_.command_line)
+      results.command += (results.command.empty() ? "" : " ") + word;
+    results.config = print_config(config_.base);
+    results.seconds = seconds();
+    results.environment = environment_now(request_.command_line);
+    results.task =
+        TaskFacts{.name = config_.base.data.task, .description = source_->describe(), .optimum = source_->optimum()};
+    const double unigram = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed));
+    if (std::isfinite(unigram)) results.task->unigram = unigram;
     findings_.schemes = schemes_;
-    return describe_study(
-        {.config = config_,
-         .provenance = provenance,
-         .findings = findings_,
-         .unigram = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed)),
-         .map = outcomes_,
-         .grids = grids_,
-         .evidence = evidence_,
-         .rounds = rounds_,
-         .scale = scale()});
+    return describe_study(std::move(results), {.config = config_,
+                                               .findings = findings_,
+                                               .map = outcomes_,
+                                               .grids = grids_,
+                                               .evidence = evidence_,
+                                               .rounds = rounds_,
+                                               .scale = scale()});
   }
 
   const StudyConfig config_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "norma/lab/estimate.h"
+#include "norma/lab/verdict.h"
 
 namespace norma {
 
@@ -67,32 +68,13 @@ struct SchemeEvidence {
   std::string budget_to_tell = {};  // where it is unclear
 };
 
-struct EvidenceItem {
-  std::string text;
-  double value = 0;
-  double low = 0, high = 0;  // 95 % interval; equal where there is none
-};
-
-struct Verdict {
-  std::string scheme;
-  int rank = 0;
-  // "stable", "narrow", "needs warmup", "starts late", "does not train", "diverges", "not enough training to tell",
-  // "untested"
-  std::string verdict = {};
-  std::string words = {};
-  std::vector<EvidenceItem> evidence = {};
-};
-
 // The cell with the lowest mean loss among those that train; null when none does.
 const TrainedCell* best_cell(const SchemeEvidence& evidence);
 // The same among cells with, or without, warmup.
 const TrainedCell* best_cell(const SchemeEvidence& evidence, bool with_warmup);
 
-// Whether the rate of the best cell is an end of those tried: a better one may lie beyond. Where nothing trains the
-// lowest loss decides, and where everything diverges the smallest rate is the least bad.
-enum class RateEdge { none, smallest, largest };
+// Where nothing trains the lowest loss decides, and where everything diverges the smallest rate is the least bad.
 RateEdge edge_of_best(const SchemeEvidence& evidence);
-std::string_view name_of(RateEdge edge);
 
 // The rate that continues a grid, in ascending order, beyond one of its ends: 0.001, 0.003, 0.01 goes on with 0.03 and
 // 0.0003. Nothing where there is no such end, or no such rate.
@@ -102,11 +84,6 @@ Training training_of(const SchemeEvidence& evidence);
 
 // Ranked: those in the final by their loss there, then those that train by their best loss in the map, then the others.
 std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all);
-
-struct Advice {
-  std::string words, confidence;
-  std::vector<std::string> ranking, not_tested;
-};
 
 // What the advice rests on, and what is asked.
 struct StudyScale {

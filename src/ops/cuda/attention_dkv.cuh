@@ -12,11 +12,11 @@ __host__ __device__ constexpr int part_of(int width) { return width < 128 ? widt
 
 // p (scores, transposed) becomes P^T, and dp (dP^T) becomes dS^T; both 0 where column - row < least or column >=
 // columns, counted within the tile. lse (in powers of 2) and delta of each column are in shared memory.
-template <int kM, int kN>
+template <class Lanes, int kM, int kN>
 __device__ __forceinline__ void score_gradients(float (&p)[kM][kN][4], float (&dp)[kM][kN][4], float factor,
                                                 const float* lse, const float* delta, bool hides, int least,
                                                 int columns) {
-  const int row = lane_of() >> 2, column = 2 * (lane_of() & 3);
+  const int row = Lanes::g(), column = 2 * Lanes::t();
 #pragma unroll
   for (int n = 0; n < kN; ++n) {
     const float2 l = *reinterpret_cast<const float2*>(lse + n * 8 + column);
@@ -48,6 +48,7 @@ template <class Math, int kWidth, int kM, int kQueries>
 __global__ void __launch_bounds__(kMostThreads)
     attention_dkv_kernel(const __grid_constant__ AttentionCall call, Access access) {
   using Element = typename Math::Element;
+  using Lanes = typename Math::Lanes;
   constexpr int kStride = stride_of<Element>(kWidth), kN = kQueries / 8;
   constexpr int kPart = part_of(kWidth), kParts = kWidth / kPart, kC = kPart / 8;
   extern __shared__ __align__(16) unsigned char memory[];
@@ -108,12 +109,13 @@ __global__ void __launch_bounds__(kMostThreads)
       clear(dp);
       Math::template multiply_rows<kM, kN, kWidth, kStride>(p, k_tile + warp * 16 * kM * kStride, q_tile(step));
       Math::template multiply_rows<kM, kN, kWidth, kStride>(dp, v_tile + warp * 16 * kM * kStride, dc_tile(step));
-      score_gradients(p, dp, call.scale * kLog2E, lse_of(step), delta_of(step),
-                      crossed || query + kQueries > call.queries, causal ? diagonal : -16 * kM, call.queries - query);
+      score_gradients<Lanes>(p, dp, call.scale * kLog2E, lse_of(step), delta_of(step),
+                             crossed || query + kQueries > call.queries, causal ? diagonal : -16 * kM,
+                             call.queries - query);
       if (careful && crossed) {
         const auto sees = [&](int r, int c) { return c - r >= diagonal; };
-        multiply_seen<kStride>(dv, p, dc_tile(step) + column, sees);
-        multiply_seen<kStride>(dk, dp, q_tile(step) + column, sees);
+        multiply_seen<Lanes, kStride>(dv, p, dc_tile(step) + column, sees);
+        multiply_seen<Lanes, kStride>(dk, dp, q_tile(step) + column, sees);
       } else {
         Math::template multiply_held<kStride>(dv, p, dc_tile(step) + column);
         Math::template multiply_held<kStride>(dk, dp, q_tile(step) + column);
@@ -128,30 +130,36 @@ __global__ void __launch_bounds__(kMostThreads)
     one[m][0] = one[m][1] = 1.0f;
   }
   if (call.dk >= 0) {
-    store_tile(key_rows<Element>(call, member, call.dk, sample, kv_head), warp_first, visible, call.keys, column,
-               call.width, access, dk, scale);
+    store_tile<Lanes>(key_rows<Element>(call, member, call.dk, sample, kv_head), warp_first, visible, call.keys, column,
+                      call.width, access, dk, scale);
   }
   if (call.dv >= 0) {
-    store_tile(key_rows<Element>(call, member, call.dv, sample, kv_head), warp_first, visible, call.keys, column,
-               call.width, access, dv, one);
+    store_tile<Lanes>(key_rows<Element>(call, member, call.dv, sample, kv_head), warp_first, visible, call.keys, column,
+                      call.width, access, dv, one);
   }
 }
 
+// As for the gradient by the queries.
 template <class Math>
 int launch_dkv(const AttentionCall& call, Stream stream) {
   using Element = typename Math::Element;
   const Access access = access_of(call, sizeof(Element));
   return with_width(call.width, [&]<int kWidth>() {
-    constexpr int kQueries = kWidth > 64 ? 32 : step_of<Element>(kWidth);
-    const int threads = threads_for(call.keys, 16, kWidth > 128 ? 2 : 4), rows = threads / kWarp * 16;
-    const bool one_step = call.queries <= kQueries && call.heads == call.kv_heads;
-    const std::int64_t shared = std::int64_t{2 * rows + (one_step ? 2 : 4) * kQueries} * stride_of<Element>(kWidth) *
-                                    static_cast<std::int64_t>(sizeof(Element)) +
-                                (one_step ? 2 : 4) * kQueries * static_cast<std::int64_t>(sizeof(float));
-    return launch_kernel(
-        attention_dkv_kernel<Math, kWidth, 1, kQueries>,
-        std::int64_t{call.batch} * call.kv_heads * divide_up(call.keys, rows) * (kWidth / part_of(kWidth)), threads,
-        shared, call, access, stream);
+    const auto launch = [&]<int kM, int kQueries>() {
+      const int threads = threads_for(call.keys, 16 * kM, kWidth > 128 ? 2 : 4), rows = threads / kWarp * 16 * kM;
+      const int stages = call.queries <= kQueries && call.heads == call.kv_heads ? 1 : 2;
+      const std::int64_t shared = std::int64_t{2 * rows + 2 * stages * kQueries} * stride_of<Element>(kWidth) *
+                                      static_cast<std::int64_t>(sizeof(Element)) +
+                                  2 * stages * kQueries * static_cast<std::int64_t>(sizeof(float));
+      return launch_kernel(
+          attention_dkv_kernel<Math, kWidth, kM, kQueries>,
+          std::int64_t{call.batch} * call.kv_heads * divide_up(call.keys, rows) * (kWidth / part_of(kWidth)), threads,
+          shared, call, access, stream);
+    };
+    if constexpr (Math::kTensorCores && (kWidth == 32 || kWidth == 64)) {
+      if (call.keys > 256) return launch.template operator()<2, 32>();
+    }
+    return launch.template operator()<1, (kWidth > 64 ? 32 : step_of<Element>(kWidth))>();
   });
 }
 

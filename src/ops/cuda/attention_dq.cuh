@@ -8,9 +8,9 @@
 namespace norma::cuda::attention {
 
 // p and dp are 0 where row - column < least or column >= columns, both counted within the tile.
-template <int kM, int kN>
+template <class Lanes, int kM, int kN>
 __device__ __forceinline__ void hide(float (&p)[kM][kN][4], float (&dp)[kM][kN][4], int least, int columns) {
-  const int row = lane_of() >> 2, column = 2 * (lane_of() & 3);
+  const int row = Lanes::g(), column = 2 * Lanes::t();
 #pragma unroll
   for (int m = 0; m < kM; ++m) {
 #pragma unroll
@@ -28,6 +28,7 @@ template <class Math, int kWidth, int kM, int kKeys>
 __global__ void __launch_bounds__(kMostThreads)
     attention_dq_kernel(const __grid_constant__ AttentionCall call, Access access) {
   using Element = typename Math::Element;
+  using Lanes = typename Math::Lanes;
   constexpr int kStride = stride_of<Element>(kWidth), kN = kKeys / 8, kC = kWidth / 8;
   extern __shared__ __align__(16) unsigned char memory[];
   std::byte* const member = member_of(call.members);
@@ -64,7 +65,7 @@ __global__ void __launch_bounds__(kMostThreads)
   for (int m = 0; m < kM; ++m) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = warp_first + m * 16 + half * 8 + (lane_of() >> 2);
+      const int row = warp_first + m * 16 + half * 8 + Lanes::g();
       lse[m][half] = row < call.queries ? query_numbers(call, member, call.lse, sample, head)[row] * kLog2E : 0.0f;
       delta[m][half] = 0.0f;
     }
@@ -74,9 +75,9 @@ __global__ void __launch_bounds__(kMostThreads)
     for (int m = 0; m < kM; ++m) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        delta[m][half] = row_sum(delta[m][half]);
-        const int row = warp_first + m * 16 + half * 8 + (lane_of() >> 2);
-        if ((lane_of() & 3) == 0 && row < call.queries) {
+        delta[m][half] = row_sum<Lanes>(delta[m][half]);
+        const int row = warp_first + m * 16 + half * 8 + Lanes::g();
+        if (Lanes::t() == 0 && row < call.queries) {
           query_numbers(call, member, call.scratch, sample, head)[row] = delta[m][half];
         }
       }
@@ -108,7 +109,7 @@ __global__ void __launch_bounds__(kMostThreads)
             for (int i = 0; i < 4; ++i) p[m][n][i] = power_of_two(fmaf(p[m][n][i], factor, -lse[m][i >> 1]));
           }
         }
-        if (crossed || key + kKeys > visible) hide(p, dp, causal ? diagonal : -kKeys, visible - key);
+        if (crossed || key + kKeys > visible) hide<Lanes>(p, dp, causal ? diagonal : -kKeys, visible - key);
       }
       if (first_pass && !careful) {
         if (!unseen) {
@@ -133,7 +134,7 @@ __global__ void __launch_bounds__(kMostThreads)
         }
       }
       if (careful && crossed) {
-        multiply_seen<kStride>(dq, p, k_tile(step), [&](int r, int c) { return r - c >= diagonal; });
+        multiply_seen<Lanes, kStride>(dq, p, k_tile(step), [&](int r, int c) { return r - c >= diagonal; });
       } else {
         Math::template multiply_held<kStride>(dq, p, k_tile(step));
       }
@@ -144,22 +145,29 @@ __global__ void __launch_bounds__(kMostThreads)
   float scale[kM][2];
 #pragma unroll
   for (int m = 0; m < kM; ++m) scale[m][0] = scale[m][1] = call.scale;
-  store_tile(query_rows<Element>(call, member, call.dq, sample, head), warp_first, visible == 0 ? 0 : call.queries,
-             call.queries, 0, call.width, access, dq, scale);
+  store_tile<Lanes>(query_rows<Element>(call, member, call.dq, sample, head), warp_first,
+                    visible == 0 ? 0 : call.queries, call.queries, 0, call.width, access, dq, scale);
 }
 
+// Long sequences: warps with twice the rows and half the keys at a time read both half as often, where tensor cores
+// would wait for them.
 template <class Math>
 int launch_dq(const AttentionCall& call, Stream stream) {
   using Element = typename Math::Element;
   const Access access = access_of(call, sizeof(Element));
   return with_width(call.width, [&]<int kWidth>() {
-    constexpr int kKeys = kWidth > 64 ? 32 : step_of<Element>(kWidth);
-    const int threads = threads_for(call.queries, 16, kWidth > 128 ? 2 : 4), rows = threads / kWarp * 16;
-    const std::int64_t shared = std::int64_t{2 * rows + (call.keys > kKeys ? 4 : 2) * kKeys} *
-                                stride_of<Element>(kWidth) * static_cast<std::int64_t>(sizeof(Element));
-    return launch_kernel(attention_dq_kernel<Math, kWidth, 1, kKeys>,
-                         std::int64_t{call.batch} * call.heads * divide_up(call.queries, rows), threads, shared, call,
-                         access, stream);
+    const auto launch = [&]<int kM, int kKeys>() {
+      const int threads = threads_for(call.queries, 16 * kM, kWidth > 128 ? 2 : 4), rows = threads / kWarp * 16 * kM;
+      const std::int64_t shared = std::int64_t{2 * rows + (call.keys > kKeys ? 4 : 2) * kKeys} *
+                                  stride_of<Element>(kWidth) * static_cast<std::int64_t>(sizeof(Element));
+      return launch_kernel(attention_dq_kernel<Math, kWidth, kM, kKeys>,
+                           std::int64_t{call.batch} * call.heads * divide_up(call.queries, rows), threads, shared, call,
+                           access, stream);
+    };
+    if constexpr (Math::kTensorCores && (kWidth == 32 || kWidth == 64)) {
+      if (call.queries > 256) return launch.template operator()<2, 32>();
+    }
+    return launch.template operator()<1, (kWidth > 64 ? 32 : step_of<Element>(kWidth))>();
   });
 }
 

@@ -6,8 +6,9 @@
 
 namespace norma::cuda::attention {
 
-// Largest score and sum of exponentials, so far, of the rows that a thread has in an accumulator. In powers of 2.
-template <int kM>
+// Largest score and sum of exponentials, so far, of the rows that a thread has in an accumulator. Scores are
+// exponents of 2 when multiplied by a factor above 0.
+template <class Lanes, int kM>
 struct Softmax {
   float largest[kM][2], sum[kM][2];  // the sum over this thread's columns only
 
@@ -24,7 +25,7 @@ struct Softmax {
 
   // Scores (hidden ones -infinity) become exponentials; what was summed with them so far is corrected.
   template <int kN, int kC>
-  __device__ __forceinline__ void add(float (&scores)[kM][kN][4], float (&context)[kM][kC][4]) {
+  __device__ __forceinline__ void add(float (&scores)[kM][kN][4], float factor, float (&context)[kM][kC][4]) {
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
 #pragma unroll
@@ -32,9 +33,9 @@ struct Softmax {
         float top = largest[m][half];
 #pragma unroll
         for (int n = 0; n < kN; ++n) top = fmaxf(top, fmaxf(scores[m][n][2 * half], scores[m][n][2 * half + 1]));
-        top = row_max(top);
-        const float shift = top == -INFINITY ? 0.0f : top;  // nothing but -infinity so far: exponentials are 0
-        const float correction = power_of_two(largest[m][half] - shift);
+        top = row_max<Lanes>(top);
+        const float shift = top == -INFINITY ? 0.0f : top * factor;  // only -infinity so far: exponentials are 0
+        const float correction = power_of_two(fmaf(largest[m][half], factor, -shift));
         largest[m][half] = top;
         float total = 0.0f;
 #pragma unroll
@@ -42,7 +43,7 @@ struct Softmax {
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
             float& score = scores[m][n][2 * half + e];
-            score = power_of_two(score - shift);
+            score = power_of_two(fmaf(score, factor, -shift));
             total += score;
           }
         }
@@ -57,10 +58,10 @@ struct Softmax {
   }
 };
 
-// scores *= factor; -infinity where row - column < least or column >= columns, both counted within the tile.
-template <int kM, int kN>
-__device__ __forceinline__ void scale_and_hide(float (&scores)[kM][kN][4], float factor, int least, int columns) {
-  const int row = lane_of() >> 2, column = 2 * (lane_of() & 3);
+// -infinity where row - column < least or column >= columns, both counted within the tile.
+template <class Lanes, int kM, int kN>
+__device__ __forceinline__ void hide_scores(float (&scores)[kM][kN][4], int least, int columns) {
+  const int row = Lanes::g(), column = 2 * Lanes::t();
 #pragma unroll
   for (int m = 0; m < kM; ++m) {
 #pragma unroll
@@ -68,7 +69,7 @@ __device__ __forceinline__ void scale_and_hide(float (&scores)[kM][kN][4], float
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int r = m * 16 + (i >> 1) * 8 + row, c = n * 8 + column + (i & 1);
-        scores[m][n][i] = r - c >= least && c < columns ? scores[m][n][i] * factor : -INFINITY;
+        if (r - c < least || c >= columns) scores[m][n][i] = -INFINITY;
       }
     }
   }
@@ -89,6 +90,7 @@ template <class Math, int kWidth, int kM, int kKeys>
 __global__ void __launch_bounds__(kMostThreads)
     attention_forward_kernel(const __grid_constant__ AttentionCall call, Access access) {
   using Element = typename Math::Element;
+  using Lanes = typename Math::Lanes;
   constexpr int kStride = stride_of<Element>(kWidth), kN = kKeys / 8, kC = kWidth / 8;
   extern __shared__ __align__(16) unsigned char memory[];
   std::byte* const member = member_of(call.members);
@@ -114,13 +116,14 @@ __global__ void __launch_bounds__(kMostThreads)
   load_tile<kWidth>(q_tile, query_rows<const Element>(call, member, call.q, sample, head), first, rows, call.queries,
                     call.width, access);
 
+  const float factor = call.scale > 0.0f ? call.scale * kLog2E : 1.0f;
   float context[kM][kC][4];
-  Softmax<kM> softmax;
+  Softmax<Lanes, kM> softmax;
   // A value that the mask hides adds 0 times itself: nothing, unless it is infinite or NaN. That shows in the end, and
   // then everything is done again with care.
   for (bool careful = false;; careful = true) {
     clear(context);
-    softmax = Softmax<kM>();
+    softmax = Softmax<Lanes, kM>();
     if (tiles > 0) load(0);
     for (int tile = 0; tile < tiles; ++tile) {
       wait_for_copies();
@@ -132,14 +135,13 @@ __global__ void __launch_bounds__(kMostThreads)
       clear(scores);
       Math::template multiply_rows<kM, kN, kWidth, kStride>(scores, q_tile + warp * 16 * kM * kStride, k_tile(tile));
       const bool crossed = causal && diagonal > 1 - kKeys;
+      if (call.scale <= 0.0f) scale_all(scores, call.scale * kLog2E);
       if (crossed || key + kKeys > visible) {
-        scale_and_hide(scores, call.scale * kLog2E, causal ? diagonal : -kKeys, visible - key);
-      } else {
-        scale_all(scores, call.scale * kLog2E);
+        hide_scores<Lanes>(scores, causal ? diagonal : -kKeys, visible - key);
       }
-      softmax.add(scores, context);
+      softmax.add(scores, factor, context);
       if (careful && crossed) {
-        multiply_seen<kStride>(context, scores, v_tile(tile), [&](int r, int c) { return r - c >= diagonal; });
+        multiply_seen<Lanes, kStride>(context, scores, v_tile(tile), [&](int r, int c) { return r - c >= diagonal; });
       } else {
         Math::template multiply_held<kStride>(context, scores, v_tile(tile));
       }
@@ -147,22 +149,22 @@ __global__ void __launch_bounds__(kMostThreads)
     if (careful || !causal || __syncthreads_or(has_nan(context)) == 0) break;
   }
 
-  float factor[kM][2];
+  float inverse[kM][2];
 #pragma unroll
   for (int m = 0; m < kM; ++m) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float total = row_sum(softmax.sum[m][half]), largest = softmax.largest[m][half];
-      factor[m][half] = 1.0f / total;
-      const int row = warp_first + m * 16 + half * 8 + (lane_of() >> 2);
-      if (call.lse >= 0 && (lane_of() & 3) == 0 && row < call.queries) {
-        const float seen = largest == -INFINITY ? NAN : fmaf(largest, kLn2, logf(total));
+      const float total = row_sum<Lanes>(softmax.sum[m][half]), largest = softmax.largest[m][half];
+      inverse[m][half] = 1.0f / total;
+      const int row = warp_first + m * 16 + half * 8 + Lanes::g();
+      if (call.lse >= 0 && Lanes::t() == 0 && row < call.queries) {
+        const float seen = largest == -INFINITY ? NAN : fmaf(largest * factor, kLn2, logf(total));
         query_numbers(call, member, call.lse, sample, head)[row] = visible == 0 ? -INFINITY : seen;
       }
     }
   }
-  store_tile(context_rows<Element>(call, member, call.context, sample, head), warp_first,
-             visible == 0 ? 0 : call.queries, call.queries, 0, call.width, access, context, factor);
+  store_tile<Lanes>(context_rows<Element>(call, member, call.context, sample, head), warp_first,
+                    visible == 0 ? 0 : call.queries, call.queries, 0, call.width, access, context, inverse);
 }
 
 // Long sequences: warps with twice the rows read keys and values half as often.

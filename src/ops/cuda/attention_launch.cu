@@ -1,4 +1,4 @@
-// Attention by kind of arithmetic: one launch forward, two backward.
+// Attention by kind of arithmetic.
 #include "ops/cuda/attention_launch.h"
 
 #include "ops/cuda/attention_kinds.h"
@@ -19,9 +19,7 @@ int attention_forward(const AttentionCall& call, Stream stream) {
 }
 
 int attention_backward(const AttentionCall& call, Stream stream) {
-  const int status = by_math(call.math, attention_dq_f32, attention_dq_tf32, attention_dq_bf16)(call, stream);
-  if (status != 0 || (call.dk < 0 && call.dv < 0)) return status;
-  return by_math(call.math, attention_dkv_f32, attention_dkv_tf32, attention_dkv_bf16)(call, stream);
+  return by_math(call.math, attention_backward_f32, attention_backward_tf32, attention_backward_bf16)(call, stream);
 }
 
 std::int64_t attention_backward_scratch(std::int64_t batch, std::int64_t heads, std::int64_t queries) {

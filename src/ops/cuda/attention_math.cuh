@@ -1,7 +1,7 @@
-// The matrix products of attention by one warp, in three kinds of arithmetic with one layout of accumulators, that of
-// mma.m16n8: in a tile of 16 x 8, thread 4 g + t of the warp has rows g (elements 0 and 1) and g + 8 (elements 2 and
-// 3), columns 2 t and 2 t + 1. Tiles in shared memory are row-major with rows of kStride elements: an odd number of
-// 16-byte chunks, so that eight rows lie in different banks.
+// The matrix products of attention by one warp, in three kinds of arithmetic. Accumulators are tiles of 16 x 8 in which
+// a thread (g, t), g < 8, t < 4, has rows g (elements 0 and 1) and g + 8 (elements 2 and 3), columns 2 t and 2 t + 1.
+// Tiles in shared memory are row-major with rows of kStride elements: an odd number of 16-byte chunks, so that eight
+// rows lie in different banks.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -11,6 +11,22 @@
 namespace norma::cuda::attention {
 
 __device__ __forceinline__ int lane_of() { return static_cast<int>(threadIdx.x) & (kWarp - 1); }
+
+// Which lane of the warp thread (g, t) is.
+struct MatrixLanes {               // as mma.m16n8 has it
+  static constexpr int kStep = 1;  // from t to t + 1
+  __device__ static __forceinline__ int g() { return lane_of() >> 2; }
+  __device__ static __forceinline__ int t() { return lane_of() & 3; }
+  __device__ static __forceinline__ int lane(int g, int t) { return 4 * g + t; }
+};
+// Neighbouring lanes share columns, so what they read of the second factor, most of what is read, is the same for both:
+// shared memory then returns it in half the time.
+struct ColumnLanes {
+  static constexpr int kStep = 8;
+  __device__ static __forceinline__ int g() { return lane_of() & 7; }
+  __device__ static __forceinline__ int t() { return lane_of() >> 3; }
+  __device__ static __forceinline__ int lane(int g, int t) { return g + 8 * t; }
+};
 
 template <class Element>
 __host__ __device__ constexpr int chunk_of() {
@@ -119,6 +135,8 @@ __device__ __forceinline__ void tensor_multiply_rows(float (&c)[kM][kN][4], cons
 
 struct Bf16Math {
   using Element = __nv_bfloat16;
+  using Lanes = MatrixLanes;
+  static constexpr bool kTensorCores = true;
 
   template <int kM, int kN, int kDepth, int kStride>
   __device__ static __forceinline__ void multiply_rows(float (&c)[kM][kN][4], const Element* a, const Element* b) {
@@ -157,6 +175,8 @@ struct Bf16Math {
 
 struct Tf32Math {
   using Element = float;
+  using Lanes = MatrixLanes;
+  static constexpr bool kTensorCores = true;
 
   template <int kM, int kN, int kDepth, int kStride>
   __device__ static __forceinline__ void multiply_rows(float (&c)[kM][kN][4], const Element* a, const Element* b) {
@@ -193,12 +213,13 @@ struct Tf32Math {
 
 struct F32Math {
   using Element = float;
+  using Lanes = ColumnLanes;
+  static constexpr bool kTensorCores = false;
 
   template <int kM, int kN, int kDepth, int kStride>
   __device__ static __forceinline__ void multiply_rows(float (&c)[kM][kN][4], const Element* a, const Element* b) {
-    const int lane = lane_of();
-    const Element* const a_at = a + (lane >> 2) * kStride;
-    const Element* const b_at = b + 2 * (lane & 3) * kStride;
+    const Element* const a_at = a + Lanes::g() * kStride;
+    const Element* const b_at = b + 2 * Lanes::t() * kStride;
 #pragma unroll 2
     for (int k = 0; k < kDepth; k += 4) {
       float4 x[kM][2];
@@ -231,18 +252,19 @@ struct F32Math {
   template <int kStride, int kM, int kK, int kN>
   __device__ static __forceinline__ void multiply_held(float (&c)[kM][kN][4], const float (&p)[kM][kK][4],
                                                        const Element* b) {
-    const Element* const b_at = b + 2 * (lane_of() & 3);
+    const Element* const b_at = b + 2 * Lanes::t();
 #pragma unroll
     for (int k = 0; k < kK; ++k) {
 #pragma unroll 2
-      for (int t = 0; t < 4; ++t) {  // rows 8 k + 2 t and 8 k + 2 t + 1 of b; thread t of four has these columns of p
+      for (int t = 0; t < 4; ++t) {  // rows 8 k + 2 t and 8 k + 2 t + 1 of b; thread (g, t) has these columns of p
+        const int from = Lanes::lane(Lanes::g(), t);
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           float weight[kM][2];
 #pragma unroll
           for (int m = 0; m < kM; ++m) {
-            weight[m][0] = __shfl_sync(kAll, p[m][k][e], t, 4);
-            weight[m][1] = __shfl_sync(kAll, p[m][k][2 + e], t, 4);
+            weight[m][0] = __shfl_sync(kAll, p[m][k][e], from);
+            weight[m][1] = __shfl_sync(kAll, p[m][k][2 + e], from);
           }
 #pragma unroll
           for (int n = 0; n < kN; ++n) {
@@ -263,10 +285,9 @@ struct F32Math {
 
 // multiply_held where p is 0 because its column is hidden from its row, and b may hold infinities or NaN there, which
 // 0 times would let through: such pairs are left out. sees(row, column), counted within p. Small rather than fast.
-template <int kStride, int kM, int kK, int kN, class Element, class Sees>
+template <class Lanes, int kStride, int kM, int kK, int kN, class Element, class Sees>
 __device__ __forceinline__ void multiply_seen(float (&c)[kM][kN][4], const float (&p)[kM][kK][4], const Element* b,
                                               const Sees& sees) {
-  const int lane = lane_of();
 #pragma unroll 1
   for (int k = 0; k < kK; ++k) {
     float mine[kM][4];
@@ -281,13 +302,14 @@ __device__ __forceinline__ void multiply_seen(float (&c)[kM][kN][4], const float
     }
 #pragma unroll 1
     for (int i = 0; i < 8; ++i) {
-      const Element* const b_at = b + (8 * k + i) * kStride + 2 * (lane & 3);
+      const Element* const b_at = b + (8 * k + i) * kStride + 2 * Lanes::t();
+      const int from = Lanes::lane(Lanes::g(), i >> 1);
 #pragma unroll
       for (int m = 0; m < kM; ++m) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const float weight = __shfl_sync(kAll, (i & 1) != 0 ? mine[m][2 * half + 1] : mine[m][2 * half], i >> 1, 4);
-          const bool seen = sees(m * 16 + half * 8 + (lane >> 2), 8 * k + i);
+          const float weight = __shfl_sync(kAll, (i & 1) != 0 ? mine[m][2 * half + 1] : mine[m][2 * half], from);
+          const bool seen = sees(m * 16 + half * 8 + Lanes::g(), 8 * k + i);
 #pragma unroll
           for (int n = 0; n < kN; ++n) {
 #pragma unroll

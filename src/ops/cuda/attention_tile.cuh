@@ -26,13 +26,15 @@ __device__ __forceinline__ float power_of_two(float x) {
 }
 
 // Over the four threads that share a row of an accumulator.
+template <class Lanes>
 __device__ __forceinline__ float row_sum(float x) {
-  x += __shfl_xor_sync(kAll, x, 1);
-  return x + __shfl_xor_sync(kAll, x, 2);
+  x += __shfl_xor_sync(kAll, x, Lanes::kStep);
+  return x + __shfl_xor_sync(kAll, x, 2 * Lanes::kStep);
 }
+template <class Lanes>
 __device__ __forceinline__ float row_max(float x) {
-  x = fmaxf(x, __shfl_xor_sync(kAll, x, 1));
-  return fmaxf(x, __shfl_xor_sync(kAll, x, 2));
+  x = fmaxf(x, __shfl_xor_sync(kAll, x, Lanes::kStep));
+  return fmaxf(x, __shfl_xor_sync(kAll, x, 2 * Lanes::kStep));
 }
 
 // The member of this block, or null if it is not active.
@@ -119,21 +121,20 @@ __device__ __forceinline__ void store_pair(__nv_bfloat16* to, float x, float y) 
 
 // Rows [begin, begin + 16 kM) of a head, columns from `column` on = factor * c; rows from `live` on are 0, rows from
 // `end` on do not exist.
-template <int kM, int kN, class Element>
+template <class Lanes, int kM, int kN, class Element>
 __device__ __forceinline__ void store_tile(const HeadRows<Element>& to, int begin, int live, int end, int column,
                                            int width, Access access, const float (&c)[kM][kN][4],
                                            const float (&factor)[kM][2]) {
-  const int lane = lane_of();
 #pragma unroll
   for (int m = 0; m < kM; ++m) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = begin + m * 16 + half * 8 + (lane >> 2);
+      const int row = begin + m * 16 + half * 8 + Lanes::g();
       if (row >= end) continue;
       Element* const line = to.first + row * to.row;
 #pragma unroll
       for (int n = 0; n < kN; ++n) {
-        const int first = column + n * 8 + 2 * (lane & 3);
+        const int first = column + n * 8 + 2 * Lanes::t();
         const float x = row < live ? c[m][n][2 * half] * factor[m][half] : 0.0f;
         const float y = row < live ? c[m][n][2 * half + 1] * factor[m][half] : 0.0f;
         if (access == Access::chunks) {

@@ -9,8 +9,8 @@
 namespace norma {
 namespace {
 
-constexpr std::int64_t kChunkBytes = std::int64_t{64} << 20;  // of logits, per member
-constexpr std::int64_t kRowsOfTile = 128;                     // of the products' own tiles: chunks are multiples
+constexpr std::int64_t kChunkBytes = std::int64_t{384} << 20;  // of logits, per member: about 2,000 rows of GPT-2
+constexpr std::int64_t kRowsOfTile = 128;                      // of the products' own tiles: chunks are multiples
 constexpr std::int64_t kFloat = sizeof(float);
 
 struct ProjectionSizes {

@@ -13,7 +13,7 @@ std::unique_ptr<Session> make_cuda_session(std::shared_ptr<const Plan> plan, Ses
 std::vector<double> seconds_by_step(Session& session, int repeats = 20);
 
 // Limits of the card, in bytes read and written a second and in operations a second.
-double copy_rate(std::int64_t bytes);
-double product_rate(std::int64_t size, DType dtype, bool tf32);
+double card_copy_rate(std::int64_t bytes);
+double card_product_rate(std::int64_t size, DType dtype, bool tf32);
 
 }  // namespace norma
