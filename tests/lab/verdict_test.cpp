@@ -29,6 +29,12 @@ TEST(Verdict, FollowsWhatTrained) {
   EXPECT_EQ(verdict_of(evidence("a", {trains(1e-3, 0, 2.5), trains(1e-3, 100, 2)})), "needs warmup");
   EXPECT_EQ(verdict_of(evidence("a", {trains(1e-3, 0, 2.04), trains(1e-3, 100, 2)})), "stable") << "too little";
   EXPECT_EQ(verdict_of(evidence("a", {trains(1e-3, 0, 2.5, 1), trains(1e-3, 100, 2)})), "stable") << "too unsure";
+  TrainedCell without = trains(1e-3, 0, 2.5, 1), with = trains(1e-3, 100, 2);
+  without.losses = {2.4, 2.6};
+  with.losses = {2.3, 1.7};
+  EXPECT_EQ(verdict_of(evidence("a", {without, with})), "needs warmup") << "at every seed";
+  without.losses = {2.3, 2.6};
+  EXPECT_EQ(verdict_of(evidence("a", {without, with})), "stable") << "not at the first";
   EXPECT_EQ(verdict_of(evidence("a", {fails(1e-3, 0, 3), fails(1e-3, 100, 1)})), "diverges");
   TrainedCell stuck = fails(1e-3, 0, 0);
   stuck.loss = around(3, 0.01);

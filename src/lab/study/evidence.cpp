@@ -75,7 +75,9 @@ void gather_cells(std::vector<SchemeEvidence>& evidence, const std::vector<RunOu
   for (SchemeEvidence& one : evidence) {
     for (TrainedCell& cell : one.cells) {
       const auto known = losses.find({one.scheme, cell.lr, cell.warmup});
-      if (known != losses.end()) cell.loss = estimate_of(known->second);
+      if (known == losses.end()) continue;
+      cell.loss = estimate_of(known->second);
+      cell.losses = known->second;
     }
   }
 }

@@ -68,8 +68,14 @@ void add_law(Verdict& verdict, std::string_view text, const DepthLaw& law) {
     verdict.evidence.push_back({std::string(text), law.exponent->value, law.exponent->low, law.exponent->high});
 }
 
-// The best cell without warmup is worse than the best with it at every seed, by more than chance would have it.
+// The best cell without warmup is worse than the best with it, at every seed where these are known.
 bool warmup_helps(const TrainedCell& without, const TrainedCell& with) {
+  if (!without.losses.empty() && without.losses.size() == with.losses.size()) {
+    for (std::size_t seed = 0; seed < with.losses.size(); ++seed) {
+      if (!(without.losses[seed] > with.losses[seed] + kWarmupHelps)) return false;
+    }
+    return true;
+  }
   return without.loss.mean > with.loss.mean + kWarmupHelps && without.loss.low > with.loss.high;
 }
 

@@ -19,8 +19,9 @@ struct TrainedCell {
   Estimate loss;  // over the seeds that ended; n = 0: none did
   int runs = 0;
   int diverged = 0;
-  int not_learned = 0;  // ended no better than guessing by frequency
-  bool extra = false;   // at a rate beyond the grid that all schemes share
+  int not_learned = 0;              // ended no better than guessing by frequency
+  bool extra = false;               // at a rate beyond the grid that all schemes share
+  std::vector<double> losses = {};  // of the seeds that ended, in their order
   bool trains() const { return runs > 0 && diverged == 0 && not_learned == 0; }
 };
 
