@@ -1,9 +1,12 @@
 #include "cli/explanation.h"
 
+#include <algorithm>
+
 #include <array>
 
 #include "norma/backends/cpu.h"
 #include "norma/core/error.h"
+#include "norma/lab/judgement.h"
 
 namespace norma::cli {
 namespace {
@@ -80,6 +83,13 @@ void add_theory(const SchemesOptions& options, const SchemeChoice& scheme, Expla
   } catch (const NotPredictedError& error) {
     said.not_predicted = error.what();
   }
+  constexpr std::int64_t kWidest = 128;  // measuring its branches takes the square of the width; the sentence says so
+  ModelConfig asked = initial_model(options.family, std::min(options.width, kWidest));
+  if (asked.width % options.heads == 0) asked.heads = options.heads;
+  asked.time = options.theory_time;
+  asked.scheme = scheme;
+  asked.norm = model.norm;
+  said.judgement = judge_by_theory(asked);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ struct Options {
   std::uint64_t seed = 1;
   int member = 0;
   std::int64_t threads = 0;
+  std::string device;  // empty: as in the run
   bool json = false;
 };
 
@@ -53,6 +54,7 @@ class Generation {
   explicit Generation(const Options& options)
       : options_(options), model_(open_trained(options.run, options.member, options.schemes)) {
     if (options.threads > 0) model_.config.train.threads = options.threads;
+    if (!options.device.empty()) model_.config.train.device = parse_device(options.device);
     for (const std::string& warning : model_.warnings) note("warning: {}\n", warning);
     check_can_speak();
     source_ = open_data(model_);
@@ -179,6 +181,7 @@ void add_generate(CLI::App& app) {
   verb->add_option("--seed", options->seed, "Of what is drawn")->capture_default_str();
   verb->add_option("--member", options->member, "Of a run with several")->capture_default_str();
   verb->add_option("--threads", options->threads, "0: as in the run")->capture_default_str();
+  verb->add_option("--device", options->device, "auto, cpu or cuda; without it as in the run");
   verb->add_flag("--json", options->json, "Print as JSON, with tokens and log-probabilities");
   add_schemes_dir(*verb, options->schemes);
   verb->callback([options] { Generation(*options).run(); });

@@ -5,6 +5,7 @@
 
 #include "data/classification.h"
 #include "data/grammar.h"
+#include "data/held_out.h"
 #include "data/hops.h"
 #include "data/masked.h"
 #include "data/parity/parity.h"
@@ -136,10 +137,17 @@ std::unique_ptr<Source> open_source(const DataConfig& config, const BatchShape& 
   if (config.evaluation_batches < 0) {
     fail("data.evaluation_batches is {}; expected a number of batches, or 0 for all", config.evaluation_batches);
   }
+  const HeldOut part = parse_held_out(config.held_out);
+  DataConfig opened = config;
+  if (part != HeldOut::all) {  // 0 asks for all there are; of a generated task there are as many as one likes
+    constexpr std::int64_t kOfGenerated = 8;
+    opened.evaluation_batches *= 2;
+    if (opened.evaluation_batches == 0 && !reads_files(config.task)) opened.evaluation_batches = 2 * kOfGenerated;
+  }
   for (const Task& task : kTasks) {
     if (config.task != task.name) continue;
     check_settings(task, config);
-    return task.open(config, shape);
+    return part_of(task.open(opened, shape), part);
   }
   fail("unknown data.task '{}'{}; expected one of {}", config.task, did_you_mean(config.task, task_names()),
        fmt::join(task_names(), ", "));

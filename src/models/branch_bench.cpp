@@ -5,6 +5,7 @@
 #include "models/moment_sum.h"
 #include "models/straight_weights.h"
 #include "norma/backends/cpu.h"
+#include "norma/backends/device.h"
 #include "norma/core/random.h"
 #include "norma/graph/differentiate.h"
 #include "norma/ops/elementwise.h"

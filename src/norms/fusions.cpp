@@ -1,12 +1,13 @@
 #include "norma/norms/fusions.h"
 
+#include <bit>
+
 #include "norma/graph/sum.h"
 #include "norma/norms/row.h"
+#include "norma/ops/fusions.h"
 
 namespace norma {
 namespace {
-
-constexpr int kMostTerms = 8;  // more would not fit in a kernel call with everything else
 
 // Node `index` is a norm of a sum. The fused node takes the place of the sum, if the norm's parameters are known there,
 // else that of the norm, if nobody reads the sum before.
@@ -18,7 +19,7 @@ bool add_norm(Rewriter& rewriter, int index) {
   if (rewriter.as<Sum>(sum_node) == nullptr) return false;
   std::vector<int> inputs = rewriter.node(sum_node).inputs;
   const int terms = static_cast<int>(inputs.size());
-  if (terms > kMostTerms) return false;
+  if (terms > kMostRowTerms) return false;
   const std::span<const int> parameters = std::span(node.inputs).subspan(1);
   const int moved[] = {sum_value};
   const bool early = rewriter.available_before(parameters, sum_node);
@@ -42,11 +43,13 @@ bool norm_backward_add(Rewriter& rewriter, int index) {
   for (const int dx : terms) {
     const int producer = rewriter.producer(dx);
     const RowNormBackward* const backward = rewriter.as<RowNormBackward>(producer);
-    if (backward == nullptr || rewriter.node(producer).outputs[0] != dx || !rewriter.private_to(dx, index)) continue;
+    // What is scaled already is the gradient without these.
+    if (backward == nullptr || backward->scaled() > 0) continue;
+    if (rewriter.node(producer).outputs[0] != dx || !rewriter.private_to(dx, index)) continue;
     std::vector<int> rest = terms;
     std::erase(rest, dx);
     const int residuals = backward->residuals() + static_cast<int>(rest.size());
-    if (residuals > kMostTerms) continue;
+    if (residuals > kMostRowTerms) continue;
     const std::vector<int> old_outputs = rewriter.node(producer).outputs;
     const bool early = rewriter.available_before(rest, producer);
     if (!early && !rewriter.unread_before(std::span(old_outputs).subspan(1), index, index)) continue;
@@ -63,7 +66,57 @@ bool norm_backward_add(Rewriter& rewriter, int index) {
   return false;
 }
 
+// Node `index` is a norm of a sum; a term that is a product read by nobody else becomes its factors.
+bool norm_scale(Rewriter& rewriter, int index) {
+  const RowNorm* const norm = rewriter.as<RowNorm>(index);
+  if (norm == nullptr || norm->terms() == 1) return false;
+  for (int k = 0; k < norm->terms(); ++k) {
+    std::vector<int> inputs = rewriter.node(index).inputs;
+    int& term = inputs[static_cast<std::size_t>(k)];
+    if (norm->scales(k) || !rewriter.private_to(term, index)) continue;
+    const std::optional<ScaledValue> product = find_scaled(rewriter, term);
+    if (!product) continue;
+    term = product->value;
+    // Scales are the last inputs, in the order of their terms.
+    const unsigned later = norm->scaled() >> k;
+    inputs.insert(inputs.end() - std::popcount(later), product->scale);
+    const int others[] = {product->node};
+    rewriter.replace(
+        index, others,
+        std::make_shared<RowNorm>(norm->definition(), norm->options(), norm->terms(), norm->scaled() | 1u << k),
+        std::move(inputs), rewriter.node(index).outputs);
+    return true;
+  }
+  return false;
+}
+
+// Node `index` multiplies the gradient through a norm by a factor that is known where the gradient is made.
+bool norm_backward_scale(Rewriter& rewriter, int index) {
+  if (rewriter.node(index).outputs.size() != 1) return false;
+  const int scaled_value = rewriter.node(index).outputs[0];
+  const std::optional<ScaledValue> product = find_scaled(rewriter, scaled_value);
+  if (!product) return false;
+  const int producer = rewriter.producer(product->value);
+  const RowNormBackward* const backward = rewriter.as<RowNormBackward>(producer);
+  if (backward == nullptr || backward->scaled() == kMostRowTerms) return false;
+  const int scale[] = {product->scale};
+  if (rewriter.node(producer).outputs[0] != product->value || !rewriter.available_before(scale, producer)) return false;
+  std::vector<int> inputs = rewriter.node(producer).inputs, outputs = rewriter.node(producer).outputs;
+  inputs.push_back(product->scale);
+  outputs.push_back(scaled_value);
+  const int others[] = {index};
+  rewriter.replace(producer, others,
+                   std::make_shared<RowNormBackward>(backward->definition(), backward->options(), backward->residuals(),
+                                                     backward->scaled() + 1),
+                   std::move(inputs), std::move(outputs));
+  return true;
+}
+
 }  // namespace
+
+std::vector<Rewrite> norm_scale_fusions() {
+  return {{"norm_scale", norm_scale}, {"norm_backward_scale", norm_backward_scale}};
+}
 
 std::vector<Rewrite> norm_fusions() { return {{"add_norm", add_norm}, {"norm_backward_add", norm_backward_add}}; }
 

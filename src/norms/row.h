@@ -1,6 +1,7 @@
 // What one row norm has to say about itself, and what its kernels are told; the rest is shared in row.cpp.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "norma/device/cpu/kernel.h"
@@ -12,6 +13,12 @@ namespace norma {
 
 constexpr std::int64_t kMaxRowsAtOnce = 2;  // rows that a kernel reads before it writes the first
 
+// Where a kernel finds a scale: one number for all channels has stride 0.
+struct RowScale {
+  int index = -1;
+  std::int64_t stride = 0;
+};
+
 // Positions of a forward kernel's arguments in its Call, -1 = absent; see RowNorm.
 struct RowForward {
   std::int64_t width = 0;
@@ -21,6 +28,8 @@ struct RowForward {
   int bias = -1;
   int mean = -1;
   int sum = -1;
+  bool scaled = false;                             // any term
+  std::array<RowScale, kMostRowTerms> scale = {};  // by term
   Stores stores = Stores::plain;
 
   int eps() const { return terms; }
@@ -36,6 +45,9 @@ struct RowBackward {
   int residuals = 0;
   int dgain = -1;
   int dbias = -1;
+  int scaled = 0;
+  int scaled_out = -1;                             // the first
+  std::array<RowScale, kMostRowTerms> scale = {};  // by scaled output
   Stores stores = Stores::plain;
 };
 
@@ -64,6 +76,17 @@ struct RowNormDefinition {
 };
 
 constexpr bool centres(const RowNormDefinition& definition) { return definition.saved == Saved::mean_and_rstd; }
+
+// What both directions need to say about themselves.
+void check_row_input(const Type& x);
+void check_row_scales(std::span<const Type> scales, const Type& x);
+Type gain_type(const RowNormDefinition& definition, const Type& x);
+std::string attributes_of(const RowNormOptions& options);
+// {y, rstd, mean if any} in elementary ops.
+Wires normalise(const RowNormDefinition& definition, const RowNormOptions& options, Wire x, Wire eps, Wire gain,
+                Wire bias);
+Tiling row_tiling(const Shape& shape);
+RowScale row_scale(Types in, int index);
 
 // Channels that count towards the statistics: at least one.
 std::int64_t counted_channels(const RowNormOptions& options, std::int64_t width);

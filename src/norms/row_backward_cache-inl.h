@@ -63,6 +63,17 @@ class RowPipeline {
       part<kFinish, kBegin, kGather>(d, row, finish, begin, whole);
       if (whole < end) part<kFinish, kBegin, kGather>(one, row, finish, whole, end);
     }
+    if (kFinish && layout_.scaled > 0) scale_row(row * width);
+  }
+
+  // The row's total as scaled terms see it, while it is in the first-level cache. Terms without scales pay one test.
+  HWY_INLINE void scale_row(std::int64_t at) {
+    const T* const dx = call_.out<T>(0) + at;
+    for (int k = 0; k < layout_.scaled; ++k) {
+      for_lanes<T>(layout_.width, [&](auto d, std::int64_t i) HWY_ATTR {
+        store_scaled_gradient<Stores::plain>(d, call_, layout_, k, at, i, hn::LoadU(d, dx + i));
+      });
+    }
   }
 
   template <bool kFinish, bool kBegin, Gather kGather, class D>

@@ -99,8 +99,12 @@ HWY_INLINE void row_backward_block(const Call& call, const RowBackward& layout, 
         prefetch_second_half(d, dy + ahead, i, width);
         auto g = hn::LoadU(d, dy + i);
         if constexpr (kGain) g = hn::Mul(g, hn::LoadU(d, gain + i));
-        return row_backward_dx<Norm, kResidual>(d, call, layout, at, i, row, g,
-                                                normalised<Norm>(d, x + i, row.statistics));
+        const auto total = row_backward_dx<Norm, kResidual>(d, call, layout, at, i, row, g,
+                                                            normalised<Norm>(d, x + i, row.statistics));
+        for (int term = 0; term < layout.scaled; ++term) {
+          store_scaled_gradient<Stores::streaming>(d, call, layout, term, at, i, total);
+        }
+        return total;
       });
     }
   }

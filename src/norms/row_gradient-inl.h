@@ -84,6 +84,16 @@ HWY_INLINE hn::Vec<D> row_backward_dx(D d, const Call& call, const RowBackward& 
   return v;
 }
 
+// The gradient of scaled term k at channel i: its scale times the total there. Nothing where nobody reads it.
+template <Stores kStores, class D, typename T = hn::TFromD<D>>
+HWY_INLINE void store_scaled_gradient(D d, const Call& call, const RowBackward& layout, int k, std::int64_t at,
+                                      std::int64_t i, hn::Vec<D> total) {
+  T* const out = call.out<T>(layout.scaled_out + k);
+  if (out == nullptr) return;
+  const RowScale scale = layout.scale[static_cast<std::size_t>(k)];
+  store_as<kStores>(hn::Mul(total, scale_at(d, call.in<T>(scale.index), scale.stride, i)), d, out + at + i);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace norma
 HWY_AFTER_NAMESPACE();

@@ -173,10 +173,42 @@ HWY_INLINE void row_apply_affine(const T* x, RowStatistics<T> s, const T* gain, 
   }
 }
 
+// A scale at channel i: a stride of 0 repeats one number.
+template <class D, typename T>
+HWY_INLINE hn::Vec<D> scale_at(D d, const T* scale, std::int64_t stride, std::int64_t i) {
+  return stride == 0 ? hn::Set(d, *scale) : hn::LoadU(d, scale + i);
+}
+
+// Term k at channel i of the row that begins at element `at`, as it enters the sum.
+template <class D, typename T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> scaled_term(D d, const Call& call, const RowForward& layout, int k, std::int64_t at,
+                                  std::int64_t i) {
+  const auto x = hn::LoadU(d, call.in<T>(k) + at + i);
+  const RowScale scale = layout.scale[static_cast<std::size_t>(k)];
+  return scale.index < 0 ? x : hn::Mul(x, scale_at(d, call.in<T>(scale.index), scale.stride, i));
+}
+
+// As row_statistics_of_sum, of s1 x1 + s2 x2 + ...; rounded as products and a sum are, so that fusing shows in no bit.
+template <class Norm, typename T, typename Ask>
+HWY_INLINE RowStatistics<T> row_statistics_of_scaled_sum(const Call& call, const RowForward& layout, std::int64_t at,
+                                                         T eps, T* sum, const Ask& ask) {
+  return row_statistics<Norm>(
+      static_cast<const T*>(sum),
+      [&](auto d, std::int64_t i) HWY_ATTR {
+        ask(d, i);
+        auto v = scaled_term(d, call, layout, 0, at, i);
+        for (int k = 1; k < layout.terms; ++k) v = hn::Add(v, scaled_term(d, call, layout, k, at, i));
+        hn::StoreU(v, d, sum + i);
+        return v;
+      },
+      layout, eps);
+}
+
 // Statistics of one row of x1 + x2 + ..., leaving the sum in `sum`; `ask(tag, i)` is called for every vector.
 template <class Norm, typename T, typename Ask>
 HWY_INLINE RowStatistics<T> row_statistics_of_sum(const Call& call, const RowForward& layout, std::int64_t at, T eps,
                                                   T* sum, const Ask& ask) {
+  if (layout.scaled) return row_statistics_of_scaled_sum<Norm>(call, layout, at, eps, sum, ask);
   const T *first = call.in<T>(0) + at, *second = call.in<T>(1) + at;
   if (layout.terms == 2) {
     return row_statistics<Norm>(

@@ -42,44 +42,21 @@ bool linear_cross_entropy(Rewriter& rewriter, int index) {
   return true;
 }
 
-// A product by one number or one vector per channel, and its two factors.
-struct Scaled {
-  int node, value, scale;
-};
-bool find_scaled(const Rewriter& rewriter, int term, int reader, Scaled& found) {
-  const int at = rewriter.producer(term);
-  const auto* mul = rewriter.as<BinaryOp>(at);
-  if (mul == nullptr || mul->function() != Binary::mul || !rewriter.private_to(term, reader)) return false;
-  const Graph& graph = rewriter.graph();
-  for (const int side : {0, 1}) {
-    const int value = rewriter.node(at).inputs[static_cast<std::size_t>(side)];
-    const int scale = rewriter.node(at).inputs[static_cast<std::size_t>(1 - side)];
-    const Shape &shape = graph.value(value).type.shape, &factor = graph.value(scale).type.shape;
-    if (shape != graph.value(term).type.shape) continue;
-    if (factor.elements() != 1 && factor != Shape{shape.channels()}) continue;
-    found = {at, value, scale};
-    return true;
-  }
-  return false;
-}
-
 // a x + b y -> one pass.
 bool fuse_scaled_add(Rewriter& rewriter, int index) {
   if (rewriter.as<Sum>(index) == nullptr || rewriter.node(index).inputs.size() != 2) return false;
   const std::vector<int> terms = rewriter.node(index).inputs, out = rewriter.node(index).outputs;
-  Scaled x{}, y{};
-  const bool has_x = find_scaled(rewriter, terms[0], index, x), has_y = find_scaled(rewriter, terms[1], index, y);
-  if (!has_x && !has_y) return false;
-  std::vector<int> inputs = {has_x ? x.value : terms[0], has_y ? y.value : terms[1]}, removed;
-  if (has_x) {
-    inputs.push_back(x.scale);
-    removed.push_back(x.node);
+  std::optional<ScaledValue> scaled[2];
+  std::vector<int> inputs = terms, removed;
+  for (std::size_t k = 0; k < 2; ++k) {
+    if (!rewriter.private_to(terms[k], index) || !(scaled[k] = find_scaled(rewriter, terms[k]))) continue;
+    inputs[k] = scaled[k]->value;
+    inputs.push_back(scaled[k]->scale);
+    removed.push_back(scaled[k]->node);
   }
-  if (has_y) {
-    inputs.push_back(y.scale);
-    removed.push_back(y.node);
-  }
-  rewriter.replace(index, removed, std::make_shared<ScaledAdd>(has_x, has_y), std::move(inputs), out);
+  if (removed.empty()) return false;
+  auto fused = std::make_shared<ScaledAdd>(scaled[0].has_value(), scaled[1].has_value());
+  rewriter.replace(index, removed, std::move(fused), std::move(inputs), out);
   return true;
 }
 
@@ -112,6 +89,20 @@ bool matmul_add(Rewriter& rewriter, int index) {
 }
 
 }  // namespace
+
+std::optional<ScaledValue> find_scaled(const Rewriter& rewriter, int product) {
+  const int at = rewriter.producer(product);
+  const auto* mul = rewriter.as<BinaryOp>(at);
+  if (mul == nullptr || mul->function() != Binary::mul) return {};
+  const Graph& graph = rewriter.graph();
+  for (const std::size_t side : {0, 1}) {
+    const int value = rewriter.node(at).inputs[side], scale = rewriter.node(at).inputs[1 - side];
+    const Shape &shape = graph.value(value).type.shape, &factor = graph.value(scale).type.shape;
+    if (shape != graph.value(product).type.shape) continue;
+    if (factor.elements() == 1 || factor == Shape{shape.channels()}) return ScaledValue{at, value, scale};
+  }
+  return {};
+}
 
 std::vector<Rewrite> op_fusions() {
   return {{"linear_cross_entropy", linear_cross_entropy},

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <deque>
 
-#include "norma/backends/cpu.h"
+#include "norma/backends/device.h"
 #include "norma/data/source.h"
 #include "norma/device/session.h"
 #include "norma/graph/differentiate.h"
@@ -55,7 +55,7 @@ class Check {
     graph.output("logits", model.logits);
     for (std::size_t i = 0; i < parameters.size(); ++i)
       graph.output("gradient." + model.parameters[i].name, gradients[i]);
-    const auto owned = make_session(compile(graph, cpu_backend()),
+    const auto owned = make_session(compile(graph, device_backend(request_.config)),
                                     {.members = 1, .threads = static_cast<int>(request_.config.train.threads)});
     Session& session = *owned;
     load_weights(session, model.parameters);

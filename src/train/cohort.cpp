@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "norma/backends/cpu.h"
+#include "norma/backends/device.h"
 #include "norma/models/profile.h"
 #include "norma/train/data.h"
 #include "norma/train/judge.h"
@@ -48,7 +48,8 @@ StepOptions step_options(const RunConfig& config) {
           .groups = config.groups,
           .accumulate = config.train.accumulate,
           .probes = config.train.probes,
-          .recompute_every = static_cast<int>(config.train.recompute_every)};
+          .recompute_every = static_cast<int>(config.train.recompute_every),
+          .backend = &device_backend(config)};
 }
 
 Cohort::Handles Cohort::handles_of(const Session& session, const std::vector<std::string>& persistent) {
@@ -68,8 +69,10 @@ Cohort::Cohort(const RunConfig& config, std::shared_ptr<const Source> source, Co
       lag_(options.lag),
       source_(std::move(source)),
       plan_(build_training_step(config_.model, step_options(config_))),
-      session_(make_session(plan_.plan, {.members = static_cast<int>(settings_.size()),
-                                         .threads = static_cast<int>(config_.train.threads)})),
+      session_(make_session(plan_.plan,
+                            {.members = static_cast<int>(settings_.size()),
+                             .threads = options.threads > 0 ? options.threads : static_cast<int>(config_.train.threads),
+                             .tf32 = config_.train.tf32})),
       feeder_(*session_, config_.model, plan_.schedules),
       states_(settings_.size()),
       detectors_(settings_.size(), Detector(config_.detect)),
@@ -95,7 +98,7 @@ void Cohort::profile() {
   const Model model = build_model(graph, config_.model, {.profile = true});
   if (graph.outputs().empty()) return;
   const auto profiled =
-      make_session(compile(graph, cpu_backend()), {.members = members(), .threads = session_->threads()});
+      make_session(compile(graph, device_backend(config_)), {.members = members(), .threads = session_->threads()});
   for (int member = 0; member < members(); ++member) {
     const auto seed = static_cast<std::uint64_t>(settings_[static_cast<std::size_t>(member)].seed);
     initialise(*profiled, model.parameters, seed, member);
@@ -105,6 +108,11 @@ void Cohort::profile() {
   feeder.schedules(0, static_cast<double>(config_.train.steps));
   profiled->run();
   for (int member = 0; member < members(); ++member) apply_profile(*profiled, *session_, plan_.parameters, member);
+}
+
+void Cohort::use_threads(int threads) {
+  session_->use_threads(threads);
+  if (evaluation_ != nullptr) evaluation_->session->use_threads(threads);
 }
 
 int Cohort::active_members() const {
@@ -123,14 +131,13 @@ std::int64_t Cohort::parameters() const {
   return count;
 }
 
-std::int64_t Cohort::memory_bytes() const {
-  return plan_.plan->member_bytes() * session_->members() + worker_bytes(*plan_.plan) * session_->threads();
-}
+std::int64_t Cohort::memory_bytes() const { return session_->memory_bytes(); }
 
 // The weights as they are now, with neither dropout nor smoothing.
 void Cohort::prepare_evaluation() {
   if (evaluation_ == nullptr) {
-    auto session = make_session(build_evaluation_step(config_.model, logits_are_small(config_.model)).plan,
+    const bool logits = logits_are_small(config_.model);
+    auto session = make_session(build_evaluation_step(config_.model, logits, &device_backend(config_)).plan,
                                 {.members = members(), .threads = session_->threads()});
     Feeder feeder(*session, config_.model, plan_.schedules);
     evaluation_ = std::make_unique<Evaluation>(Evaluation{std::move(session), std::move(feeder)});

@@ -78,6 +78,10 @@ void data_fields(FieldList& f, DataConfig& d) {
   f.text("data.validation_target_path", d.validation_target_path, "translation: the second held-out file");
   f.number("data.validation_fraction", d.validation_fraction, 0, 0.9, "of the data, held out");
   f.whole("data.evaluation_batches", d.evaluation_batches, 0, kMillion, "at most so many");
+  f.text("data.held_out", d.held_out, "all, or every other batch: even, odd", [](const std::string& name) {
+    if (name != "all" && name != "even" && name != "odd") fail("{} was given; expected all, even or odd", name);
+  });
+  f.only_unless("\"all\"");
   f.text("data.order", d.order, "permuted or random");
   f.text("data.tokenizer", d.tokenizer, "bytes, characters, words, gpt2 or sentencepiece");
   f.text("data.tokenizer_path", d.tokenizer_path, "of its files");
@@ -132,6 +136,9 @@ void train_fields(FieldList& f, TrainConfig& t) {
   f.whole("train.keep_checkpoints", t.keep_checkpoints, 1, kMillion, "how many");
   f.whole("train.recompute_every", t.recompute_every, 0, kMillion, "layers per recomputed segment; 0: keep all");
   f.whole("train.threads", t.threads, 0, 4096, "0: all cores");
+  f.choice<Device>(
+      "train.device", t.device, parse_device, [](Device device) { return name_of(device); }, "auto, cpu or cuda");
+  f.flag("train.tf32", t.tf32, "whether a GPU may round the factors of products to 11 bits");
   f.flag("train.probes", t.probes, "rms of streams, branches, gradients and updates by layer");
   f.flag("train.tensorboard", t.tensorboard, "write event files");
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "norma/backends/device.h"
 #include "norma/core/error.h"
 #include "norma/ops/embedding.h"
 #include "norma/train/generate.h"
@@ -39,11 +40,11 @@ Predictor::Predictor(const TrainedModel& model, std::int64_t rows, std::int64_t 
     return session;
   };
   config_.batch = rows;
-  decoder_ = open(decoder_plan(config_));
+  decoder_ = open(decoder_plan(config_, device_backend(model.config)));
   if (!has_source()) return;
   ModelConfig encoder = config_;
   encoder.batch = rows / rows_per_source;
-  encoder_ = open(encoder_plan(encoder));
+  encoder_ = open(encoder_plan(encoder, device_backend(model.config)));
 }
 
 Predictor::~Predictor() = default;

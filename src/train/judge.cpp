@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "norma/backends/cpu.h"
+#include "norma/backends/device.h"
 #include "norma/core/error.h"
 #include "norma/data/bleu.h"
 #include "norma/train/feeder.h"
@@ -35,7 +35,7 @@ class Examination {
         rows_of_batch_(model.config.model.batch),
         whole_inputs_(model.config.model.family->inputs(model.config.model)),
         judges_classes_(answers_classes(model.config.model)) {
-    const Examiner examiner = examination_plan(model.config.model);
+    const Examiner examiner = examination_plan(model.config.model, device_backend(model.config));
     config_ = examiner.config;
     session_ = make_session(examiner.plan, {.members = 1, .threads = static_cast<int>(model.config.train.threads)});
     load_model(model, examiner.schedules, *session_);
@@ -154,7 +154,7 @@ void Accuracy::add(Session& session, int member, std::span<const std::int32_t> t
   }
 }
 
-Examiner examination_plan(const ModelConfig& config) {
+Examiner examination_plan(const ModelConfig& config, const Backend& backend) {
   Examiner examiner{.config = config};
   examiner.config.dropout = examiner.config.smoothing = false;
   examiner.config.batch = std::clamp<std::int64_t>(kMostLogits / logits_of_row(config), 1, config.batch);
@@ -163,7 +163,7 @@ Examiner examination_plan(const ModelConfig& config) {
   graph.output("loss", built.loss);
   graph.output("logits", built.logits);
   examiner.schedules = built.schedules;
-  examiner.plan = compile(graph, cpu_backend());
+  examiner.plan = compile(graph, backend);
   return examiner;
 }
 

@@ -9,23 +9,32 @@ namespace {
 
 using namespace test;
 
-// y, sum and d/a of norm(a + b), with the sum read elsewhere, for samples of [8, width].
+enum class Scales { none, both };  // sum = a + b or s a + v b, one number and one for every channel
+
+// y, sum, d/a and d/b of norm(sum), with the sum read elsewhere, for samples of [8, width].
 struct Execution {
   std::shared_ptr<CpuSession> session;
 
-  Execution(const NormInfo& info, std::int64_t samples, std::int64_t width) {
+  Execution(const NormInfo& info, Scales scales, std::int64_t samples, std::int64_t width) {
     Graph graph;
     const Type type{{samples, 8, width}, DType::f32};
-    const Wire a = graph.input("a", type), b = graph.input("b", type), sum = a + b;
+    const Wire a = graph.input("a", type), b = graph.input("b", type);
+    const Wire sum = scales == Scales::none
+                         ? a + b
+                         : a * graph.input("s", {{1}, DType::f32}) + b * graph.input("v", {{width}, DType::f32});
     const Wire y = apply_norm(info, sum, declare_norm(graph, info, width), {.groups = 4});
-    const Wire wrt[] = {a};
+    const Wire wrt[] = {a, b};
     const Wire loss = sum_all(y * graph.input("dy", type)) + sum_all(sum);
     graph.output("sum", sum);
     graph.output("y", y);
-    graph.output("d/a", differentiate(loss, wrt)[0]);
-    session = std::make_shared<CpuSession>(test::plain_plan(graph, {.rewrites = norm_fusions()}));
+    const Wires gradients = differentiate(loss, wrt);
+    graph.output("d/a", gradients[0]);
+    graph.output("d/b", gradients[1]);
+    std::vector<Rewrite> rewrites = norm_fusions();
+    for (const Rewrite& rewrite : norm_scale_fusions()) rewrites.push_back(rewrite);
+    session = std::make_shared<CpuSession>(test::plain_plan(graph, {.rewrites = rewrites}));
     // Cheap numbers that depend on the index within a period of samples.
-    for (const char* name : {"a", "b", "dy", "gain", "bias", "g0"}) {
+    for (const char* name : {"a", "b", "s", "v", "dy", "gain", "bias", "g0"}) {
       if (!session->plan().has_slot(name)) continue;
       const std::uint32_t start = static_cast<std::uint32_t>(hash_name(name));
       const std::span<float> tensor = session->tensor<float>(name);
@@ -46,10 +55,14 @@ TEST(Streaming, GivesTheNumbersOfPlainStores) {
     if (test::kSanitized && width != 2064) continue;
     const std::int64_t period = 4 * 8 * width;
     const std::int64_t samples = 2 * cache / (8 * width * 4) / 4 * 4 + 8;
-    for (const char* name : {"layer", "prms", "group"}) {
-      SCOPED_TRACE(name);
-      const Execution large(norm(name), samples, width), small(norm(name), 4, width);
-      for (const char* result : {"sum", "y", "d/a"}) {
+    for (const auto& [name, scales] : {std::pair{"layer", Scales::none},
+                                       {"layer", Scales::both},
+                                       {"prms", Scales::none},
+                                       {"prms", Scales::both},
+                                       {"group", Scales::none}}) {
+      SCOPED_TRACE(fmt::format("{}{}", name, scales == Scales::both ? " scaled" : ""));
+      const Execution large(norm(name), scales, samples, width), small(norm(name), scales, 4, width);
+      for (const char* result : {"sum", "y", "d/a", "d/b"}) {
         const std::span<float> actual = large.session->tensor<float>(result);
         const std::span<float> expected = small.session->tensor<float>(result);
         float worst = 0;

@@ -19,6 +19,7 @@ struct DataConfig {
   std::string validation_target_path = "";  // the same for validation_path
   double validation_fraction = 0.1;
   std::int64_t evaluation_batches = 8;  // at most so many; 0: all there are, or 8 of a generated task
+  std::string held_out = "all";         // even, odd: every other of twice as many, so that tuning and judging differ
   std::string order = "permuted";       // text: every window once per epoch; "random": offsets drawn independently
 
   // Tokens.

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "norma/backends/device.h"
 #include "norma/data/source.h"
 #include "norma/device/session.h"
 #include "norma/lab/weights.h"
@@ -24,11 +25,12 @@ struct Subject {
   std::shared_ptr<const Weights> weights;
   double step = 0, steps = 1;  // where in training it stands, for schedules
   int threads = 0;             // 0: all cores
+  Device device = Device::automatic;
 };
 
 // A model at the start of training, one member per seed. Resolves vocabulary and classes from the data.
 Subject initial_subject(ModelConfig model, std::shared_ptr<const Source> source, std::vector<std::uint64_t> seeds,
-                        int threads = 0);
+                        int threads = 0, Device device = Device::automatic);
 
 // The stack whose end is the output.
 StackSites last_stack(const ModelConfig& model);

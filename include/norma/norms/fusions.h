@@ -1,6 +1,10 @@
 // The named rewrites over norms.
 //   add_norm           norm(x1 + x2 + ...) becomes one op that also gives the sum where it is read elsewhere
 //   norm_backward_add  the gradient through a norm and those that bypass it are added where the first is made
+// and, for devices whose norms take scales, after those:
+//   norm_scale           norm(a x1 + b x2 + ...): a term's factor, one number or one for every channel, goes into the
+//   norm norm_backward_scale  the factor on a gradient goes where a norm makes that gradient, which it then gives both
+//   ways
 #pragma once
 
 #include <vector>
@@ -10,5 +14,6 @@
 namespace norma {
 
 std::vector<Rewrite> norm_fusions();
+std::vector<Rewrite> norm_scale_fusions();
 
 }  // namespace norma

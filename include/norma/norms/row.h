@@ -21,15 +21,21 @@ struct RowNormOptions {
   double fraction = 1;  // of the channels, from the first on, that statistics are taken over
 };
 
-// in:  x1, ..., x_terms [.., d], eps [1], gain [d] or [1] if any, bias [d] if any
-// out: y [.., d], rstd [.., 1], mean [.., 1] if the norm centres, x1 + ... + x_terms [.., d] if terms > 1
+constexpr int kMostRowTerms = 8;  // of a sum before a norm, or of gradients after one
+
+// in:  x1, ..., x_terms [.., d], eps [1], gain [d] or [1] if any, bias [d] if any, the scales of scaled terms in order
+// out: y [.., d], rstd [.., 1], mean [.., 1] if the norm centres, s1 x1 + ... + s_terms x_terms [.., d] if terms > 1
+// A scale is one number [1] or one for every channel [d]; only the terms of a sum have them.
 class RowNorm final : public Op {
  public:
-  RowNorm(const RowNormDefinition& definition, RowNormOptions options, int terms = 1);
+  // Bit k of `scaled`: term k has a scale.
+  RowNorm(const RowNormDefinition& definition, RowNormOptions options, int terms = 1, unsigned scaled = 0);
 
   const RowNormDefinition& definition() const { return definition_; }
   const RowNormOptions& options() const { return options_; }
   int terms() const { return terms_; }
+  unsigned scaled() const { return scaled_; }
+  bool scales(int term) const { return (scaled_ >> term & 1u) != 0; }
 
   std::string_view name() const override { return name_; }
   std::string attributes() const override;
@@ -45,19 +51,23 @@ class RowNorm final : public Op {
   const RowNormDefinition& definition_;
   RowNormOptions options_;
   int terms_;
+  unsigned scaled_;
   std::string name_;
 };
 
-// Gradients of a row norm, plus gradients that reach its input another way (the residual stream).
-// in:  x [.., d], dy [.., d], eps [1], rstd [.., 1], mean [.., 1] if any, gain if any, residuals [.., d]...
-// out: dx + residuals [.., d], dgain if any, dbias if any
+// Gradients of a row norm, plus gradients that reach its input another way (the residual stream), and their sum as the
+// scaled terms of what was normalised see it.
+// in:  x [.., d], dy [.., d], eps [1], rstd [.., 1], mean [.., 1] if any, gain if any, residuals [.., d]...,
+//      scales [1] or [d]...
+// out: total = dx + residuals [.., d], dgain if any, dbias if any, scale total [.., d] for every scale
 class RowNormBackward final : public Op {
  public:
-  RowNormBackward(const RowNormDefinition& definition, RowNormOptions options, int residuals = 0);
+  RowNormBackward(const RowNormDefinition& definition, RowNormOptions options, int residuals = 0, int scaled = 0);
 
   const RowNormDefinition& definition() const { return definition_; }
   const RowNormOptions& options() const { return options_; }
   int residuals() const { return residuals_; }
+  int scaled() const { return scaled_; }
 
   std::string_view name() const override { return name_; }
   std::string attributes() const override;
@@ -65,13 +75,15 @@ class RowNormBackward final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  bool optional_output(int) const override { return true; }
+  // Scaled totals are made from the total.
+  bool optional_output(int out) const override { return out > 0 || scaled_ == 0; }
   bool can_overwrite(int out, int in) const override;
 
  private:
   const RowNormDefinition& definition_;
   RowNormOptions options_;
   int residuals_;
+  int scaled_;
   std::string name_;
 };
 

@@ -1,6 +1,7 @@
 // The named rewrites over ops: matmul_add, scaled_add, linear_activation, linear_cross_entropy.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "norma/graph/rewrite.h"
@@ -8,5 +9,12 @@
 namespace norma {
 
 std::vector<Rewrite> op_fusions();
+
+// A product with one number or one vector over channels: its node, and the values that it multiplies.
+struct ScaledValue {
+  int node, value, scale;
+};
+// How `value` was made, if it is such a product.
+std::optional<ScaledValue> find_scaled(const Rewriter& rewriter, int value);
 
 }  // namespace norma

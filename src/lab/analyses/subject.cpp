@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "norma/backends/cpu.h"
+#include "norma/backends/device.h"
 #include "norma/core/error.h"
 #include "norma/core/random.h"
 #include "norma/train/data.h"
@@ -81,7 +81,7 @@ std::int64_t sublayers(const ModelConfig& model) {
 std::shared_ptr<const Source> random_data(const ModelConfig& model) { return std::make_shared<RandomData>(model); }
 
 Subject initial_subject(ModelConfig model, std::shared_ptr<const Source> source, std::vector<std::uint64_t> seeds,
-                        int threads) {
+                        int threads, Device device) {
   if (seeds.empty()) fail("an analysis needs at least one seed");
   take_sizes(*source, model);
   check_reads(model, *source);
@@ -89,6 +89,7 @@ Subject initial_subject(ModelConfig model, std::shared_ptr<const Source> source,
   Subject subject{
       .model = std::move(model), .source = std::move(source), .seeds = std::move(seeds), .weights = nullptr};
   subject.threads = threads;
+  subject.device = device;
   subject.weights = initial_weights(subject.model, *subject.source, subject.seeds, threads);
   return subject;
 }
@@ -100,7 +101,8 @@ Rig::Rig(const Subject& subject, const Trace& trace, const Options& options) : s
   const Model model = build_model(graph, config, options.model);
   trace(graph, model);
   parameters_ = model.parameters;
-  auto plan = compile(graph, cpu_backend(), {.recompute_every = options.backward ? recomputed_layers(config) : 0});
+  auto plan = compile(graph, backend(subject.device, config.dtype),
+                      {.recompute_every = options.backward ? recomputed_layers(config) : 0});
   for (const std::uint64_t seed : subject.seeds)
     seeds_.insert(seeds_.end(), static_cast<std::size_t>(options.copies), seed);
   session_ = make_session(std::move(plan), {.members = static_cast<int>(seeds_.size()), .threads = subject.threads});
