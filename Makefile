@@ -4,7 +4,7 @@ PYTHON := /usr/bin/python3
 SOURCES = $(shell git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh')
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: build test faults study bench bench-beside parity asan tsan clang fuzz dist cuda web web-check web-test format format-check tidy clean help
+.PHONY: build test faults study bench bench-beside parity asan tsan clang fuzz dist cuda dist-cuda test-cuda web web-check web-test format format-check tidy clean help
 
 build: build/release/build.ninja  ## build everything (default)
 	cmake --build --preset release
@@ -66,6 +66,14 @@ dist: build/release/build.ninja  ## build/dist/norma: a folder and tarball that 
 cuda: build/cuda/build.ninja  ## build everything with CUDA
 	cmake --build --preset cuda
 
+dist-cuda: build/cuda/build.ninja  ## build/dist-cuda/norma: the same for machines with an NVIDIA GPU
+	cmake --build --preset cuda --target norma
+	tools/dist build/cuda build/dist-cuda/norma
+
+test-cuda: build/cuda/build.ninja  ## build/test-cuda/tests: the tests of the GPU, to be carried to one: bin/cuda_test
+	cmake --build --preset cuda --target cuda_test train_test norma
+	tools/dist --without libcublasLt build/cuda build/test-cuda/tests build/cuda/tests/cuda_test build/cuda/tests/train_test build/cuda/bin/norma
+
 WEB_READY = command -v npm >/dev/null && node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)'
 
 # `npm install` and not `npm ci`: the lock file may have been written where packages for other platforms could not be seen.
@@ -73,8 +81,8 @@ web:  ## build web/dist/report.html, the page of the report, from TypeScript (ne
 	@if $(WEB_READY); then cd web && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm install --no-save --silent --no-progress; } && npm run --silent build; \
 	else echo "web: skipped, there is no npm with node 20.19 or newer; the committed web/dist/report.html is used"; fi
 
-web-check: web  ## fail when the committed page is not what its sources make
-	@git diff --stat --exit-code -- web/dist || { echo "web/dist is out of date: commit what \`make web\` builds"; exit 1; }
+web-check: web  ## fail when the committed page, or its types of results.json, are not what their sources make
+	@git diff --stat --exit-code -- web/dist web/src/data/results_schema.ts || { echo "out of date: commit what \`make web\` builds"; exit 1; }
 
 web-test: web  ## test the report in headless Chromium (skipped without chromium or npm)
 	@if $(WEB_READY); then node --test --test-reporter=spec tests/web/*.test.mjs; else echo "web-test: skipped"; fi

@@ -6,9 +6,9 @@
 #include <chrono>
 #include <cmath>
 
+#include "bench/prepare.h"
 #include "bench/split.h"
-#include "norma/core/random.h"
-#include "norma/device/session.h"
+#include "norma/backends/device.h"
 #include "norma/train/config.h"
 #include "norma/train/step.h"
 

@@ -22,9 +22,9 @@ void bench_theory(Report& report, const Options& options) {
   // Plain ones, and the slowest: several streams, numbers of every layer, copies, DyT.
   for (const char* name : {"post", "pre", "deepnorm", "peri", "lns", "keel", "siamese", "admin", "realformer",
                            "residual", "attnres", "attnres_block", "dyt", "hc_static", "hc_dynamic", "mhc"})
-    add(report, options, std::string("theory/10000 layers/") + name, name, Family::decoder);
+    add(report, options, std::string("theory/10000 layers/") + name, name, "decoder");
   for (const char* name : {"post", "deepnorm", "pre", "admin", "mhc"})
-    add(report, options, std::string("theory/two stacks of 10000 layers/") + name, name, Family::encoder_decoder);
+    add(report, options, std::string("theory/two stacks of 10000 layers/") + name, name, "encoder_decoder");
 }
 
 }  // namespace norma::bench

@@ -15,10 +15,14 @@
 #include "bench/theory.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "norma/backends/device.h"
 #include "norma/core/error.h"
 #include "norma/core/json_depth.h"
 #include "norma/core/machine.h"
 #include "norma/version.h"
+#ifdef NORMA_CUDA
+#include "bench/gpu.h"
+#endif
 
 namespace norma::cli {
 namespace {
@@ -30,6 +34,7 @@ struct BenchOptions {
   std::string only = "all";
   std::string peer;
   std::string out;
+  std::string device = "cpu";
   bool json = false;
 };
 
@@ -52,9 +57,10 @@ nlohmann::json read_peer(const std::string& path) {
 }
 
 // Date, machine and version, so that a file of results explains itself.
-nlohmann::json describe_run(const nlohmann::json& results) {
+nlohmann::json describe_run(const std::string& device, const nlohmann::json& results) {
   nlohmann::json all = {{"norma", NORMA_VERSION},
                         {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+                        {"device", describe(parse_device(device))},
                         {"cores", machine().cores},
                         {"instruction_set", machine().instruction_set}};
   all.update(results);
@@ -62,9 +68,9 @@ nlohmann::json describe_run(const nlohmann::json& results) {
 }
 
 // Written beside, then renamed: a reader never sees half a file.
-fs::path write_results(const std::string& folder, const nlohmann::json& all) {
+fs::path write_results(const std::string& folder, const std::string& device, const nlohmann::json& all) {
   const fs::path target =
-      fs::path(folder) / fmt::format("cpu-{:%Y-%m-%d-%H%M%S}.json", fmt::gmtime(std::time(nullptr)));
+      fs::path(folder) / fmt::format("{}-{:%Y-%m-%d-%H%M%S}.json", device, fmt::gmtime(std::time(nullptr)));
   std::error_code error;
   fs::create_directories(folder, error);
   const fs::path temporary = target.string() + ".part";
@@ -77,10 +83,18 @@ fs::path write_results(const std::string& folder, const nlohmann::json& all) {
   return target;
 }
 
-void run_bench(const BenchOptions& options) {
-  // Checked before minutes of measuring.
-  const nlohmann::json peer = options.peer.empty() ? nlohmann::json() : read_peer(options.peer);
-  bench::Report report;
+// Where the training steps are measured against the card instead of this machine.
+void measure_gpu([[maybe_unused]] bench::Report& report, [[maybe_unused]] const bench::Options& options) {
+  resolve(Device::cuda);  // says why where it cannot be used
+#ifdef NORMA_CUDA
+  note("measuring limits of the GPU ...\n");
+  bench::measure_gpu_limits(report, options);
+  note("measuring training steps on it ...\n");
+  bench::bench_gpu_steps(report, options);
+#endif
+}
+
+void measure_cpu(const BenchOptions& options, bench::Report& report) {
   const auto progress = [](const char* what) { note("measuring {} ...\n", what); };
   const auto wanted = [&](const char* part) { return options.only == "all" || options.only == part; };
   progress("limits");
@@ -101,17 +115,25 @@ void run_bench(const BenchOptions& options) {
     progress("theory");
     bench::bench_theory(report, options.measure);
   }
+}
+
+void run_bench(const BenchOptions& options) {
+  // Checked before minutes of measuring.
+  const nlohmann::json peer = options.peer.empty() ? nlohmann::json() : read_peer(options.peer);
+  bench::Report report;
+  const bool on_gpu = parse_device(options.device) == Device::cuda;
+  on_gpu ? measure_gpu(report, options.measure) : measure_cpu(options, report);
   if (report.empty() && !options.measure.match.empty()) {
     fail("--match: nothing{} has '{}' in its name; norma bench without it lists every name",
          options.only == "all" ? "" : " among " + options.only, options.measure.match);
   }
   if (!peer.is_null()) report.attach_peer(peer);
-  const nlohmann::json all = describe_run(report.json());
+  const nlohmann::json all = describe_run(options.device, report.json());
   // A run of one part does not stand for the machine: it is kept only where a folder is named.
   const bool whole = options.only == "all" && options.measure.match.empty();
   const bool keeps = options.out.empty() && whole && fs::is_directory("bench/results");
   const std::string folder = keeps ? "bench/results" : options.out;
-  if (!folder.empty()) note("results written to {}\n", write_results(folder, all).string());
+  if (!folder.empty()) note("results written to {}\n", write_results(folder, options.device, all).string());
   options.json ? write_json(all.dump(2) + "\n") : print("{}", report.table());
 }
 
@@ -126,6 +148,8 @@ void add_bench(CLI::App& app) {
   verb->add_option("--match", options->measure.match, "Only what has this text in its name");
   verb->add_option("--seconds", options->measure.seconds, "Time per measurement")->check(CLI::Range(0.001, 600.0));
   verb->add_option("--threads", options->measure.threads, "Threads; 0 = all cores")->check(CLI::Range(0, 1024));
+  verb->add_option("--device", options->device, "cpu, or cuda: training steps on a GPU, and where their time goes")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
   verb->add_option("--peer", options->peer, "Results of bench/pytorch_cpu.py to compare with");
   verb->add_option("--out", options->out,
                    "Folder for the results; those of a whole run go to bench/results where that exists");

@@ -49,8 +49,9 @@ void add_check(CLI::App& app) {
   verb->add_option("--out", options->out, "File to write")->capture_default_str();
   verb->add_flag("--json", options->json, "Print what was written as JSON");
   add_schemes_dir(*verb, options->schemes);
+  add_device(*verb);
   verb->allow_extras();
-  verb->callback([options, verb] { run_check(*options, verb->remaining()); });
+  verb->callback([options, verb] { run_check(*options, overrides_of(*verb)); });
 }
 
 }  // namespace norma::cli

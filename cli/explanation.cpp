@@ -1,9 +1,12 @@
 #include "cli/explanation.h"
 
+#include <algorithm>
+
 #include <array>
 
 #include "norma/backends/cpu.h"
 #include "norma/core/error.h"
+#include "norma/lab/judgement.h"
 
 namespace norma::cli {
 namespace {
@@ -18,6 +21,7 @@ ModelConfig model_of(const SchemesOptions& options) {
   config.batch = 1;
   config.scheme = options.library.find(options.name);
   config.norm = norm(options.norm).kind;
+  for (const FamilyRow::OwnSize& size : config.family->sizes) set_size(config, size.name, size.usual);
   return config;
 }
 
@@ -49,19 +53,20 @@ Counted count_at_any_depth(ModelConfig config) {
 
 void add_costs(const ModelConfig& config, Explanation& said) {
   const Counted counted = count_at_any_depth(config);
-  const double tokens = static_cast<double>(config.batch * config.time);
+  const double tokens = static_cast<double>(config.batch * config.family->positions(config));
   said.budget = counted.budget;
-  said.cost = {counted.budget.flops / tokens, counted.bytes / tokens, config.time};
+  said.cost = {counted.budget.flops / tokens, counted.bytes / tokens, config.family->positions(config)};
 }
 
-StackNumbers numbers_of(const SchemesOptions& options, const Scheme& scheme, StackKind kind) {
-  const StackConfig stack{.layers = options.layers,
+StackNumbers numbers_of(const SchemesOptions& options, const Scheme& scheme, const StackSites& sites) {
+  const StackConfig stack{.branches = sites.branches,
+                          .layers = sites.layers,
                           .heads = options.heads,
-                          .kind = kind,
-                          .other_layers = kind == StackKind::single ? 0 : options.layers};
-  const std::int64_t sublayers = (kind == StackKind::decoder ? 3 : 2) * options.layers;
-  return {kind, stack_numbers(scheme, stack, options.width, 1, 1),
-          stack_numbers(scheme, stack, options.width, options.layers, sublayers)};
+                          .kind = sites.kind,
+                          .other_layers = sites.other_layers};
+  const std::int64_t sublayers = std::ssize(sites.branches) * sites.layers;
+  return {sites.scope, sites.kind, stack_numbers(scheme, stack, options.width, 1, 1),
+          stack_numbers(scheme, stack, options.width, sites.layers, sublayers)};
 }
 
 // The question that norma inspect asks of networks, and thus the same number.
@@ -78,6 +83,13 @@ void add_theory(const SchemesOptions& options, const SchemeChoice& scheme, Expla
   } catch (const NotPredictedError& error) {
     said.not_predicted = error.what();
   }
+  constexpr std::int64_t kWidest = 128;  // measuring its branches takes the square of the width; the sentence says so
+  ModelConfig asked = initial_model(options.family, std::min(options.width, kWidest));
+  if (asked.width % options.heads == 0) asked.heads = options.heads;
+  asked.time = options.theory_time;
+  asked.scheme = scheme;
+  asked.norm = model.norm;
+  said.judgement = judge_by_theory(asked);
 }
 
 }  // namespace
@@ -88,7 +100,9 @@ std::string_view name_of(LearnedSpec::Per per) {
 }
 
 std::string headline(const Scheme& scheme) {
-  for (const char* key : {"sublayer", "layer", "attention"}) {
+  std::vector<std::string> keys = {"sublayer", "layer"};
+  for (const BranchKind& kind : branch_kinds()) keys.push_back(kind.key);
+  for (const std::string& key : keys) {
     if (const Formula* formula = scheme.formula(key)) return print_formula(*formula);
   }
   return "";
@@ -103,10 +117,7 @@ Explanation explanation_of(const SchemesOptions& options) {
   } catch (const NotBuiltError& error) {
     said.not_built = error.what();
   }
-  const bool both = model.family == Family::encoder_decoder;
-  const std::vector<StackKind> kinds =
-      both ? std::vector{StackKind::encoder, StackKind::decoder} : std::vector{StackKind::single};
-  for (const StackKind kind : kinds) said.stacks.push_back(numbers_of(options, scheme, kind));
+  for (const StackSites& stack : model.family->sites(model)) said.stacks.push_back(numbers_of(options, scheme, stack));
   add_theory(options, model.scheme, said);
   return said;
 }

@@ -18,7 +18,7 @@ namespace norma::cli {
 
 struct SchemesOptions {
   std::string name;
-  Family family = Family::decoder;
+  Family family = "decoder";
   std::int64_t layers = 12;
   std::int64_t width = 512;
   std::int64_t heads = 8;
@@ -51,6 +51,7 @@ struct TokenCost {
 
 // Constants of one stack at its first and its last layer.
 struct StackNumbers {
+  std::string scope;  // of the stack; empty: there is only one
   StackKind kind = StackKind::single;
   Variables first, last;
 };
@@ -61,6 +62,7 @@ struct Explanation {
   std::optional<TokenCost> cost;
   std::string not_built;
   std::optional<Exponents> exponents;
+  std::string judgement;  // one sentence, at the asked width
   std::string not_predicted;
   std::vector<StackNumbers> stacks;  // the only one, or encoder and decoder
 };

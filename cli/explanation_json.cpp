@@ -55,7 +55,7 @@ void print_json(const SchemesOptions& options, const SchemeEntry& entry, const E
   for (const auto& [rule, entries] : scheme.rules) {
     for (const NamedExpression& role : entries) all["rules"][rule][role.name] = print_expression(*role.value);
   }
-  all["family"] = name_of(options.family);
+  all["family"] = options.family->name;
   all["layers"] = options.layers;
   all["width"] = options.width;
   all["heads"] = options.heads;

@@ -55,9 +55,8 @@ void print_constants(const Scheme& scheme, const Explanation& said) {
       print("  {:<14} {}\n", name, all.front());
       continue;
     }
-    constexpr const char* kStacks[] = {"encoder", "decoder"};
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (!all[i].empty()) print("  {:<14} {}\n", fmt::format("{}, {}", name, kStacks[i]), all[i]);
+      if (!all[i].empty()) print("  {:<14} {}\n", fmt::format("{}, {}", name, said.stacks[i].scope), all[i]);
     }
   }
 }
@@ -165,10 +164,10 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
   } catch (const std::exception& error) {  // too wide for a terminal; the numbers below need no drawing
     print("\n  {}\n", error.what());
   }
-  const bool both = options.family == Family::encoder_decoder;
-  print("\n{} of {} layers, width {}, {} heads\n", name_of(options.family),
-        both ? fmt::format("{0} + {0}", options.layers) : fmt::format("{}", options.layers), options.width,
-        options.heads);
+  std::string depths;
+  for (std::size_t i = 0; i < said.stacks.size(); ++i)
+    depths += fmt::format("{}{}", i > 0 ? " + " : "", options.layers);
+  print("\n{} of {} layers, width {}, {} heads\n", options.family->name, depths, options.width, options.heads);
   print_constants(scheme, said);
   print_learned(scheme);
   print_rules(scheme, said);
@@ -186,6 +185,7 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
       "(docs/theory.md)\n",
       *least, *most, options.theory_width, options.theory_time);
   print_theory(said);
+  print("\n{}\n", said.judgement);
 }
 
 }  // namespace norma::cli

@@ -29,6 +29,7 @@ struct Options {
   std::uint64_t seed = 1;
   int member = 0;
   std::int64_t threads = 0;
+  std::string device;  // empty: as in the run
   bool json = false;
 };
 
@@ -53,6 +54,7 @@ class Generation {
   explicit Generation(const Options& options)
       : options_(options), model_(open_trained(options.run, options.member, options.schemes)) {
     if (options.threads > 0) model_.config.train.threads = options.threads;
+    if (!options.device.empty()) model_.config.train.device = parse_device(options.device);
     for (const std::string& warning : model_.warnings) note("warning: {}\n", warning);
     check_can_speak();
     source_ = open_data(model_);
@@ -65,7 +67,7 @@ class Generation {
   }
 
  private:
-  bool translates() const { return model_.config.model.family == Family::encoder_decoder; }
+  bool translates() const { return model_.config.model.family->speech == Speech::answers; }
 
   // Before data are opened, which may take long.
   void check_can_speak() const {
@@ -74,8 +76,9 @@ class Generation {
     if (config.classes > 0)
       fail("'{}' is a classifier of {} classes and says nothing; --evaluate tells how good it is", options_.run,
            config.classes);
-    if (config.family == Family::encoder)
-      fail("'{}' is an encoder and says nothing; --evaluate tells how good it is", options_.run);
+    if (config.family->speech == Speech::none)
+      fail("'{}' is of the family {} and says nothing; --evaluate tells how good it is", options_.run,
+           config.family->name);
     if (translates() && !options_.prompt && !options_.source)
       fail("'{}' translates; give a text with --prompt or a file of lines with --source, or --evaluate", options_.run);
   }
@@ -89,7 +92,7 @@ class Generation {
   std::vector<std::int32_t> first_token() const {
     Batch batch;
     source_->fill_evaluation(0, batch);
-    return {batch.tokens.at(0)};
+    return {batch.ids("tokens").at(0)};
   }
 
   void say(const std::vector<std::string>& texts) {
@@ -178,6 +181,7 @@ void add_generate(CLI::App& app) {
   verb->add_option("--seed", options->seed, "Of what is drawn")->capture_default_str();
   verb->add_option("--member", options->member, "Of a run with several")->capture_default_str();
   verb->add_option("--threads", options->threads, "0: as in the run")->capture_default_str();
+  verb->add_option("--device", options->device, "auto, cpu or cuda; without it as in the run");
   verb->add_flag("--json", options->json, "Print as JSON, with tokens and log-probabilities");
   add_schemes_dir(*verb, options->schemes);
   verb->callback([options] { Generation(*options).run(); });

@@ -12,6 +12,7 @@
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/lab/inspect.h"
+#include "norma/lab/results.h"
 #include "norma/norms/norm.h"
 #include "norma/report/report.h"
 #include "norma/store/atomic_file.h"
@@ -23,11 +24,11 @@ namespace {
 
 struct InspectVerb {
   std::vector<std::string> schemes;
-  Family family = Family::decoder;
+  Family family = "decoder";
   std::string depths, norm = "layer", task = "random", text, out, report;
   std::int64_t layers = 0, width = 128, heads = 4, hidden = 0, batch = 4, time = 64, vocabulary = 256;
   int seeds = 3, batches = 8, threads = 0;
-  std::string only, run;
+  std::string only, run, device = "auto";
   SchemeLibrary library = SchemeLibrary::of_environment();
   bool json = false, quiet = false;
 };
@@ -75,12 +76,11 @@ ModelConfig model_of(const InspectVerb& verb) {
 }
 
 std::shared_ptr<const Source> open_data(const InspectVerb& verb, const ModelConfig& model) {
-  const BatchShape shape{model.batch, model.time, model.family == Family::encoder_decoder ? model.time : 0};
-  if (reads_random(verb)) return random_tokens(shape, verb.vocabulary);
+  if (reads_random(verb)) return random_data(model);
   DataConfig data;
   data.task = verb.text.empty() ? verb.task : "text";
   data.path = verb.text;
-  return open_source(data, shape);
+  return open_source(data, batch_shape(model));
 }
 
 // One line on a terminal that says what is being measured and how long it will take.
@@ -121,7 +121,7 @@ std::string repeat_command(const InspectVerb& verb) {
   std::string command = "norma inspect";
   for (const std::string& scheme : verb.schemes) command += fmt::format(" --scheme '{}'", scheme);
   command += fmt::format(" --family {} --depths {} --width {} --heads {} --hidden {} --time {} --batch {} --norm {}",
-                         name_of(verb.family), verb.depths, verb.width, verb.heads, verb.hidden, verb.time, verb.batch,
+                         verb.family->name, verb.depths, verb.width, verb.heads, verb.hidden, verb.time, verb.batch,
                          verb.norm);
   command += fmt::format(" --seeds {}", verb.seeds);
   command += verb.text.empty() ? fmt::format(" --task {}", verb.task) : fmt::format(" --text '{}'", verb.text);
@@ -129,13 +129,18 @@ std::string repeat_command(const InspectVerb& verb) {
   return command + repeat_choices(verb);
 }
 
-void show(const InspectVerb& verb, const Findings& findings, Provenance provenance) {
-  provenance.environment = describe_environment(command_line());
-  const std::string all = results_json(findings, provenance) + "\n";
+void show(const InspectVerb& verb, const Findings& findings, Results results) {
+  results.environment = environment_now(command_line());
+  add_findings(results, findings);
+  const std::string all = write_results(results);
   if (!verb.out.empty()) write_atomically(verb.out, all);
   if (!verb.report.empty()) write_report(verb.report, all);
   verb.json ? write_json(all) : print("{}", findings_table(findings));
-  if (!verb.json && !verb.quiet) print("\n{:.1f} s\n", provenance.seconds);
+  if (!verb.json && !verb.quiet) print("\n{:.1f} s\n", results.seconds);
+}
+
+TaskFacts task_facts(const std::string& name, const Source& source) {
+  return {.name = name, .description = source.describe(), .optimum = source.optimum()};
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -156,19 +161,19 @@ void inspect_run(const InspectVerb& verb) {
   subject.step = static_cast<double>(stored.step);
   subject.steps = static_cast<double>(stored.config.train.steps);
   subject.threads = verb.threads;
-  Provenance provenance{.command = repeat_command(verb),
-                        .config = print_config(stored.config),
-                        .task_name = stored.config.data.task,
-                        .task_description = subject.source->describe(),
-                        .optimum = subject.source->optimum()};
+  subject.device = parse_device(verb.device);
   Findings findings;
   {
     ProgressLine line(verb.quiet);
     findings = inspect(subject, verb.only.empty() ? std::vector<std::string>() : split(verb.only), verb.batches,
                        std::ref(line));
   }
-  provenance.seconds = seconds_since(start);
-  show(verb, findings, provenance);
+  Results results = new_results(ResultsKind::inspect);
+  results.command = repeat_command(verb);
+  results.config = print_config(stored.config);
+  results.task = task_facts(stored.config.data.task, *subject.source);
+  results.seconds = seconds_since(start);
+  show(verb, findings, std::move(results));
 }
 
 void run_inspect(InspectVerb verb) {
@@ -188,24 +193,22 @@ void run_inspect(InspectVerb verb) {
   if (!verb.only.empty()) options.only = split(verb.only);
   options.batches = verb.batches;
   options.threads = verb.threads;
+  options.device = parse_device(verb.device);
   options.theory = true;
   options.open = [&](const ModelConfig& model) { return open_data(verb, model); };
   const auto start = std::chrono::steady_clock::now();
   Findings findings;
-  Provenance provenance{.command = repeat_command(verb),
-                        .config = "",
-                        .task_name = verb.text.empty() ? verb.task : "text",
-                        .task_description = "",
-                        .optimum = {}};
+  TaskFacts task;
   {
     ProgressLine line(verb.quiet);
-    const auto source = open_data(verb, options.model);
-    provenance.task_description = source->describe();
-    provenance.optimum = source->optimum();
+    task = task_facts(verb.text.empty() ? verb.task : "text", *open_data(verb, options.model));
     findings = inspect(options, std::ref(line));
   }
-  provenance.seconds = seconds_since(start);
-  show(verb, findings, provenance);
+  Results results = new_results(ResultsKind::inspect);
+  results.command = repeat_command(verb);
+  results.task = std::move(task);
+  results.seconds = seconds_since(start);
+  show(verb, findings, std::move(results));
 }
 
 // An empty value would read as the option left out, and its default run for minutes.
@@ -252,6 +255,7 @@ void add_inspect(CLI::App& app) {
   command->add_option("--only", verb->only, fmt::format("Some of {}", fmt::join(instrument_names(), ",")));
   command->add_option("--run", verb->run, "A run's directory or a checkpoint: inspect this trained model");
   command->add_option("--threads", verb->threads, "0: all cores")->check(CLI::Range(0, 1024));
+  command->add_option("--device", verb->device, "auto, cpu or cuda (auto)");
   command->add_option("--out", verb->out, "Write results.json to this file");
   command->add_option("--report", verb->report, "Write a report to this file: one HTML page with figures");
   command->add_flag("--json", verb->json, "Print JSON");

@@ -8,7 +8,8 @@
 
 namespace norma::cli {
 
-// "--train.lr=3e-4", or "--train.lr" followed by "3e-4". Throws Error for anything else.
+// "--train.lr=3e-4", or "--train.lr" followed by "3e-4". Throws Error for
+// anything else.
 void apply_overrides(RunConfig& config, const std::vector<std::string>& arguments, const SchemeLibrary& schemes);
 
 // How this process was called.

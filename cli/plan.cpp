@@ -162,10 +162,11 @@ void add_plan(CLI::App& app) {
   verb->add_flag("--measure", options->measure,
                  "Take a few steps in a temporary folder: time, and memory to compare with");
   add_schemes_dir(*verb, options->schemes);
+  add_device(*verb);
   verb->allow_extras();
   verb->callback([options, verb] {
     RunConfig config = options->config.empty() ? RunConfig() : read_config(options->config, options->schemes);
-    apply_overrides(config, verb->remaining(), options->schemes);
+    apply_overrides(config, overrides_of(*verb), options->schemes);
     // Before anything is planned, what this process has is the program and its libraries.
     const std::int64_t process = options->measure ? measured_process_bytes(config) : resident_bytes();
     const RunPlan plan = plan_run(config);

@@ -61,12 +61,13 @@ void explain(const SchemesOptions& options) {
   const SchemeEntry entry = options.library.locate(options.name);
   if (options.layer < 0 || options.layer > options.layers)
     fail("there is no layer {} in a stack of {}", options.layer, options.layers);
-  const bool both = options.family == Family::encoder_decoder;
+  ModelConfig model;
+  model.layers = options.layers;
   const DiagramOptions drawing{.layers = options.layers,
                                .layer = options.layer,
                                .width = options.width,
                                .heads = options.heads,
-                               .cross = both ? DiagramOptions::Cross::present : DiagramOptions::Cross::absent};
+                               .branches = options.family->sites(model).back().kinds()};
   if (!options.svg.empty()) write_svg(options.svg, diagram_svg(*entry.scheme, drawing));
   const Explanation said = explanation_of(options);
   options.json ? print_json(options, entry, said) : print_text(options, entry, said, drawing);

@@ -13,10 +13,19 @@ void add_schemes_dir(CLI::App& verb, SchemeLibrary& schemes) {
       ->trigger_on_parse();
 }
 
+void add_device(CLI::App& verb) {
+  verb.add_option("--device", "auto, cpu or cuda: where models run; auto takes a GPU where there is one");
+}
+
+std::vector<std::string> overrides_of(const CLI::App& verb) {
+  std::vector<std::string> keys = verb.remaining();
+  if (verb.count("--device") > 0) keys.push_back("--train.device=" + verb["--device"]->as<std::string>());
+  return keys;
+}
+
 void add_family(CLI::App& verb, Family& family) {
   verb.add_option_function<std::string>(
-      "--family", [&family](const std::string& name) { family = parse_family(name); },
-      "decoder, encoder or encoder_decoder");
+      "--family", [&family](const std::string& name) { family = Family(name); }, family_names());
 }
 
 }  // namespace norma::cli

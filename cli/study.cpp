@@ -27,8 +27,10 @@ struct StudyOptions {
   std::string out = "study";
   SchemeLibrary library = SchemeLibrary::of_environment();
   std::int64_t layers = 0, width = 0, steps = 0;
+  std::string budget;
+  std::int64_t asked_layers = 0, asked_width = 0;
   int extra_rates = StudyConfig().extra_rates;
-  bool no_inspect = false, no_train = false;
+  bool no_inspect = false, no_train = false, no_depth_use = false;
   bool json = false, quiet = false;
 };
 
@@ -97,6 +99,10 @@ StudyConfig study_config(const StudyOptions& options, const std::vector<std::str
   config.extra_rates = options.extra_rates;
   config.inspect = !options.no_inspect;
   config.train = !options.no_train;
+  config.depth_use = !options.no_depth_use;
+  if (!options.budget.empty()) config.budget = parse_budget(options.budget);
+  config.asked_layers = options.asked_layers;
+  config.asked_width = options.asked_width;
   apply_overrides(config.base, extras, library);
   return config;
 }
@@ -117,7 +123,8 @@ int run(const StudyOptions& options, const std::vector<std::string>& extras) {
   if (options.json) {
     write_json(result.results_json);
   } else {
-    print("\n{}\nreport: {}\n", study_table(result.results_json), (folder / "report.html").string());
+    const Results results = read_results(result.results_json, fmt::format("'{}'", (folder / "results.json").string()));
+    print("\n{}\nreport: {}\n", study_table(results), (folder / "report.html").string());
   }
   return 0;
 }
@@ -137,19 +144,26 @@ void add_study(CLI::App& app, int& exit_code) {
       ->capture_default_str()
       ->check(CLI::Range(0, 16));
   verb->add_option("--warmup", options->warmups, "Warmups to try, in steps")->delimiter(',');
-  verb->add_option("--seeds", options->seeds, "Seeds of every run")->delimiter(',');
-  verb->add_option("--steps", options->steps, "Of every run")->check(CLI::Range(1, 1000000000));
+  verb->add_option("--budget", options->budget,
+                   "What it may spend: 3min, 1h, 2e9tokens, 40000steps; 0: short runs alone. Default 3min");
+  verb->add_option("--seeds", options->seeds, "That settings are chosen with; the final comparison has others")
+      ->delimiter(',');
+  verb->add_option("--steps", options->steps, "Of the short runs")->check(CLI::Range(1, 1000000000));
+  verb->add_option("--for-layers", options->asked_layers, "Depth of the model that you will train, for the advice");
+  verb->add_option("--for-width", options->asked_width, "Its width");
   verb->add_option("--text", options->text, "Train on this text instead of the generated task");
   verb->add_option("--config", options->config, "TOML file of the runs, as for norma train");
   verb->add_option("--out", options->out, "Folder for results.json, report.html and the runs")->capture_default_str();
   verb->add_flag("--no-inspect", options->no_inspect, "Leave out the analyses at init");
   verb->add_flag("--no-train", options->no_train, "Leave out training");
+  verb->add_flag("--no-depth-use", options->no_depth_use, "Leave out what the layers are worth after training");
   verb->add_flag("--json", options->json, "Print results.json");
   verb->add_flag("--quiet", options->quiet, "No progress");
   add_schemes_dir(*verb, options->library);
   verb->footer("Any key of the configuration of the runs: --train.steps=500 --model.norm=rms");
+  add_device(*verb);
   verb->allow_extras();
-  verb->callback([options, verb, &exit_code] { exit_code = run(*options, verb->remaining()); });
+  verb->callback([options, verb, &exit_code] { exit_code = run(*options, overrides_of(*verb)); });
 }
 
 }  // namespace norma::cli

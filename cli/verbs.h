@@ -20,6 +20,9 @@ void add_train(CLI::App& app, int& exit_code);
 
 // --schemes-dir, for every verb that takes a scheme or reads a model that was trained with one.
 void add_schemes_dir(CLI::App& verb, SchemeLibrary& schemes);
+// --device, for the verbs that take keys of the configuration; it is short for --train.device.
+void add_device(CLI::App& verb);
+std::vector<std::string> overrides_of(const CLI::App& verb);  // the keys that were given, --device among them
 // --family, for the verbs that build a model without a configuration.
 void add_family(CLI::App& verb, Family& family);
 

@@ -1,7 +1,8 @@
-# norma_library(folder DEPENDS ... SOURCES ...): one target per folder of src/. The DEPENDS are the only folders it may
-# use; tests/layers_test.cpp checks the includes against them. KERNELS: mostly SIMD kernels. OPTIMISE: instead
-# of Release's -O3, for code that hardly takes time to run but does to compile. A .cu file among the SOURCES is built
-# only when NORMA_CUDA is on.
+# norma_library(folder DEPENDS ... SHARES ... SOURCES ...): one target per folder of src/. It sees its own headers, the
+# public headers (include/norma/...) of the folders that its DEPENDS lead to, and of their private ones those that they
+# SHARE with the rest of the library; the compiler finds no other (norma_make_roots). KERNELS: mostly SIMD kernels.
+# OPTIMISE: instead of Release's -O3, for code that hardly takes time to run but does to compile. Among the SOURCES, .cu
+# files, cuda_* and those in cuda/ are built only when NORMA_CUDA is on.
 
 add_library(norma_options INTERFACE)
 target_compile_features(norma_options INTERFACE cxx_std_20)
@@ -47,17 +48,58 @@ function(norma_keep_kernels_apart)
   endforeach()
 endfunction()
 
+# Folders of links in the build tree, one set for each folder of src/, because an include path shows all that lies under
+# it: include/norma/<name> (public), src/<name> (all, for the target itself) and shared/src/<name> (the headers given).
+# The names end like the real ones, so that what looks at paths, such as clang-tidy, finds them.
+function(norma_make_roots name)
+  set(root ${PROJECT_BINARY_DIR}/roots/${name})
+  file(MAKE_DIRECTORY ${root}/include/norma ${root}/src)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/include/norma/${name} ${root}/include/norma/${name} SYMBOLIC)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/src/${name} ${root}/src/${name} SYMBOLIC)
+  file(REMOVE_RECURSE ${root}/shared)  # one that is no longer shared must not stay; holds links to files alone
+  file(MAKE_DIRECTORY ${root}/shared/src)
+  foreach(header ${ARGN})
+    if(NOT EXISTS ${PROJECT_SOURCE_DIR}/src/${name}/${header})
+      message(FATAL_ERROR "norma_library(${name}) shares ${header}, which is not there")
+    endif()
+    cmake_path(GET header PARENT_PATH folder)
+    file(MAKE_DIRECTORY ${root}/shared/src/${name}/${folder})
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/src/${name}/${header} ${root}/shared/src/${name}/${header} SYMBOLIC)
+  endforeach()
+endfunction()
+
+# Folders that the given targets are of, and those that these see; each must have been declared before.
+function(norma_folders_seen result)
+  set(seen "")
+  foreach(target ${ARGN})
+    if(target MATCHES "^norma::(.+)$")
+      if(NOT TARGET ${target})
+        message(FATAL_ERROR "${target} is declared after what depends on it")
+      endif()
+      get_property(further GLOBAL PROPERTY NORMA_SEEN_BY_${CMAKE_MATCH_1})
+      list(APPEND seen ${CMAKE_MATCH_1} ${further})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES seen)
+  set(${result} ${seen} PARENT_SCOPE)
+endfunction()
+
 function(norma_library name)
-  cmake_parse_arguments(ARG "KERNELS" "OPTIMISE" "DEPENDS;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "KERNELS" "OPTIMISE" "DEPENDS;SHARES;SOURCES" ${ARGN})
   if(NOT NORMA_CUDA)
-    list(FILTER ARG_SOURCES EXCLUDE REGEX "\\.cu$")
+    list(FILTER ARG_SOURCES EXCLUDE REGEX "\\.cu$|(^|/)cuda[/_]")
   endif()
   add_library(norma_${name} STATIC ${ARG_SOURCES})
   add_library(norma::${name} ALIAS norma_${name})
   norma_keep_kernels_apart(${ARG_SOURCES})
+  norma_make_roots(${name} ${ARG_SHARES})
+  norma_folders_seen(seen ${ARG_DEPENDS})
+  set_property(GLOBAL PROPERTY NORMA_SEEN_BY_${name} ${seen})
+  set(roots ${PROJECT_BINARY_DIR}/roots)
+  list(TRANSFORM seen REPLACE "(.+)" "${roots}/\\1/shared/src")
   target_include_directories(norma_${name}
-    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>
-    PRIVATE ${PROJECT_SOURCE_DIR}/src)
+    PUBLIC $<BUILD_INTERFACE:${roots}/${name}/include> $<INSTALL_INTERFACE:include>
+    PRIVATE ${roots}/${name}/src ${seen})
   target_link_libraries(norma_${name} PUBLIC ${ARG_DEPENDS} PRIVATE $<BUILD_INTERFACE:norma_options>)
   target_compile_features(norma_${name} PUBLIC cxx_std_20)
   set_target_properties(norma_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON EXPORT_NAME ${name})

@@ -108,18 +108,18 @@ SpecialTokens Classification::special() const {
 }
 
 void Classification::clear(Batch& batch) const {
-  const auto rows = static_cast<std::size_t>(shape().batch);
-  batch.tokens.assign(rows * static_cast<std::size_t>(shape().time), special().padding);
-  batch.targets.assign(rows, kIgnored);
-  batch.lengths.assign(rows, 1);  // a row without a record still has one token for attention to look at
+  std::ranges::fill(batch.ids("tokens", {shape().batch, shape().time}), special().padding);
+  std::ranges::fill(batch.ids("targets", {shape().batch}), kIgnored);
+  std::ranges::fill(batch.ids("lengths", {shape().batch}),
+                    1);  // a row without a record still has one token for attention to look at
 }
 
 void Classification::write(Part part, std::int64_t record, std::int64_t row, Batch& batch) const {
   const Side& side = part == Part::training ? training_ : validation_;
   const std::span<const std::int32_t> text = side.texts[record];
-  std::copy(text.begin(), text.end(), batch.tokens.data() + row * shape().time);
-  batch.targets[static_cast<std::size_t>(row)] = side.labels[static_cast<std::size_t>(record)];
-  batch.lengths[static_cast<std::size_t>(row)] = static_cast<std::int32_t>(text.size());
+  std::copy(text.begin(), text.end(), batch.ids("tokens").data() + row * shape().time);
+  batch.ids("targets")[static_cast<std::size_t>(row)] = side.labels[static_cast<std::size_t>(record)];
+  batch.ids("lengths")[static_cast<std::size_t>(row)] = static_cast<std::int32_t>(text.size());
 }
 
 std::string Classification::describe() const {

@@ -33,13 +33,13 @@ void GeneratedSource::fill_evaluation(std::int64_t index, Batch& batch) const {
 }
 
 void GeneratedRows::clear(Batch& batch) const {
-  const auto cells = static_cast<std::size_t>(shape().batch * shape().time);
-  batch.tokens.resize(cells);
-  batch.targets.resize(cells);
+  const Shape cells = {shape().batch, shape().time};
+  batch.ids("tokens", cells);
+  batch.ids("targets", cells);
 }
 
 void GeneratedRows::write(Draws& draws, std::int64_t row, Batch& batch) const {
-  write_row(draws, batch.tokens.data() + row * shape().time, batch.targets.data() + row * shape().time);
+  write_row(draws, batch.ids("tokens").data() + row * shape().time, batch.ids("targets").data() + row * shape().time);
 }
 
 std::int64_t parameter(const char* name, std::int64_t given, std::int64_t standard, std::int64_t least,

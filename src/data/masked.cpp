@@ -17,10 +17,10 @@ MaskedSource::MaskedSource(const std::string& name, std::unique_ptr<Source> lang
 void MaskedSource::hide(std::uint64_t seed, std::uint64_t stream, std::uint64_t index, Batch& batch) const {
   restore_text(batch);
   for (std::int64_t row = 0; row < shape_.batch; ++row) {
-    std::int32_t* const targets = batch.targets.data() + row * shape_.time;
+    std::int32_t* const targets = batch.ids("targets").data() + row * shape_.time;
     if (targets[0] == kIgnored) break;  // held-out text ends before this row
-    masking_.ask(Draws(seed, stream, index, static_cast<std::uint32_t>(row)), batch.tokens.data() + row * shape_.time,
-                 targets);
+    masking_.ask(Draws(seed, stream, index, static_cast<std::uint32_t>(row)),
+                 batch.ids("tokens").data() + row * shape_.time, targets);
   }
 }
 
@@ -50,7 +50,7 @@ MaskedLanguage::MaskedLanguage(const std::string& name, std::unique_ptr<Source> 
 
 // What a decoder would say is the text.
 void MaskedLanguage::restore_text(Batch& batch) const {
-  std::copy(batch.targets.begin(), batch.targets.end(), batch.tokens.begin());
+  std::ranges::copy(batch.ids("targets"), batch.ids("tokens").begin());
 }
 
 // Without the numbers of the language itself, which are those of reading it from left to right.

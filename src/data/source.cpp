@@ -5,6 +5,7 @@
 
 #include "data/classification.h"
 #include "data/grammar.h"
+#include "data/held_out.h"
 #include "data/hops.h"
 #include "data/masked.h"
 #include "data/recall.h"
@@ -67,31 +68,28 @@ enum class From { rules, file };
 
 struct Task {
   const char* name;
-  Open open;
-  unsigned readings;  // bits
+  Open open = nullptr;
+  std::vector<std::string_view> kinds;
   From from = From::rules;
+  std::vector<std::string> settings = {};  // that [data.settings] may give it
 };
 
-constexpr unsigned bit_of(ReadingManner reading) { return 1U << static_cast<unsigned>(reading); }
-constexpr unsigned kOnward = bit_of(ReadingManner::onward), kWhole = bit_of(ReadingManner::whole),
-                   kPaired = bit_of(ReadingManner::paired);
-
-// Of each reading the first is its usual task, and the first from a file that of files.
-constexpr Task kTasks[] = {
-    {"grammar", make<Grammar>, kOnward},
-    {"sentences", make<Sentences>, kOnward},
-    {"hops", make<Hops>, kOnward},
-    {"sort", open_sort, kOnward | kPaired},
-    {"copy", open_copy, kOnward | kPaired},
-    {"reverse", open_reverse, kOnward | kPaired},
-    {"recall", make<Recall>, kOnward},
-    {"masked_grammar", open_masked_grammar, kWhole},
-    {"masked_sentences", open_masked_sentences, kWhole},
-    {"text", open_text, kOnward, From::file},
-    {"tokens", open_tokens, kOnward, From::file},
-    {"masked", open_masked, kWhole, From::file},
-    {"translation", make<Translation>, kPaired, From::file},
-    {"classification", make<Classification>, kWhole, From::file},
+// Of each kind of data the first is its usual task, and the first from a file that of files.
+const Task kTasks[] = {
+    {"grammar", make<Grammar>, {"onward"}},
+    {"sentences", make<Sentences>, {"onward"}},
+    {"hops", make<Hops>, {"onward"}},
+    {"sort", open_sort, {"onward", "paired"}},
+    {"copy", open_copy, {"onward", "paired"}},
+    {"reverse", open_reverse, {"onward", "paired"}},
+    {"recall", make<Recall>, {"onward"}},
+    {"masked_grammar", open_masked_grammar, {"whole"}},
+    {"masked_sentences", open_masked_sentences, {"whole"}},
+    {"text", open_text, {"onward"}, From::file},
+    {"tokens", open_tokens, {"onward"}, From::file},
+    {"masked", open_masked, {"whole"}, From::file},
+    {"translation", make<Translation>, {"paired"}, From::file},
+    {"classification", make<Classification>, {"whole"}, From::file},
 };
 
 constexpr std::int64_t kMostCells = std::int64_t{1} << 31;  // tokens of one batch; keeps a slip from filling memory
@@ -107,12 +105,27 @@ void check_shape(const BatchShape& shape) {
   }
 }
 
+void check_settings(const Task& task, const DataConfig& config) {
+  for (const auto& [name, value] : config.settings) {
+    if (std::find(task.settings.begin(), task.settings.end(), name) != task.settings.end()) continue;
+    fail("data.settings.{}: the task {} has no such setting{}{}", name, task.name, did_you_mean(name, task.settings),
+         task.settings.empty() ? "" : fmt::format("; expected {}", fmt::join(task.settings, ", ")));
+  }
+}
+
 }  // namespace
 
 Source::~Source() = default;
 
 std::string Source::decode(std::span<const std::int32_t> tokens) const {
   return fmt::format("{}", fmt::join(tokens, " "));
+}
+
+std::map<std::string, std::int64_t> Source::sizes() const {
+  std::map<std::string, std::int64_t> all;
+  if (vocabulary() > 0) all["vocabulary"] = vocabulary();
+  if (classes() > 0) all["classes"] = classes();
+  return all;
 }
 
 std::string Source::reference(std::int64_t, std::int64_t) const { return ""; }
@@ -122,8 +135,17 @@ std::unique_ptr<Source> open_source(const DataConfig& config, const BatchShape& 
   if (config.evaluation_batches < 0) {
     fail("data.evaluation_batches is {}; expected a number of batches, or 0 for all", config.evaluation_batches);
   }
+  const HeldOut part = parse_held_out(config.held_out);
+  DataConfig opened = config;
+  if (part != HeldOut::all) {  // 0 asks for all there are; of a generated task there are as many as one likes
+    constexpr std::int64_t kOfGenerated = 8;
+    opened.evaluation_batches *= 2;
+    if (opened.evaluation_batches == 0 && !reads_files(config.task)) opened.evaluation_batches = 2 * kOfGenerated;
+  }
   for (const Task& task : kTasks) {
-    if (config.task == task.name) return task.open(config, shape);
+    if (config.task != task.name) continue;
+    check_settings(task, config);
+    return part_of(task.open(opened, shape), part);
   }
   fail("unknown data.task '{}'{}; expected one of {}", config.task, did_you_mean(config.task, task_names()),
        fmt::join(task_names(), ", "));
@@ -135,10 +157,10 @@ void check_vocabulary(const Source& source, std::int64_t model_vocabulary) {
        source.describe());
 }
 
-std::vector<std::string> tasks_for(ReadingManner reading) {
+std::vector<std::string> tasks_for(std::string_view kind) {
   std::vector<std::string> names;
   for (const Task& task : kTasks) {
-    if ((task.readings & bit_of(reading)) != 0) names.emplace_back(task.name);
+    if (std::find(task.kinds.begin(), task.kinds.end(), kind) != task.kinds.end()) names.emplace_back(task.name);
   }
   return names;
 }

@@ -44,13 +44,13 @@ WindowSource::WindowSource(Corpus corpus, const DataConfig& config, const BatchS
 
 void WindowSource::fill(std::uint64_t index, std::uint64_t seed, Batch& batch) const {
   const std::int64_t time = shape_.time;
-  batch.tokens.resize(static_cast<std::size_t>(shape_.batch * time));
-  batch.targets.resize(batch.tokens.size());
+  Batch::Ids& tokens = batch.ids("tokens", {shape_.batch, time});
+  Batch::Ids& targets = batch.ids("targets", {shape_.batch, time});
   for (std::int64_t row = 0; row < shape_.batch; ++row) {
     const std::uint64_t sample = index * static_cast<std::uint64_t>(shape_.batch) + static_cast<std::uint64_t>(row);
     const std::int64_t offset = training_.offset(order_, sample, seed);
-    training_.tokens().copy(offset, time, batch.tokens.data() + row * time);
-    training_.tokens().copy(offset + 1, time, batch.targets.data() + row * time);
+    training_.tokens().copy(offset, time, tokens.data() + row * time);
+    training_.tokens().copy(offset + 1, time, targets.data() + row * time);
   }
 }
 
@@ -58,14 +58,16 @@ void WindowSource::fill_evaluation(std::int64_t index, Batch& batch) const {
   NORMA_ASSERT(index >= 0 && index < evaluation_batches_);
   const std::int64_t time = shape_.time;
   const std::int64_t windows = std::min(validation_.count(), evaluation_batches_ * shape_.batch);
-  batch.tokens.assign(static_cast<std::size_t>(shape_.batch * time), 0);
-  batch.targets.assign(batch.tokens.size(), kIgnored);
+  Batch::Ids& tokens = batch.ids("tokens", {shape_.batch, time});
+  Batch::Ids& targets = batch.ids("targets", {shape_.batch, time});
+  std::ranges::fill(tokens, 0);
+  std::ranges::fill(targets, kIgnored);
   for (std::int64_t row = 0; row < shape_.batch; ++row) {
     const std::int64_t window = index * shape_.batch + row;
     if (window >= windows) break;
     const std::int64_t offset = validation_.spread(window, windows);
-    validation_.tokens().copy(offset, time, batch.tokens.data() + row * time);
-    validation_.tokens().copy(offset + 1, time, batch.targets.data() + row * time);
+    validation_.tokens().copy(offset, time, tokens.data() + row * time);
+    validation_.tokens().copy(offset + 1, time, targets.data() + row * time);
   }
 }
 

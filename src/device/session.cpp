@@ -75,11 +75,15 @@ double Session::number(const Handle& tensor, int member, std::size_t index) {
   check_member(tensor, member);
   if (index >= tensor.elements())
     fail("'{}' has {} elements but element {} was asked for", tensor.name(), tensor.elements(), index);
-  const std::size_t size = size_of(tensor.type().dtype);
+  return element(member, tensor.offset(), tensor.type().dtype, static_cast<std::int64_t>(index));
+}
+
+double Session::element(int member, std::int64_t offset, DType dtype, std::int64_t index) {
+  const auto size = static_cast<std::int64_t>(size_of(dtype));
   std::array<std::byte, 8> bytes{};
-  const std::span<std::byte> used = std::span(bytes).first(size);
-  get(member, tensor.offset() + static_cast<std::int64_t>(index * size), used);
-  switch (tensor.type().dtype) {
+  const std::span<std::byte> used = std::span(bytes).first(static_cast<std::size_t>(size));
+  get(member, offset + index * size, used);
+  switch (dtype) {
     case DType::f32: return element_at<float>(used);
     case DType::f64: return element_at<double>(used);
     case DType::bf16: return element_at<BFloat16>(used);

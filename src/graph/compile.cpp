@@ -130,7 +130,7 @@ std::vector<int> Compilation::find_joins() {
     std::iota(joins.begin(), joins.end(), 0);
     return joins;
   }
-  Lanes lanes;
+  Lanes lanes(backend_.most_ahead());
   for (Step& step : plan_->steps_) {
     const Node& node = graph_.node(step.node);
     std::vector<int> reads, writes;
@@ -208,6 +208,7 @@ void Compilation::name_slots() {
     const Value& value = graph_.value(output.value);
     plan_->slots_[output.name] = {value.type, value.role, plan_->value_offsets_[at(output.value)]};
   }
+  plan_->device_ = backend_.name();
   plan_->nodes_ = graph_.nodes();
   plan_->values_ = graph_.values();
 }

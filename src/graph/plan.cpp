@@ -37,6 +37,7 @@ Cost Plan::cost() const {
     const Cost cost = node.op->cost(in, out);
     total.flops += cost.flops;
     total.bytes += cost.bytes;
+    total.products += cost.products;
   }
   return total;
 }

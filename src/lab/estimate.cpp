@@ -51,9 +51,10 @@ std::optional<Exponent> fit(std::span<const double> x, std::span<const std::vect
   for (const std::vector<double>& curve : curves) slopes.push_back(fit_line(x, curve).slope);
   const Estimate by_seed = estimate_of(slopes);
   const Line line = fit_line(x, mean);
-  double half = by_seed.high - by_seed.mean;
+  const double scatter = by_seed.high - by_seed.mean;
+  double half = scatter;
   if (x.size() > 2) half = std::max(half, student_t(static_cast<int>(x.size()) - 2) * line.deviation);
-  return Exponent{line.slope, line.slope - half, line.slope + half, line.r2};
+  return Exponent{line.slope, line.slope - half, line.slope + half, line.r2, scatter};
 }
 
 }  // namespace

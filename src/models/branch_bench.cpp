@@ -5,6 +5,7 @@
 #include "models/moment_sum.h"
 #include "models/straight_weights.h"
 #include "norma/backends/cpu.h"
+#include "norma/backends/device.h"
 #include "norma/core/random.h"
 #include "norma/graph/differentiate.h"
 #include "norma/ops/elementwise.h"
@@ -19,11 +20,10 @@ constexpr double kStep = 3e-3;  // of a change, as a share of what it changes; f
 
 }  // namespace
 
-BranchBench::BranchBench(const Build& build, const BranchShape& shape, std::int64_t time)
-    : BranchBench([&](Parameters& parameters, Wire x, Wire) { return build(parameters, x); }, shape, time, 0) {}
-
-BranchBench::BranchBench(const CrossBuild& build, const BranchShape& shape, std::int64_t time, std::int64_t memory_time)
-    : shape_(shape),
+BranchBench::BranchBench(const Build& build, const BranchKind& kind, const BranchShape& shape, std::int64_t time,
+                         std::int64_t memory_time)
+    : kind_(kind),
+      shape_(shape),
       memory_time_(memory_time),
       time_(static_cast<double>(time)),
       width_(shape.width),
@@ -71,7 +71,7 @@ CrossTable BranchBench::measure_cross() {
   return {kFirstCrossScale, kCrossScales, kCrossCorrelations, kCorrelations, std::move(points)};
 }
 
-std::shared_ptr<const Plan> BranchBench::plan(const CrossBuild& build, bool derivatives) {
+std::shared_ptr<const Plan> BranchBench::plan(const Build& build, bool derivatives) {
   Graph graph;
   Parameters parameters(graph, DType::f32);
   const Shape rows{shape_.batch, shape_.time, width_};
@@ -82,7 +82,7 @@ std::shared_ptr<const Plan> BranchBench::plan(const CrossBuild& build, bool deri
   graph.output("y", y);
   if (derivatives) {
     const Wire weighted = sum_all(y * graph.input("g", {rows, DType::f32}));
-    Wires wrt = {x, graph.find("out.weight")};
+    Wires wrt = {x, graph.find(kind_.last_weight())};
     if (memory) wrt.push_back(memory);
     const Wires gradients = differentiate(weighted, wrt);
     graph.output("dx", gradients[0]);
@@ -202,24 +202,20 @@ Moments BranchBench::changed(double scale) {
 }
 
 void BranchBench::measure_noise(BranchResponse& response, double square) {
-  const bool attention = forward_->plan().has_slot("qkv.weight");
-  response.noise_last = noise("out.weight", 0, 1, square);
-  if (attention) {
-    response.noise_first = noise("qkv.weight", 2, 3, square);
-    const Moments q = noise("qkv.weight", 0, 1, square), k = noise("qkv.weight", 1, 2, square);
-    response.noise_scores = {q.own + k.own, q.shared + k.shared};
-  } else if (memory_time_ > 0) {
-    response.noise_first = noise("kv.weight", 1, 2, square);
-    const Moments q = noise("q.weight", 0, 1, square), k = noise("kv.weight", 0, 1, square);
-    response.noise_scores = {q.own + k.own, q.shared + k.shared};
-  } else {
-    response.noise_first = noise("in.weight", 0, 1, square);
+  for (const BranchKind::Weight& weight : kind_.weights) {
+    const Moments moved = noise(weight, square);
+    Moments& sum = weight.part == BranchKind::Weight::Part::last    ? response.noise_last
+                   : weight.part == BranchKind::Weight::Part::first ? response.noise_first
+                                                                    : response.noise_scores;
+    sum = {sum.own + moved.own, sum.shared + moved.shared};
   }
 }
 
-Moments BranchBench::noise(const std::string& name, std::size_t first_block, std::size_t end_block, double square) {
+Moments BranchBench::noise(const BranchKind::Weight& part, double square) {
+  const std::string& name = part.name;
   const std::size_t columns = static_cast<std::size_t>(forward_->plan().slot(name).type.shape.channels());
-  const std::size_t blocks = name == "qkv.weight" ? 3 : name == "kv.weight" ? 2 : 1, block = columns / blocks;
+  const std::size_t block = columns / static_cast<std::size_t>(part.blocks);
+  const std::size_t first = static_cast<std::size_t>(part.block) * block, end = first + block;
   const double step = kStep / std::sqrt(static_cast<double>(width_));
   std::vector<std::vector<float>> kept;
   for (int m = 0; m < shape_.seeds; ++m) {
@@ -228,7 +224,7 @@ Moments BranchBench::noise(const std::string& name, std::size_t first_block, std
     const std::vector<float>& normal = normals(name + ".noise", m, weight.size());
     for (std::size_t i = 0; i < weight.size(); ++i) {
       const std::size_t column = i % columns;
-      if (column < first_block * block || column >= end_block * block) continue;
+      if (column < first || column >= end) continue;
       weight[i] += static_cast<float>(step) * normal[i];
     }
     forward_->write<float>(name, weight, m);

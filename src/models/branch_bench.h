@@ -17,13 +17,11 @@ namespace norma {
 // One branch as two plans: forward alone, and forward with the derivatives by input, memory and last matrix.
 class BranchBench {
  public:
-  using Build = std::function<Wire(Parameters&, Wire)>;
-  using CrossBuild = std::function<Wire(Parameters&, Wire, Wire memory)>;
+  using Build = std::function<Wire(Parameters&, Wire, Wire memory)>;
 
-  // Gradients by weights are for sequences of `time` tokens.
-  BranchBench(const Build& build, const BranchShape& shape, std::int64_t time);
-  // With a memory of `memory_time` tokens, unless that is 0.
-  BranchBench(const CrossBuild& build, const BranchShape& shape, std::int64_t time, std::int64_t memory_time);
+  // Gradients by weights are for sequences of `time` tokens. With a memory of `memory_time` tokens, unless that is 0.
+  BranchBench(const Build& build, const BranchKind& kind, const BranchShape& shape, std::int64_t time,
+              std::int64_t memory_time);
   BranchTable measure();
   // The memory is what x is, token by token.
   CrossTable measure_split();
@@ -31,7 +29,7 @@ class BranchBench {
 
  private:
   std::uint64_t seed(int member) const { return shape_.seed + static_cast<std::uint64_t>(member); }
-  std::shared_ptr<const Plan> plan(const CrossBuild& build, bool derivatives);
+  std::shared_ptr<const Plan> plan(const Build& build, bool derivatives);
   // Random numbers that many grid points use.
   const std::vector<float>& normals(const std::string& name, int member, std::size_t count);
   // Rows of variance scale^2, of which a share is the same for every token of a sequence.
@@ -49,8 +47,9 @@ class BranchBench {
   Moments changed(double scale);
   void measure_noise(BranchResponse& response, double square);
   // Changes a block of columns of a weight (queries, keys and values are packed), looks, and puts it back.
-  Moments noise(const std::string& name, std::size_t first_block, std::size_t end_block, double square);
+  Moments noise(const BranchKind::Weight& part, double square);
 
+  const BranchKind& kind_;
   BranchShape shape_;
   std::int64_t memory_time_;
   double time_;

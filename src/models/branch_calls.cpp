@@ -4,6 +4,7 @@
 #include <set>
 
 #include "norma/models/branch_tables.h"
+#include "norma/schemes/branch_kinds.h"
 #include "norma/schemes/trace.h"
 #include "norma/schemes/walk.h"
 
@@ -13,32 +14,30 @@ namespace {
 using OptionsOfCalls = std::map<std::string, std::set<BranchOptions>>;  // by kind of branch
 
 bool is_branch_call(const Expression& e) {
-  return e.kind == Expression::Kind::call &&
-         (e.name == "f" || e.name == "attn" || e.name == "cross" || e.name == "ffn");
+  return e.kind == Expression::Kind::call && (e.name == "f" || branch_called(e.name) != nullptr);
 }
 
 // Which branches a name means in a formula.
-std::vector<std::string> kinds_called(const Scheme& scheme, std::string_view key, const std::string& name) {
-  if (name != "f") return {name == "attn" ? "attention" : name};
-  if (key != "sublayer") return {std::string(key)};
-  std::vector<std::string> kinds;
-  for (const char* kind : {"attention", "cross", "ffn"}) {
-    if (scheme.formula(kind) == nullptr) kinds.emplace_back(kind);
+std::vector<const BranchKind*> kinds_called(const Scheme& scheme, std::string_view key, const std::string& name) {
+  if (name != "f") return {branch_called(name)};
+  std::vector<const BranchKind*> kinds;
+  for (const BranchKind& kind : branch_kinds()) {
+    if (key == "sublayer" ? scheme.formula(kind.key) == nullptr : key == kind.key) kinds.push_back(&kind);
   }
   return kinds;
 }
 
 void collect(const Scheme& scheme, std::string_view key, const Expression& e, OptionsOfCalls& found) {
   if (!is_branch_call(e)) return;
-  for (const std::string& kind : kinds_called(scheme, key, e.name)) {
-    const std::vector<std::string>& known = branch_option_names(kind);
+  for (const BranchKind* kind : kinds_called(scheme, key, e.name)) {
+    const std::vector<std::string>& known = kind->options;
     BranchOptions options;
     for (const NamedArgument& argument : e.named) {
       if (std::find(known.begin(), known.end(), argument.name) == known.end()) continue;  // of another kind
       const Expression& value = *argument.value;
       options[argument.name] = value.kind == Expression::Kind::text ? value.name : print_expression(value);
     }
-    found[kind].insert(std::move(options));
+    found[kind->key].insert(std::move(options));
   }
 }
 
@@ -57,7 +56,9 @@ std::string norm_on_branches(const Scheme& scheme) {
     visit(formula, [&](const Expression& e) {
       if (!found.empty() || e.kind != Expression::Kind::call || !is_norm_name(e.name) || e.children.size() != 1) return;
       const Expression& inner = *e.children[0];
-      if (is_branch_call(inner) && inner.name != "cross") found = e.name;
+      if (!is_branch_call(inner)) return;
+      const BranchKind* called = branch_called(inner.name);
+      if (called == nullptr || called->reads != BranchKind::Reads::memory) found = e.name;
     });
   }
   return found;

@@ -1,6 +1,6 @@
 #include "norma/models/branch_gains.h"
 
-#include <cmath>
+#include <algorithm>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -8,12 +8,9 @@
 #include "models/branch_bench.h"
 #include "models/norm_sites.h"
 #include "models/options.h"
+#include "norma/core/error.h"
 #include "norma/core/machine.h"
 #include "norma/core/side_by_side.h"
-#include "norma/models/branches.h"
-#include "norma/ops/attention.h"
-#include "norma/ops/linear.h"
-#include "norma/ops/views.h"
 #include "norma/schemes/place.h"
 
 namespace norma {
@@ -39,65 +36,79 @@ class Branches {
   // What fills the tables. The jobs share nothing; the tables must outlive them.
   Jobs measure(BranchTables& tables) const {
     tables.time = shape_.time;
-    Jobs jobs = {[&] { tables.attention = attention_table(false); }, [&] { tables.ffn = ffn_table(false); }};
-    if (carries_scores()) jobs.push_back([&] { tables.attention_split = split_table(); });
-    if (norm_on_branches(scheme_).empty()) return jobs;
-    jobs.push_back([&] { tables.attention_normed = attention_table(true); });
-    jobs.push_back([&] { tables.ffn_normed = ffn_table(true); });
+    Jobs jobs, normed;
+    for (const LayerBranch& branch : shape_.branches) {
+      if (branch.kind->reads == BranchKind::Reads::memory) continue;
+      add(branch, false, tables.plain[branch.kind->key], jobs);
+      if (carries_scores(branch)) jobs.push_back([&, this] { tables.apart = apart(branch); });
+      if (!norm_on_branches(scheme_).empty()) add(branch, true, tables.normed[branch.kind->key], normed);
+    }
+    for (auto& job : normed) jobs.push_back(std::move(job));
     return jobs;
   }
 
   CrossTable measure_cross(std::int64_t memory_time, bool normed) const {
-    const BranchBench::CrossBuild build = [&](Parameters& parameters, Wire x, Wire memory) {
-      return then_norm(parameters, attention(parameters, x, memory), normed);
+    const auto reads = [](const LayerBranch& one) { return one.kind->reads == BranchKind::Reads::memory; };
+    const LayerBranch& branch = *std::ranges::find_if(shape_.branches, reads);
+    const BranchBench::Build build = [&](Parameters& parameters, Wire x, Wire memory) {
+      return then_norm(parameters, called(branch, parameters, x, memory), normed);
     };
-    return BranchBench(build, shape_, shape_.time, memory_time).measure_cross();
+    return BranchBench(build, *branch.kind, shape_, shape_.time, memory_time).measure_cross();
   }
 
  private:
-  BranchTable attention_table(bool normed) const {
-    const BranchBench::Build build = [&](Parameters& parameters, Wire x) {
-      return then_norm(parameters, attention(parameters, x, {}), normed);
+  void add(const LayerBranch& branch, bool normed, BranchTable& table, Jobs& jobs) const {
+    jobs.push_back([&, this, normed] {
+      BranchShape shape = shape_;
+      if (branch.kind->reads == BranchKind::Reads::position) {
+        // It knows nothing of sequences: short ones give more directions for the same work.
+        shape.time = std::min(shape_.time, kShortTime);
+        shape.batch = shape_.batch * shape_.time / shape.time;
+      }
+      const BranchBench::Build build = [&](Parameters& parameters, Wire x, Wire) {
+        return then_norm(parameters, called(branch, parameters, x, {}), normed);
+      };
+      table = BranchBench(build, *branch.kind, shape, shape_.time, 0).measure();
+    });
+  }
+
+  bool carries_scores(const LayerBranch& branch) const {
+    const auto options = scheme_.branch_options.find(branch.kind->key);
+    return branch.apart && options != scheme_.branch_options.end() && options->second.contains("scores");
+  }
+
+  CrossTable apart(const LayerBranch& branch) const {
+    const BranchBench::Build build = [&](Parameters& parameters, Wire x, Wire values) {
+      return with_call(branch, parameters, x, {}, [&](const BranchCall& call) { return branch.apart(call, values); });
     };
-    return BranchBench(build, shape_, shape_.time).measure();
+    return BranchBench(build, *branch.kind, shape_, shape_.time, shape_.time).measure_split();
   }
 
-  bool carries_scores() const {
-    const auto options = scheme_.branch_options.find("attention");
-    return options != scheme_.branch_options.end() && options->second.contains("scores");
+  Wire called(const LayerBranch& branch, Parameters& parameters, Wire x, Wire memory) const {
+    return with_call(branch, parameters, x, memory, branch.build);
   }
 
-  CrossTable split_table() const {
-    const BranchBench::CrossBuild build = [&](Parameters& parameters, Wire x, Wire values) {
-      const Wire weight = square_weights(parameters, "qkv", 3);
-      const Wire packed = linear(x, weight, {}, Activation::none), other = linear(values, weight, {}, Activation::none);
-      const std::int64_t d = shape_.width;
-      const Wire context =
-          norma::attention(slice_last(packed, 0, d), slice_last(packed, d, d), slice_last(other, 2 * d, d),
-                           {.heads = shape_.heads, .kv_heads = shape_.heads, .mask = shape_.mask});
-      return linear(context, square_weights(parameters, "out", 1), {}, Activation::none);
-    };
-    return BranchBench(build, shape_, shape_.time, shape_.time).measure_split();
-  }
-
-  // Xavier matrices side by side.
-  Wire square_weights(Parameters& parameters, const char* name, std::int64_t count) const {
-    const auto scope = parameters.graph().scope(name);
-    const double deviation = std::sqrt(1 / static_cast<double>(shape_.width));
-    ParameterSpec spec{.name = "weight", .init = Init::normal(1), .role = "weight"};
-    for (std::int64_t i = 0; i < count; ++i) spec.blocks.push_back({shape_.width, deviation});
-    return parameters.share({shape_.width, count * shape_.width}, spec);
-  }
-
-  // A feed-forward branch knows nothing of sequences: short ones give more directions for the same work.
-  BranchTable ffn_table(bool normed) const {
-    BranchShape short_sequences = shape_;
-    short_sequences.time = std::min(shape_.time, kShortTime);
-    short_sequences.batch = shape_.batch * shape_.time / short_sequences.time;
-    const BranchBench::Build build = [&](Parameters& parameters, Wire x) {
-      return then_norm(parameters, feed_forward(parameters, x), normed);
-    };
-    return BranchBench(build, short_sequences, shape_.time).measure();
+  template <typename Built>
+  Wire with_call(const LayerBranch& branch, Parameters& parameters, Wire x, Wire memory, const Built& build) const {
+    const StackConfig stack{.branches = {},
+                            .width = shape_.width,
+                            .heads = shape_.heads,
+                            .hidden = shape_.hidden,
+                            .activation = shape_.activation,
+                            .norm = shape_.norm,
+                            .memory = memory};
+    const BranchChoice choice(scheme_, *branch.kind, {}, numbers_);
+    const SchemeRules rules;
+    Wire carried;
+    return build({.parameters = parameters,
+                  .in = x,
+                  .stack = stack,
+                  .options = choice,
+                  .rules = rules,
+                  .style = {},
+                  .norm = [this, &parameters](std::string_view kind, std::string_view site,
+                                              Wire in) { return apply_norm_to(parameters, kind, site, in); },
+                  .carried = carried});
   }
 
   Wire apply_norm_to(Parameters& parameters, std::string_view kind, std::string_view site, Wire in) const {
@@ -106,35 +117,6 @@ class Branches {
 
   Wire then_norm(Parameters& parameters, Wire y, bool normed) const {
     return normed ? apply_norm_to(parameters, norm_on_branches(scheme_), "output_norm", y) : y;
-  }
-
-  NormMaker norm_maker(Parameters& parameters) const {
-    return [this, &parameters](std::string_view kind, std::string_view site, Wire in) {
-      return apply_norm_to(parameters, kind, site, in);
-    };
-  }
-
-  Wire attention(Parameters& parameters, Wire x, Wire memory) const {
-    Wire carried;
-    const bool cross = static_cast<bool>(memory);
-    const AttentionExtras extras =
-        BranchChoice(scheme_, cross ? "cross" : "attention", {}, numbers_).attention("", carried);
-    return attention_branch(parameters, x,
-                            {.heads = shape_.heads,
-                             .mask = cross ? Mask::full : shape_.mask,
-                             .extras = extras,
-                             .norm = norm_maker(parameters),
-                             .memory = memory});
-  }
-
-  Wire feed_forward(Parameters& parameters, Wire x) const {
-    const BranchChoice choice(scheme_, "ffn", {}, numbers_);
-    return feed_forward_branch(parameters, x,
-                               {.hidden = shape_.hidden == 0 ? 4 * shape_.width : shape_.hidden,
-                                .activation = shape_.activation,
-                                .inner_norm = choice.text("inner"),
-                                .norm = norm_maker(parameters),
-                                .gain = choice.gain("gain", "gain_stored")});
   }
 
   const Scheme& scheme_;
@@ -152,10 +134,11 @@ BranchTables measure_branches(const Scheme& given, const BranchShape& shape) {
   return tables;
 }
 
-EncoderDecoderTables measure_encoder_decoder(const Scheme& given, const BranchShape& shape) {
+EncoderDecoderTables measure_encoder_decoder(const Scheme& given, const BranchShape& shape,
+                                             const LayerBranches& encoder_branches) {
   const Scheme scheme = with_options_in_tables(given);
   BranchShape below = shape;
-  below.mask = Mask::full;
+  below.branches = encoder_branches;
   below.time = shape.source_time == 0 ? shape.time : shape.source_time;
   const Branches encoder(scheme, below), decoder(scheme, shape);
   EncoderDecoderTables tables;

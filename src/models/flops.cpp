@@ -1,6 +1,5 @@
-// Multiplications and additions of a training step, counted from the configuration alone or from a traced graph.
+// Multiplications and additions of a training step, by what the ops of a traced graph say of themselves.
 #include <algorithm>
-#include <iterator>
 #include <vector>
 
 #include "norma/models/model.h"
@@ -8,52 +7,33 @@
 namespace norma {
 namespace {
 
-// Of one node, if it is a product.
+// Of one node: its own, or as the end of a sum of products that is written out (the weighted sum of a stream's copies).
 double product_flops(const Graph& graph, const Node& node) {
-  const std::string_view products[] = {"linear", "matmul", "attention", "linear_cross_entropy"};
-  const std::string_view op = node.op->name();
-  if (std::find(std::begin(products), std::end(products), op) != std::end(products))
-    return node.op->cost(graph.input_types(node), graph.output_types(node)).flops;
-  // A sum of products that is written out: the weighted sum of a stream's copies.
-  if (op != "sum_to") return 0;
+  if (node.op->elementary() != Op::Elementary::sum)
+    return node.op->cost(graph.input_types(node), graph.output_types(node)).products;
   const Value& summed = graph.value(node.inputs[0]);
-  const bool product = summed.producer >= 0 && graph.node(summed.producer).op->name() == "mul";
+  const bool product = summed.producer >= 0 && graph.node(summed.producer).op->elementary() == Op::Elementary::product;
   return product ? 2 * static_cast<double>(summed.type.shape.elements()) : 0;
 }
 
-struct Sizes {
-  double d, kv, hidden, ffn_matrices;
-
-  explicit Sizes(const ModelConfig& c)
-      : d(static_cast<double>(c.width)),
-        kv(c.kv_heads == 0 ? d : d * static_cast<double>(c.kv_heads) / static_cast<double>(c.heads)),
-        hidden(c.hidden == 0 ? 4 * d : static_cast<double>(c.hidden)),
-        ffn_matrices(c.gated ? 3 : 2) {}
-
-  double feed_forward() const { return ffn_matrices * d * hidden; }  // per token
-  double projections() const { return 2 * d * d + 2 * d * kv; }
-  // Scores and context of one query that sees so many keys.
-  double pairs(double keys) const { return 2 * d * keys; }
-};
+double flops_at(ModelConfig config, std::int64_t layers, std::int64_t encoder_layers) {
+  config.layers = layers;
+  config.encoder_layers = encoder_layers;
+  Graph graph;
+  const Model model = build_model(graph, config);
+  return traced_flops(graph, model.loss);
+}
 
 }  // namespace
 
 double model_flops(const ModelConfig& config) {
-  const Sizes s(config);
-  const double batch = static_cast<double>(config.batch), time = static_cast<double>(config.time);
-  const double layers = static_cast<double>(config.layers);
-  const bool causal = config.family != Family::encoder;
-  const double keys = causal ? (time + 1) / 2 : time;  // that a query sees on average
-  double products = batch * time * layers * (s.projections() + s.feed_forward() + s.pairs(keys));
-  if (config.family == Family::encoder_decoder) {
-    const double source = static_cast<double>(config.source_time == 0 ? config.time : config.source_time);
-    const double below = static_cast<double>(config.encoder_layers == 0 ? config.layers : config.encoder_layers);
-    products += batch * source * below * (s.projections() + s.feed_forward() + s.pairs(source));
-    products += batch * layers * (time * (2 * s.d * s.d + s.pairs(source)) + source * 2 * s.d * s.kv);
-  }
-  const double outputs = static_cast<double>(config.classes > 0 ? config.classes : config.vocabulary);
-  products += batch * (config.classes > 0 ? 1 : time) * s.d * outputs;
-  return 3 * 2 * products;
+  ModelConfig plain = config;
+  plain.scheme = "x + f(x)";
+  plain.constants.clear();
+  // All layers of a stack are alike.
+  const double one = flops_at(plain, 1, 1), layer = flops_at(plain, 2, 1) - one, below = flops_at(plain, 1, 2) - one;
+  const std::int64_t depth_below = config.encoder_layers == 0 ? config.layers : config.encoder_layers;
+  return one + static_cast<double>(config.layers - 1) * layer + static_cast<double>(depth_below - 1) * below;
 }
 
 double traced_flops(const Graph& graph, Wire loss) {

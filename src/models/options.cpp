@@ -7,23 +7,23 @@
 
 namespace norma {
 
-BranchChoice::BranchChoice(const Scheme& scheme, std::string_view branch, const BranchOptions& given,
+BranchChoice::BranchChoice(const Scheme& scheme, const BranchKind& kind, const BranchOptions& given,
                            const Variables& numbers)
-    : scheme_(scheme.name), branch_(branch), numbers_(numbers) {
+    : scheme_(scheme.name), branch_(kind.key), numbers_(numbers) {
   if (const auto found = scheme.branch_options.find(branch_); found != scheme.branch_options.end())
     options_ = found->second;
-  const auto knows = [](std::string_view kind, const std::string& name) {
-    const std::vector<std::string>& known = branch_option_names(kind);
-    return std::find(known.begin(), known.end(), name) != known.end();
+  const auto knows = [](const BranchKind& one, const std::string& name) {
+    return std::find(one.options.begin(), one.options.end(), name) != one.options.end();
   };
   // A formula for every sublayer speaks to branches of all kinds; each takes the options that it knows.
-  const bool for_all = scheme.formula("sublayer") != nullptr && scheme.formula(branch) == nullptr;
+  const bool for_all = scheme.formula("sublayer") != nullptr && scheme.formula(kind.key) == nullptr;
   for (const auto& [name, value] : given) {
-    if (knows(branch, name)) {
+    const auto knows_it = [&, option = name](const BranchKind& one) { return knows(one, option); };
+    if (knows(kind, name)) {
       options_[name] = value;
-    } else if (!for_all || !knows(branch == "ffn" ? "attention" : "ffn", name)) {
-      throw BranchOptionError(
-          name, fmt::format("{} has no option '{}'{}", branch_, name, did_you_mean(name, branch_option_names(branch))));
+    } else if (!for_all || std::ranges::none_of(branch_kinds(), knows_it)) {
+      throw BranchOptionError(name,
+                              fmt::format("{} has no option '{}'{}", branch_, name, did_you_mean(name, kind.options)));
     }
   }
 }

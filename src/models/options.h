@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "norma/models/branches.h"
+#include "norma/schemes/branch_kinds.h"
 #include "norma/schemes/evaluate.h"
 #include "norma/schemes/scheme.h"
 #include "norma/schemes/trace.h"
@@ -15,7 +16,7 @@ namespace norma {
 class BranchChoice {
  public:
   // Throws BranchOptionError for an unknown option.
-  BranchChoice(const Scheme& scheme, std::string_view branch, const BranchOptions& given, const Variables& numbers);
+  BranchChoice(const Scheme& scheme, const BranchKind& kind, const BranchOptions& given, const Variables& numbers);
 
   std::string text(const std::string& option) const;  // "" when not given
   std::optional<double> number(const std::string& option) const;

@@ -1,10 +1,12 @@
 #include "norma/models/parameters.h"
 
 #include <cmath>
+#include <mutex>
 #include <utility>
 
 #include "norma/core/error.h"
 #include "norma/core/random.h"
+#include "norma/core/side_by_side.h"
 
 namespace norma {
 namespace {
@@ -77,11 +79,14 @@ Wire Parameters::share(const Shape& shape, ParameterSpec spec) {
 }
 
 void initialise(Session& session, const std::vector<ParameterSpec>& specs, std::uint64_t seed, int member) {
-  for (const ParameterSpec& spec : specs) {
+  std::mutex one_at_a_time;  // writes; what takes long is to draw
+  const auto draw = [&](std::size_t index) {
+    const ParameterSpec& spec = specs[index];
     const Handle tensor = session.handle(spec.name);
     const auto width = static_cast<std::size_t>(tensor.type().shape.channels());
     const auto fill_all = [&]<typename T>(std::vector<T> values) {
       fill(std::span<T>(values), width, spec, seed);
+      const std::lock_guard lock(one_at_a_time);
       session.write<T>(tensor, values, member);
     };
     if (tensor.type().dtype == DType::f32) {
@@ -89,7 +94,11 @@ void initialise(Session& session, const std::vector<ParameterSpec>& specs, std::
     } else {
       fill_all(std::vector<double>(tensor.elements()));
     }
-  }
+  };
+  constexpr std::size_t kWorthThreads = 1 << 20;  // elements
+  std::size_t elements = 0;
+  for (const ParameterSpec& spec : specs) elements += session.handle(spec.name).elements();
+  side_by_side(specs.size(), elements < kWorthThreads ? 1 : session.threads(), draw);
 }
 
 }  // namespace norma

@@ -10,6 +10,7 @@
 #include "models/norm_sites.h"
 #include "models/options.h"
 #include "models/schedule_inputs.h"
+#include "models/stack_check.h"
 #include "norma/core/error.h"
 #include "norma/models/branches.h"
 #include "norma/ops/dropout.h"
@@ -22,24 +23,15 @@ namespace {
 using NamedWires = std::map<std::string, Wire>;
 using Branch = std::function<Wire(Wire, const BranchOptions&)>;
 
-// A branch of a layer: its key in a scheme, and the scope its weights live in.
-struct Kind {
-  const char* key;
-  const char* scope;
-};
-constexpr Kind kAttention{"attention", "attn"}, kCross{"cross", "cross"}, kFeedForward{"ffn", "ffn"};
-
 class StackBuilder {
  public:
   StackBuilder(Parameters& parameters, const Scheme& scheme, const StackConfig& config, Wire x)
       : parameters_(parameters),
         graph_(parameters.graph()),
         scheme_(scheme),
-        config_(config),
-        width_(x.shape().channels()),
+        config_(checked(scheme, config, x.shape().channels())),
         norms_(parameters, scheme, config.norm),
         schedules_(graph_, parameters.dtype(), schedules_of(scheme, config.kind, config.constants)) {
-    check();
     numbers_ = numbers(1, 1);
     rules_ = rules_of(scheme_, numbers_);
     schedules_.add(wires_, Reach::stack, numbers_);
@@ -80,25 +72,10 @@ class StackBuilder {
     return config_.order->layers;
   }
 
-  Variables numbers(std::int64_t l, std::int64_t k) const { return stack_numbers(scheme_, config_, width_, l, k); }
-  std::int64_t sublayers() const { return config_.kind == StackKind::decoder ? 3 : 2; }
-
-  void check() const {
-    if (config_.layers < 1) fail("a stack needs at least one layer, but {} were asked for", config_.layers);
-    NORMA_ASSERT((config_.kind == StackKind::decoder) == static_cast<bool>(config_.memory));
-    const bool whole = scheme_.formula("layer") != nullptr;
-    for (const LearnedSpec& learned : scheme_.learned) {
-      if (learned.profile == nullptr || (!whole && learned.per == LearnedSpec::Per::sublayer)) continue;
-      throw NotBuiltError(fmt::format("scheme '{}': only values learned per sublayer can be profiled, not '{}'",
-                                      scheme_.name, learned.name));
-    }
-    if (config_.kind != StackKind::decoder) return;
-    const char* needed = whole ? "cross_layer" : "cross";
-    if (scheme_.formula(needed) == nullptr && (whole || scheme_.formula("sublayer") == nullptr))
-      throw NotBuiltError(
-          fmt::format("scheme '{}' has no formula for decoders with cross-attention; a file can give {} beside {}",
-                      scheme_.name, needed, whole ? "layer" : "attention and ffn"));
+  Variables numbers(std::int64_t l, std::int64_t k) const {
+    return stack_numbers(scheme_, config_, config_.width, l, k);
   }
+  std::int64_t sublayers() const { return std::ssize(config_.branches); }
 
   void start_streams(Wire x) {
     NamedWires before = wires_;
@@ -120,40 +97,35 @@ class StackBuilder {
       return;
     }
     std::int64_t k = first;
-    build_sublayer(kAttention, layer, k++, in_layer);
-    if (config_.memory) build_sublayer(kCross, layer, k++, in_layer);
-    build_sublayer(kFeedForward, layer, k, in_layer);
+    for (const LayerBranch& branch : config_.branches) build_sublayer(branch, layer, k++, in_layer);
   }
 
   void build_whole(NamedWires& in_layer) {
     schedules_.add(in_layer, Reach::sublayer, numbers_);
     make_learned(LearnedSpec::Per::sublayer, in_layer);
     std::map<std::string, Branch> branches;
-    for (const Kind& kind : {kAttention, kCross, kFeedForward}) {
-      if (kind.key == kCross.key && !config_.memory) continue;
-      branches[kind.scope] = [this, kind](Wire in, const BranchOptions& given) {
-        const auto scope = graph_.scope(kind.scope);
-        return call(kind, in, given);
+    for (const LayerBranch& branch : config_.branches) {
+      branches[branch.kind->scope] = [this, &branch](Wire in, const BranchOptions& given) {
+        const auto scope = graph_.scope(branch.kind->scope);
+        return call(branch, in, given);
       };
     }
     const std::size_t first_site = sites_.size();
-    trace_formula(*scheme_.formula(config_.memory ? "cross_layer" : "layer"), in_layer, std::move(branches));
+    trace_formula(*layer_formula(scheme_, config_), in_layer, std::move(branches));
     close_sites(first_site);
   }
 
-  void build_sublayer(const Kind& kind, std::int64_t layer, std::int64_t k, NamedWires& in_layer) {
-    const auto scope = graph_.scope(kind.scope);
-    const Formula* own = scheme_.formula(kind.key);
-    const Formula* formula = own != nullptr ? own : scheme_.formula("sublayer");
+  void build_sublayer(const LayerBranch& branch, std::int64_t layer, std::int64_t k, NamedWires& in_layer) {
+    const auto scope = graph_.scope(branch.kind->scope);
     numbers_ = numbers(layer, k);
     NamedWires here = in_layer;
     schedules_.add(here, Reach::sublayer, numbers_);
     make_learned(LearnedSpec::Per::sublayer, here);
     const std::map<std::string, Branch> branches = {
-        {"f", [this, kind](Wire in, const BranchOptions& given) { return call(kind, in, given); }}};
+        {"f", [this, &branch](Wire in, const BranchOptions& given) { return call(branch, in, given); }}};
     const std::size_t first_site = sites_.size();
     if (config_.profile) profile(here, branches);
-    trace_formula(*formula, here, branches);
+    trace_formula(*branch_formula(scheme_, *branch.kind), here, branches);
     close_sites(first_site);
     for (const auto& [stream, wire] : wires_) in_layer[stream] = wire;
   }
@@ -179,52 +151,32 @@ class StackBuilder {
   }
 
   // A branch under the open scope, with dropout. Called again with the same input it is the same wire.
-  Wire call(const Kind& kind, Wire in, const BranchOptions& given) {
+  Wire call(const LayerBranch& branch, Wire in, const BranchOptions& given) {
     std::string name = graph_.full_name("");
     name.pop_back();  // the dot
     if (reuse_) return calls_by_name_.at(name);
     const auto key = std::tuple{name, in.id(), given};
     if (const auto known = calls_.find(key); known != calls_.end()) return known->second;
-    const BranchChoice choice(scheme_, kind.key, given, numbers_);
-    Wire out = kind.key == kFeedForward.key ? feed_forward(choice, in) : attention(choice, kind, in);
+    const BranchChoice choice(scheme_, *branch.kind, given, numbers_);
+    Wire out = branch.build({.parameters = parameters_,
+                             .in = in,
+                             .stack = config_,
+                             .options = choice,
+                             .rules = rules_,
+                             .style = style(),
+                             .norm = norm_maker(),
+                             .carried = carried_[branch.kind->key]});
     if (config_.dropout) out = dropout(out, config_.dropout, config_.dropout_key, name);
     calls_.emplace(key, out);
     const bool first = calls_by_name_.emplace(name, out).second;
-    if (first) sites_.push_back({.name = name, .stream_in = wires_.at("x"), .branch = out, .stream_out = {}});
+    if (first)
+      sites_.push_back(
+          {.name = name, .kind = branch.kind, .stream_in = wires_.at("x"), .branch = out, .stream_out = {}});
     return out;
   }
 
   WeightStyle style() const {
     return {.start = config_.weights, .biases = config_.biases && scheme_.weights.biases, .unit = scheme_.weights.unit};
-  }
-
-  Wire attention(const BranchChoice& choice, const Kind& kind, Wire in) {
-    const bool cross = kind.key == kCross.key;
-    return attention_branch(parameters_, in,
-                            {.heads = config_.heads,
-                             .mask = cross ? Mask::full : config_.mask,
-                             .init = rules_.init,
-                             .extras = choice.attention(config_.qk_norm, cross ? cross_scores_ : scores_),
-                             .norm = norm_maker(),
-                             .kv_heads = config_.kv_heads,
-                             .rope = config_.rope,
-                             .lengths = cross ? config_.memory_lengths : config_.lengths,
-                             .memory = cross ? config_.memory : Wire(),
-                             .optimiser = rules_.optimiser,
-                             .style = style()});
-  }
-
-  Wire feed_forward(const BranchChoice& choice, Wire in) {
-    return feed_forward_branch(parameters_, in,
-                               {.hidden = config_.hidden == 0 ? 4 * width_ : config_.hidden,
-                                .activation = config_.activation,
-                                .init = rules_.init,
-                                .inner_norm = choice.text("inner"),
-                                .norm = norm_maker(),
-                                .gated = config_.gated,
-                                .gain = choice.gain("gain", "gain_stored"),
-                                .optimiser = rules_.optimiser,
-                                .style = style()});
   }
 
   // The wires after a formula.
@@ -290,8 +242,7 @@ class StackBuilder {
   Parameters& parameters_;
   Graph& graph_;
   const Scheme& scheme_;
-  const StackConfig& config_;
-  std::int64_t width_;
+  const StackConfig config_;
   NormSites norms_;
   ScheduleInputs schedules_;
   SchemeRules rules_;  // at the layer that is being built
@@ -299,7 +250,7 @@ class StackBuilder {
   bool in_final_ = false;
   NamedWires wires_;  // x, streams, schedules, values learned once per stack
   NamedWires measured_;
-  Wire scores_, cross_scores_;  // of the layer below, where the scheme carries them
+  NamedWires carried_;  // what branches of the layer below left for those of this one, by key
   std::map<std::tuple<std::string, int, BranchOptions>, Wire> calls_;  // of branches, in this layer
   std::map<std::string, Wire> calls_by_name_;                          // the first of each branch
   bool reuse_ = false;  // branches give what they gave at their first call
@@ -316,7 +267,8 @@ Variables stack_numbers(const Scheme& scheme, const StackConfig& config, std::in
                     .width = width,
                     .heads = config.heads,
                     .layer = l,
-                    .sublayer = k};
+                    .sublayer = k,
+                    .branches = std::ssize(config.branches)};
   return numbers_at(scheme, place, config.constants);
 }
 

@@ -175,7 +175,8 @@ Wires Attention::reference(std::span<const Wire> in) const {
 
 Cost Attention::cost(std::span<const Type> in, std::span<const Type> out) const {
   const AttentionShape s = attention_shape(layout_, options_, in);
-  return {.flops = 2 * 2 * static_cast<double>(s.width) * pairs(s), .bytes = traffic(in, out)};
+  const double flops = 2 * 2 * static_cast<double>(s.width) * pairs(s);
+  return {.flops = flops, .bytes = traffic(in, out), .products = flops};
 }
 
 CpuKernel cpu_kernel(const Attention& op, Types in, Types) {

@@ -76,8 +76,8 @@ Wires Linear::reference(std::span<const Wire> in) const {
 
 Cost Linear::cost(std::span<const Type> in, std::span<const Type> out) const {
   const Shape& w = in[1].shape;
-  return {.flops = 2.0 * static_cast<double>(in[0].shape.rows()) * static_cast<double>(w.elements()),
-          .bytes = traffic(in, out.first(1))};
+  const double flops = 2.0 * static_cast<double>(in[0].shape.rows()) * static_cast<double>(w.elements());
+  return {.flops = flops, .bytes = traffic(in, out.first(1)), .products = flops};
 }
 
 CpuKernel cpu_kernel(const Linear& op, Types in, Types) {

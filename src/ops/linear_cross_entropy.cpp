@@ -176,8 +176,8 @@ Wires LinearCrossEntropy::reference(std::span<const Wire> in) const {
 
 Cost LinearCrossEntropy::cost(std::span<const Type> in, std::span<const Type> out) const {
   const Sizes s = sizes_of(in, options_.weight);
-  return {.flops = 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.width * s.vocabulary),
-          .bytes = traffic(in, out)};
+  const double flops = 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.width * s.vocabulary);
+  return {.flops = flops, .bytes = traffic(in, out), .products = flops};
 }
 
 CpuKernel cpu_kernel(const LinearCrossEntropy& op, Types in, Types) {

@@ -107,8 +107,8 @@ Wires MatMul::vjp(const VjpContext& context) const {
 
 Cost MatMul::cost(std::span<const Type> in, std::span<const Type> out) const {
   const Sizes s = sizes(in);
-  return {.flops = 2.0 * static_cast<double>(s.batch * s.m) * static_cast<double>(s.n * s.k),
-          .bytes = traffic(in, out)};
+  const double flops = 2.0 * static_cast<double>(s.batch * s.m) * static_cast<double>(s.n * s.k);
+  return {.flops = flops, .bytes = traffic(in, out), .products = flops};
 }
 
 CpuKernel cpu_kernel(const MatMul& op, Types in, Types) {

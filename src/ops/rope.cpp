@@ -48,6 +48,7 @@ HWY_AFTER_NAMESPACE();
 #include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "ops/check.h"
+#include "ops/rope_sizes.h"
 
 namespace norma {
 
@@ -55,12 +56,6 @@ HWY_EXPORT(rope_head_f32);
 HWY_EXPORT(rope_head_f64);
 
 std::string_view name_of(RopePairs pairs) { return pairs == RopePairs::interleaved ? "interleaved" : "half_split"; }
-
-namespace {
-
-struct RopeSizes {
-  std::int64_t time = 0, channels = 0, rotated = 0, width = 0;  // channels of one time step
-};
 
 RopeSizes rope_sizes(const RopeOptions& options, const Shape& x) {
   if (x.rank() < 2 || x.rank() > 4) {
@@ -80,8 +75,6 @@ RopeSizes rope_sizes(const RopeOptions& options, const Shape& x) {
   if (s.time < 1 || rows % s.time != 0) fail("{} rows are not a multiple of {} positions", rows, s.time);
   return s;
 }
-
-}  // namespace
 
 std::string Rope::attributes() const {
   return fmt::format("width={} time={} rotated={} theta={} pairs={}", options_.head_width, options_.time,

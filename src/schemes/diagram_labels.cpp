@@ -3,19 +3,22 @@
 
 #include <algorithm>
 
+#include "norma/schemes/branch_kinds.h"
 #include "norma/schemes/evaluate.h"
 #include "schemes/diagram_parts.h"
 
 namespace norma {
 
 std::string branch_title(const std::string& name) {
-  if (name == "attention" || name == "attn") return "attention";
-  if (name == "cross") return "cross-attention";
-  return name == "ffn" ? "feed-forward" : name;
+  for (const BranchKind& kind : branch_kinds()) {
+    if (name == kind.key || name == kind.scope) return kind.title;
+  }
+  return name;
 }
 
 std::string branch_detail(const Scheme& scheme, const std::string& name) {
-  const auto found = scheme.branch_options.find(name == "attn" ? "attention" : name);
+  const BranchKind* called = branch_called(name);
+  const auto found = scheme.branch_options.find(called == nullptr ? name : called->key);
   if (found == scheme.branch_options.end()) return "";
   const std::map<std::string, std::string>& options = found->second;
   std::vector<std::string> said;

@@ -166,7 +166,7 @@ class DrawingAlgebra {
     result_.sections.push_back(section.title);
     section_ = &section;
     const bool closing = section.title == "after the last layer";
-    const std::int64_t last = place_of(options_, 1, 0).sublayers_per_layer() - 1;
+    const std::int64_t last = place_of(options_, 1, 0).branches - 1;
     numbers_ = numbers_at_start(
         scheme_, closing ? place_of(options_, options_.layers, last) : place_of(options_, layer_, section.offset));
     wires_ = streams_;
@@ -186,7 +186,7 @@ class DrawingAlgebra {
 
   bool is_branch(const std::string& name) const {
     if (name == "f") return !section_->branch.empty();
-    return section_->branch.empty() && (name == "attn" || name == "cross" || name == "ffn");
+    return section_->branch.empty() && branch_called(name) != nullptr;
   }
 
   int pill(const std::string& label, const Expression& factor, int operand) {

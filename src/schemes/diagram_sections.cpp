@@ -44,36 +44,38 @@ class OutcomeAlgebra {
   std::string& found_;
 };
 
+bool reads_memory(const DiagramOptions& options) {
+  return std::ranges::any_of(options.branches,
+                             [](const BranchKind* kind) { return kind->reads == BranchKind::Reads::memory; });
+}
+
 }  // namespace
 
 std::vector<DiagramSection> sections_of(const Scheme& scheme, const DiagramOptions& options) {
-  const bool cross = options.cross == DiagramOptions::Cross::present;
   if (const Formula* layer = scheme.formula("layer")) {
     const Formula* with_cross = scheme.formula("cross_layer");
-    return {{.formula = cross && with_cross != nullptr ? with_cross : layer, .title = "layer"}};
+    return {{.formula = reads_memory(options) && with_cross != nullptr ? with_cross : layer, .title = "layer"}};
   }
   std::vector<DiagramSection> sections;
-  const auto add = [&](const char* key, const char* title) {
-    const Formula* own = scheme.formula(key);
+  for (const BranchKind* kind : options.branches) {
+    const Formula* own = scheme.formula(kind->key);
     const Formula* formula = own != nullptr ? own : scheme.formula("sublayer");
-    if (formula == nullptr) fail("scheme '{}' has no formula for {}", scheme.name, key);
-    sections.push_back({formula, title, key, static_cast<std::int64_t>(sections.size())});
-  };
-  add("attention", "attention sublayer");
-  if (cross) add("cross", "cross-attention sublayer");
-  add("ffn", "feed-forward sublayer");
+    if (formula == nullptr) fail("scheme '{}' has no formula for {}", scheme.name, kind->key);
+    sections.push_back({formula, kind->title + " sublayer", kind->key, static_cast<std::int64_t>(sections.size())});
+  }
   return sections;
 }
 
 Place place_of(const DiagramOptions& options, std::int64_t layer, std::int64_t offset) {
-  const bool cross = options.cross == DiagramOptions::Cross::present;
+  const bool cross = reads_memory(options);
   Place place{.stack = cross ? StackKind::decoder : StackKind::single,
               .layers = options.layers,
               .other_layers = cross ? options.layers : 0,
               .width = options.width,
               .heads = options.heads,
-              .layer = layer};
-  place.sublayer = place.sublayers_per_layer() * (layer - 1) + 1 + offset;
+              .layer = layer,
+              .branches = std::ssize(options.branches)};
+  place.sublayer = place.branches * (layer - 1) + 1 + offset;
   return place;
 }
 

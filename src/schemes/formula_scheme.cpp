@@ -1,37 +1,42 @@
 #include "schemes/formula_scheme.h"
 
 #include <algorithm>
-#include <initializer_list>
 
+#include "norma/schemes/branch_kinds.h"
 #include "norma/schemes/walk.h"
 
 namespace norma {
 namespace {
 
-// The first call of one of these functions, or null.
-const Expression* call_of(const Formula& formula, std::initializer_list<std::string_view> functions) {
+// The first call of such a function, or null.
+template <typename Wanted>
+const Expression* call_of(const Formula& formula, Wanted wanted) {
   const Expression* found = nullptr;
   visit(formula, [&](const Expression& e) {
-    const bool called =
-        e.kind == Expression::Kind::call && std::find(functions.begin(), functions.end(), e.name) != functions.end();
-    if (called && found == nullptr) found = &e;
+    if (found == nullptr && e.kind == Expression::Kind::call && wanted(e.name)) found = &e;
   });
   return found;
 }
 
 // Which formula of a scheme this is, by the branches that it calls.
 const char* key_of(const Formula& formula) {
-  const Expression *whole = call_of(formula, {"attn", "ffn", "cross"}), *sublayer = call_of(formula, {"f"});
+  const Expression* whole = call_of(formula, branch_called);
+  const Expression* sublayer = call_of(formula, [](std::string_view name) { return name == "f"; });
   if (whole != nullptr && sublayer != nullptr) {
     throw FormulaError(formula.text, sublayer->span,
                        fmt::format("a formula for every sublayer calls f, one for a whole layer attn and ffn; this one "
                                    "calls {} as well",
                                    whole->name));
   }
-  if (const Expression* cross = call_of(formula, {"cross"})) {
+  const auto reads_memory = [](std::string_view name) {
+    const BranchKind* kind = branch_called(name);
+    return kind != nullptr && kind->reads == BranchKind::Reads::memory;
+  };
+  if (const Expression* cross = call_of(formula, reads_memory)) {
     throw FormulaError(formula.text, cross->span,
-                       "the decoder of an encoder-decoder calls cross, and its encoder needs a formula without; give "
-                       "both in a file, as cross_layer and layer");
+                       fmt::format("the decoder of an encoder-decoder calls {}, and its encoder needs a formula "
+                                   "without; give both in a file, as cross_layer and layer",
+                                   cross->name));
   }
   return whole != nullptr ? "layer" : "sublayer";
 }

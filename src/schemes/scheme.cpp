@@ -10,6 +10,7 @@
 #include "norma/core/error.h"
 #include "norma/core/names.h"
 #include "norma/core/toml_text.h"
+#include "norma/schemes/branch_kinds.h"
 #include "norma/schemes/evaluate.h"
 
 namespace norma {
@@ -17,14 +18,36 @@ namespace {
 
 using Keys = std::vector<std::string>;
 
-const Keys kFormulaKeys = {"sublayer", "attention", "cross", "ffn", "layer", "cross_layer", "final"};
-const Keys kTopKeys = {"title",       "source", "sublayer", "attention", "cross",   "ffn",  "layer",
-                       "cross_layer", "final",  "streams",  "constants", "learned", "init", "lr",
-                       "eps",         "decay",  "branch",   "norm",      "weights", "head"};
+const Keys kOtherKeys = {"title", "source", "streams", "constants", "learned", "init", "lr",
+                         "eps",   "decay",  "branch",  "norm",      "weights", "head"};
 const Keys kLearnedKeys = {"init", "stored", "shape", "per", "decay", "lr", "profile"};
-const Keys kRoles = {"all",         "embedding", "position", "head", "final",  "block",       "weight",
-                     "query",       "key",       "value",    "out",  "ffn",    "cross_query", "cross_key",
-                     "cross_value", "cross_out", "norm",     "bias", "learned"};
+const Keys kCommonRoles = {"all",   "embedding", "position", "head", "final",
+                           "block", "weight",    "norm",     "bias", "learned"};
+
+Keys branch_keys() {
+  Keys keys;
+  for (const BranchKind& kind : branch_kinds()) keys.push_back(kind.key);
+  return keys;
+}
+
+Keys formula_keys() {
+  Keys keys = branch_keys();
+  keys.insert(keys.begin(), "sublayer");
+  keys.insert(keys.end(), {"layer", "cross_layer", "final"});
+  return keys;
+}
+
+Keys top_keys() {
+  Keys keys = formula_keys();
+  keys.insert(keys.end(), kOtherKeys.begin(), kOtherKeys.end());
+  return keys;
+}
+
+Keys rule_roles() {
+  Keys roles = kCommonRoles;
+  for (const BranchKind& kind : branch_kinds()) roles.insert(roles.end(), kind.roles.begin(), kind.roles.end());
+  return roles;
+}
 
 class Reader {
  public:
@@ -38,12 +61,12 @@ class Reader {
   }
 
   Scheme read() {
-    check_keys("", table_, kTopKeys);
+    check_keys("", table_, top_keys());
     Scheme scheme;
     scheme.name = name_;
     scheme.title = text(table_, "", "title").value_or(name_);
     scheme.source = text(table_, "", "source").value_or("");
-    for (const std::string& key : kFormulaKeys) {
+    for (const std::string& key : formula_keys()) {
       if (const auto formula = text(table_, "", key))
         scheme.formulas.emplace(key, parse(key, [&] { return parse_formula(*formula); }));
     }
@@ -119,13 +142,15 @@ class Reader {
 
   void check_formulas(const Scheme& scheme) const {
     const bool whole = scheme.formula("layer") != nullptr;
-    for (const char* key : {"sublayer", "attention", "cross", "ffn"}) {
+    const auto refuse_beside_layer = [&](const std::string& key) {
       if (whole && scheme.formula(key) != nullptr) fail("scheme '{}': give either layer or {}, not both", name_, key);
-    }
+    };
+    refuse_beside_layer("sublayer");
+    for (const BranchKind& kind : branch_kinds()) refuse_beside_layer(kind.key);
     if (whole || scheme.formula("sublayer") != nullptr) return;
-    for (const char* key : {"attention", "ffn"}) {
-      if (scheme.formula(key) == nullptr)
-        fail("scheme '{}' has no formula for {}; give {} or sublayer", name_, key, key);
+    for (const BranchKind& kind : branch_kinds()) {
+      if (kind.formula == BranchKind::Own::needed && scheme.formula(kind.key) == nullptr)
+        fail("scheme '{}' has no formula for {}; give {} or sublayer", name_, kind.key, kind.key);
     }
   }
 
@@ -201,14 +226,14 @@ class Reader {
       for (const auto& [key, node] : *init) {
         const std::string name = "init." + std::string(key.str());
         if (!node.is_table()) fail("scheme '{}': '{}' must be a table of roles", name_, name);
-        check_keys(name + ".", *node.as_table(), kRoles);
+        check_keys(name + ".", *node.as_table(), rule_roles());
         scheme.rules[name] = expressions(name, *node.as_table());
       }
     }
     for (const char* name : {"lr", "eps", "decay"}) {
       const toml::table* rules = table(name);
       if (rules == nullptr) continue;
-      check_keys(std::string(name) + ".", *rules, kRoles);
+      check_keys(std::string(name) + ".", *rules, rule_roles());
       scheme.rules[name] = expressions(name, *rules);
     }
   }
@@ -216,11 +241,11 @@ class Reader {
   void read_branches(Scheme& scheme) const {
     const toml::table* branches = table("branch");
     if (branches == nullptr) return;
-    check_keys("branch.", *branches, {"attention", "cross", "ffn"});
+    check_keys("branch.", *branches, branch_keys());
     for (const auto& [key, node] : *branches) {
       const std::string branch(key.str()), where = "branch." + branch + ".";
       if (!node.is_table()) fail("scheme '{}': 'branch.{}' must be a table of options", name_, branch);
-      check_keys(where, *node.as_table(), branch_option_names(branch));
+      check_keys(where, *node.as_table(), branch_kind(branch).options);
       for (const auto& [key_of_option, unused] : *node.as_table()) {
         const std::string option(key_of_option.str()), value = *text(*node.as_table(), where, option);
         parse(where + option, [&] { check_branch_option(option, value); });

@@ -15,9 +15,9 @@ void TheoryPropagation::retrace(const TheoryProgram& program) {
       case TheoryInstruction::Op::stop: backward_stop(instruction); break;
       case TheoryInstruction::Op::tanh: backward_squash(instruction); break;
       case TheoryInstruction::Op::branch:
-        if (instruction.branch == BranchTheory::Kind::cross) {
+        if (instruction.branch->reads == BranchKind::Reads::memory) {
           backward_cross(instruction);
-        } else if (stack_.carries() && instruction.branch == BranchTheory::Kind::attention) {
+        } else if (instruction.branch == stack_.carries()) {
           backward_carried(instruction);
         } else {
           backward_branch(instruction);
@@ -75,7 +75,7 @@ void TheoryPropagation::backward_cross(const TheoryInstruction& instruction) {
 
 void TheoryPropagation::backward_carried(const TheoryInstruction& instruction) {
   const auto [corner, scale, correlation, weight_scale, part, score, through] = take_back<7>();
-  const CrossResponse response = tables_.attention_split.backward({static_cast<int>(corner), scale, correlation, 0});
+  const CrossResponse response = tables_.apart.backward({static_cast<int>(corner), scale, correlation, 0});
   const auto [total, common] = arrive(instruction, response.query, weight_scale);
   const Moments scores = spread(total, common, response.query.gradient_own, response.query.gradient_shared);
   carried_.gradient.own += part * scores.own;

@@ -8,8 +8,8 @@
 
 namespace norma {
 
-TheoryCompiler::TheoryCompiler(const Formula& formula, const std::string& branch,
-                               const TheorySurroundings& surroundings, const Variables& place)
+TheoryCompiler::TheoryCompiler(const Formula& formula, const BranchKind* branch, const TheorySurroundings& surroundings,
+                               const Variables& place)
     : formula_(formula), branch_(branch), s_(surroundings), place_(place), folding_(surroundings, formula.text) {
   for (const TheoryStream& stream : s_.streams) {
     TheoryWires wires{.form = stream.grows    ? TheoryWires::Form::growing
@@ -19,7 +19,7 @@ TheoryCompiler::TheoryCompiler(const Formula& formula, const std::string& branch
     if (stream.grows) wires.count = named(count_name(stream.name));
     wires_[stream.name] = std::move(wires);
   }
-  values_ = s_.stream_registers() + (s_.stack == StackKind::decoder ? 1 : 0);
+  values_ = s_.stream_registers() + (s_.reads_memory() ? 1 : 0);
 }
 
 TheoryProgram TheoryCompiler::run() {
@@ -81,7 +81,7 @@ TheoryRegisters TheoryCompiler::registers(std::vector<int> ends, std::vector<int
            .count = values_,
            .ends = std::move(ends),
            .kept = std::move(kept),
-           .memory = s_.stack == StackKind::decoder,
+           .memory = s_.reads_memory(),
            .alone = std::move(alone)}};
 }
 

@@ -29,7 +29,7 @@ class TheoryCompiler {
  public:
   using Value = std::variant<ExpressionPtr, TheoryLearned, TheoryWeights, TheoryWires>;
 
-  TheoryCompiler(const Formula& formula, const std::string& branch, const TheorySurroundings& surroundings,
+  TheoryCompiler(const Formula& formula, const BranchKind* branch, const TheorySurroundings& surroundings,
                  const Variables& place);
 
   TheoryProgram run();
@@ -100,7 +100,7 @@ class TheoryCompiler {
   double random_part(const Expression& e, const LearnedSpec& spec) const;
 
   const Formula& formula_;
-  const std::string& branch_;
+  const BranchKind* branch_;
   const TheorySurroundings& s_;
   const Variables& place_;
   FoldingAlgebra folding_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "norma/schemes/branch_kinds.h"
 #include "norma/schemes/trace.h"
 #include "theory/compiler.h"
 
@@ -15,8 +16,7 @@ constexpr double kRmsEps = 1e-6;  // of the function rms, and far below any stre
 }  // namespace
 
 bool TheoryCompiler::is_branch(const std::string& name) const {
-  if (!branch_.empty()) return name == "f";
-  return name == "attn" || name == "ffn" || name == "cross";
+  return branch_ != nullptr ? name == "f" : branch_called(name) != nullptr;
 }
 
 void TheoryCompiler::expects(const Expression& e) const {
@@ -110,15 +110,16 @@ TheoryWires TheoryCompiler::norm_call(const Expression& e, const Value& argument
 }
 
 TheoryWires TheoryCompiler::branch_call(const Expression& e, const Value& argument) {
-  const std::string name = e.name == "f" ? branch_ : e.name;
-  using Branch = BranchTheory::Kind;
+  const BranchKind* kind = branch_ != nullptr ? branch_ : branch_called(e.name);
   const int from = materialise(linear(*e.children[0], argument));
   TheoryInstruction instruction{.op = TheoryInstruction::Op::branch, .terms = {{from, {1.0}}}};
-  instruction.branch = name == "ffn" ? Branch::ffn : name == "cross" ? Branch::cross : Branch::attention;
-  if (name == "cross") {
-    if (s_.stack != StackKind::decoder) throw not_predicted("cross-attention in a stack of its own");
+  instruction.branch = kind;
+  const bool has = std::find(s_.branches.begin(), s_.branches.end(), kind) != s_.branches.end();
+  if (kind->reads == BranchKind::Reads::memory) {
+    if (!has) throw not_predicted(kind->title + " in a stack of its own");
     instruction.terms.push_back({s_.memory(), {1.0}});
   }
+  if (!has) throw not_predicted(fmt::format("a {} branch, which layers of this model do not have", kind->title));
   return plain(emit(std::move(instruction)));
 }
 

@@ -22,10 +22,10 @@ double log_slope(const std::vector<double>& x, const std::vector<double>& y) {
   return (n * sxy - sx * sy) / (n * sxx - sx * sx);
 }
 
-std::vector<double> ffn_gradients(const Prediction& prediction) {
+std::vector<double> closing_gradients(const Prediction& prediction) {
   std::vector<double> all;
   for (const BranchTheory& branch : prediction.branches) {
-    if (branch.kind == BranchTheory::Kind::ffn) all.push_back(branch.weight_gradient);
+    if (branch.kind == prediction.closing) all.push_back(branch.weight_gradient);
   }
   return all;
 }
@@ -33,7 +33,7 @@ std::vector<double> ffn_gradients(const Prediction& prediction) {
 Exponents exponents_of(const std::vector<Prediction>& by_depth) {
   std::vector<double> n, rms, first, last, amplification;
   for (const Prediction& one : by_depth) {
-    const std::vector<double> gradients = ffn_gradients(one);
+    const std::vector<double> gradients = closing_gradients(one);
     n.push_back(static_cast<double>(one.layers));
     rms.push_back(one.streams.back().rms);
     first.push_back(gradients.empty() ? 0 : gradients.front());

@@ -126,8 +126,12 @@ Coefficient coefficient_of(const ExpressionPtr& folded) {
 TheorySurroundings theory_surroundings(const Scheme& scheme, const TheoryConfig& config, StackKind stack,
                                        bool measured_normed) {
   const double layers = static_cast<double>(config.layers);
-  const Place place{.stack = stack};
-  Variables numbers = {{"n", static_cast<double>(place.sublayers_per_layer()) * layers},
+  std::vector<const BranchKind*> branches = config.branches;
+  if (branches.empty()) branches = usual_branches(stack == StackKind::decoder ? Memory::present : Memory::absent);
+  // What the encoder of a model has is what its decoder has beside the memory.
+  if (stack == StackKind::encoder)
+    std::erase_if(branches, [](const BranchKind* kind) { return kind->reads == BranchKind::Reads::memory; });
+  Variables numbers = {{"n", static_cast<double>(branches.size()) * layers},
                        {"N", layers},
                        {"M", layers},
                        {"d", static_cast<double>(config.width)},
@@ -138,7 +142,12 @@ TheorySurroundings theory_surroundings(const Scheme& scheme, const TheoryConfig&
           .config = config,
           .numbers = std::move(numbers),
           .measured_normed = measured_normed,
-          .stack = stack};
+          .stack = stack,
+          .branches = std::move(branches)};
+}
+
+bool TheorySurroundings::reads_memory() const {
+  return std::ranges::any_of(branches, [](const BranchKind* kind) { return kind->reads == BranchKind::Reads::memory; });
 }
 
 Coefficient fold(const Expression& expression, const TheorySurroundings& surroundings, const std::string& text) {

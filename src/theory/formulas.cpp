@@ -4,14 +4,15 @@
 
 namespace norma {
 
-TheoryProfile compile_profile(const LearnedSpec& learned, const std::string& branch,
+TheoryProfile compile_profile(const LearnedSpec& learned, const BranchKind* branch,
                               const TheorySurroundings& surroundings, const Variables& place) {
   const Formula formula{.text = print_expression(*learned.profile), .statements = {}};
   return TheoryCompiler(formula, branch, surroundings, place).profile(learned);
 }
 
-FormulaPrograms::FormulaPrograms(const Formula& formula, std::string branch, const TheorySurroundings& surroundings)
-    : formula_(formula), branch_(std::move(branch)), surroundings_(surroundings) {
+FormulaPrograms::FormulaPrograms(const Formula& formula, const BranchKind* branch,
+                                 const TheorySurroundings& surroundings)
+    : formula_(formula), branch_(branch), surroundings_(surroundings) {
   for (const Statement& statement : formula.statements) {
     for (Condition& condition : conditions_in(*statement.value)) conditions_.push_back(std::move(condition));
   }

@@ -15,9 +15,9 @@ void TheoryPropagation::step(const TheoryInstruction& instruction) {
     case TheoryInstruction::Op::norm: norm(instruction); break;
     case TheoryInstruction::Op::tanh: squash(instruction); break;
     case TheoryInstruction::Op::branch:
-      if (instruction.branch == BranchTheory::Kind::cross) {
+      if (instruction.branch->reads == BranchKind::Reads::memory) {
         cross(instruction);
-      } else if (stack_.carries() && instruction.branch == BranchTheory::Kind::attention) {
+      } else if (instruction.branch == stack_.carries()) {
         carried(instruction);
       } else {
         branch(instruction);
@@ -62,8 +62,7 @@ double TheoryPropagation::correlation(int wire) const {
 }
 
 const BranchTable& TheoryPropagation::table(const TheoryInstruction& instruction) const {
-  if (instruction.branch == BranchTheory::Kind::ffn) return instruction.normed ? tables_.ffn_normed : tables_.ffn;
-  return instruction.normed ? tables_.attention_normed : tables_.attention;
+  return *branches_[2 * instruction.branch->index() + (instruction.normed ? 1 : 0)].table;
 }
 
 const CrossTable& TheoryPropagation::cross_table(const TheoryInstruction& instruction) const {
@@ -71,9 +70,8 @@ const CrossTable& TheoryPropagation::cross_table(const TheoryInstruction& instru
 }
 
 const BranchScale& TheoryPropagation::scale_of(const TheoryInstruction& instruction) {
-  const std::size_t kind = (instruction.branch == BranchTheory::Kind::ffn ? 2u : 0u) + (instruction.normed ? 1u : 0u);
-  std::optional<BranchScale>& scale = scales_[kind];
-  if (!constant_gains_ || !scale) scale = gains_.scale(instruction.branch, instruction.normed, stack_.place());
+  std::optional<BranchScale>& scale = branches_[2 * instruction.branch->index() + (instruction.normed ? 1 : 0)].scale;
+  if (!constant_gains_ || !scale) scale = gains_.scale(*instruction.branch, instruction.normed, stack_.place());
   return *scale;
 }
 
@@ -111,7 +109,7 @@ void TheoryPropagation::carried(const TheoryInstruction& instruction) {
   if (instruction.normed)
     throw NotPredictedError(fmt::format("scheme '{}': the theory has no rule for a norm on carried scores' attention",
                                         stack_.scheme().name));
-  if (tables_.attention_split.empty())
+  if (tables_.apart.empty())
     throw NotPredictedError(
         fmt::format("scheme '{}': branches were not measured for scores that are carried", stack_.scheme().name));
   const int from = instruction.terms[0].from;
@@ -124,9 +122,9 @@ void TheoryPropagation::carried(const TheoryInstruction& instruction) {
   carried_.noise += size * size * (gain.query * gain.query + gain.key * gain.key) / 2;
   const double variance = std::sqrt(carried_.square), all = carried_.square;
   const double value = gain.value * gain.value, out = gain.out * gain.out;
-  const CrossTable::Spot spot = tables_.attention_split.spot(variance, correlation(from), 0);
+  const CrossTable::Spot spot = tables_.apart.spot(variance, correlation(from), 0);
   leave(spot.corner, spot.scale, spot.correlation, value * size, value * out * size / all, score, value * out);
-  const CrossResponse response = tables_.attention_split.forward(spot);
+  const CrossResponse response = tables_.apart.forward(spot);
   const Moments by_scores =
       spread(carried_.own, carried_.shared, response.query.change_own, response.query.change_shared);
   const Moments by_values = spread(in[kChangeOwn], in[kChangeShared], response.change_own, response.change_shared);

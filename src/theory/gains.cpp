@@ -8,6 +8,24 @@
 
 namespace norma {
 
+// What init gains do to each kind of branch. What reads a memory has a law of its own, RoleGains::cross.
+struct GainLaws {
+  using Scale = BranchScale (RoleGains::*)(bool normed, const Variables& place) const;
+  struct Row {
+    const char* kind;
+    Scale scale;
+  };
+  static constexpr Row kRows[] = {
+      {"attention", &RoleGains::attention_scale}, {"cross", nullptr}, {"ffn", &RoleGains::ffn_scale}};
+
+  static const Row* find(const BranchKind& kind) {
+    const auto* found = std::ranges::find_if(kRows, [&](const Row& row) { return row.kind == kind.key; });
+    return found == std::end(kRows) ? nullptr : found;
+  }
+};
+
+bool has_gain_law(const BranchKind& kind) { return GainLaws::find(kind) != nullptr; }
+
 void RoleGains::read() {
   for (const auto& [rule, entries] : s_.scheme.rules) {
     auto* target = rule == "init.gain" ? &gains_ : rule == "init.std" ? &deviations_ : nullptr;
@@ -29,8 +47,8 @@ bool RoleGains::constant() const {
   return std::all_of(gains_.begin(), gains_.end(), fixed) && std::all_of(deviations_.begin(), deviations_.end(), fixed);
 }
 
-BranchScale RoleGains::scale(BranchTheory::Kind kind, bool normed, const Variables& place) const {
-  return kind == BranchTheory::Kind::ffn ? ffn(normed, place) : attention(normed, place);
+BranchScale RoleGains::scale(const BranchKind& kind, bool normed, const Variables& place) const {
+  return (this->*GainLaws::find(kind)->scale)(normed, place);
 }
 
 AttentionGains RoleGains::attention(const Variables& place) const {
@@ -91,7 +109,7 @@ double RoleGains::gain(const char* role, double xavier, const Variables& place) 
   return given * (factor == nullptr ? 1 : value_of(*factor, place));
 }
 
-BranchScale RoleGains::ffn(bool normed, const Variables& place) const {
+BranchScale RoleGains::ffn_scale(bool normed, const Variables& place) const {
   const double d = static_cast<double>(s_.config.width);
   const double hidden = s_.config.hidden == 0 ? 4 * d : static_cast<double>(s_.config.hidden);
   const double xavier = std::sqrt(2 / (d + hidden));
@@ -102,7 +120,7 @@ BranchScale RoleGains::ffn(bool normed, const Variables& place) const {
   return {in, out, 1, 1, out / in, 1};
 }
 
-BranchScale RoleGains::attention(bool normed, const Variables& place) const {
+BranchScale RoleGains::attention_scale(bool normed, const Variables& place) const {
   const auto [q, k, v, o] = attention(place);
   const double sharpness = q * k, value = v * v,
                out = o * o;  // the scores of x are those of sqrt(q k) x with gains 1

@@ -28,6 +28,9 @@ struct CrossScale {
   double memory = 1;
 };
 
+// Whether the table of laws has a row for it.
+bool has_gain_law(const BranchKind& kind);
+
 // The gain of a role over Xavier.
 class RoleGains {
  public:
@@ -35,7 +38,7 @@ class RoleGains {
 
   void read();
   bool constant() const;
-  BranchScale scale(BranchTheory::Kind kind, bool normed, const Variables& place) const;
+  BranchScale scale(const BranchKind& kind, bool normed, const Variables& place) const;
   AttentionGains attention(const Variables& place) const;
   // Cross-attention was measured with queries and memory of one size. With gains q, k, v, o it is K f(a x, b m), where
   // a b = q k keeps the scores and a and b bring both inputs to that size.
@@ -48,9 +51,11 @@ class RoleGains {
   static bool moves_branches(const std::string& role);
   static const Coefficient* rule(const Rules& rules, const char* role);
   double gain(const char* role, double xavier, const Variables& place) const;
-  BranchScale ffn(bool normed, const Variables& place) const;
-  BranchScale attention(bool normed, const Variables& place) const;
+  BranchScale ffn_scale(bool normed, const Variables& place) const;
+  BranchScale attention_scale(bool normed, const Variables& place) const;
   bool values_are_normed(const char* branch) const;
+
+  friend struct GainLaws;
 
   const TheorySurroundings& s_;
   Rules gains_, deviations_;

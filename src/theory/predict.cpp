@@ -16,43 +16,42 @@ namespace norma {
 namespace {
 
 // Wide branches and long sequences scatter less: about as many numbers are averaged as at the shape that tables are
-// made for, and at least two sequences.
-std::int64_t measured_sequences(const ModelConfig& model) {
+// made for, and at least two sequences. Where nothing reads a sequence, rows stand for its tokens.
+std::int64_t measured_sequences(const ModelConfig& model, const StackSites& sites) {
   const BranchShape usual;
+  const auto alone = [](const LayerBranch& branch) { return branch.kind->reads == BranchKind::Reads::position; };
   const std::int64_t all = usual.batch * usual.seeds;
-  return std::clamp<std::int64_t>(all * usual.time * usual.width / (model.time * model.width), 2, all);
+  const std::int64_t most = std::ranges::all_of(sites.branches, alone) ? all * usual.time : all;
+  return std::clamp<std::int64_t>(all * usual.time * usual.width / (model.family->positions(model) * model.width), 2,
+                                  most);
 }
 
-BranchShape branch_shape(const ModelConfig& model) {
-  const std::int64_t sequences = measured_sequences(model);
+BranchShape branch_shape(const ModelConfig& model, const StackSites& sites) {
+  const std::int64_t sequences = measured_sequences(model, sites);
   const int seeds = sequences > 2 ? BranchShape().seeds : 1;
-  return {.width = model.width,
+  return {.branches = sites.branches,
+          .width = model.width,
           .heads = model.heads,
           .hidden = model.hidden,
-          .time = model.time,
+          .time = model.family->positions(model),
           .activation = model.activation,
           .norm = model.norm,
-          .mask = model.family == Family::encoder ? Mask::full : Mask::causal,
           .batch = sequences / seeds,
           .seeds = seeds,
           .source_time = model.source_time};
 }
 
-bool has_two_stacks(const ModelConfig& model) { return model.family == Family::encoder_decoder; }
-
-// Of the stream where it enters a stack; schemes may have a say in the table of tokens, which two stacks share.
-double input_variance(const ModelConfig& model, const Scheme& scheme, std::int64_t layers,
-                      std::int64_t encoder_layers) {
-  const bool two_stacks = has_two_stacks(model);
-  const StackConfig stack{.layers = two_stacks ? encoder_layers : layers,
+// Of the stream where it enters the first stack; schemes may have a say in it.
+double input_variance(ModelConfig model, const Scheme& scheme, std::int64_t layers, std::int64_t encoder_layers) {
+  model.layers = layers;
+  model.encoder_layers = encoder_layers;
+  const StackSites first = model.family->sites(model).front();
+  const StackConfig stack{.branches = first.branches,
+                          .layers = first.layers,
                           .heads = model.heads,
-                          .kind = two_stacks ? StackKind::encoder : StackKind::single,
-                          .other_layers = two_stacks ? layers : 0};
-  const InitRules rules = rules_of(scheme, stack_numbers(scheme, stack, model.width, 1, 1)).init;
-  const double table = rules.deviation_of("embedding").value_or(model.embedding_std) * rules.gain_of("embedding");
-  const double tokens = table * table * (model.scale_embedding ? static_cast<double>(model.width) : 1);
-  if (model.positions == Positions::sinusoidal) return tokens + 0.5;
-  return tokens + (model.positions == Positions::learned ? model.embedding_std * model.embedding_std : 0);
+                          .kind = first.kind,
+                          .other_layers = first.other_layers};
+  return model.family->start(model, rules_of(scheme, stack_numbers(scheme, stack, model.width, 1, 1)));
 }
 
 // The scheme with the constants that the model gives instead of its own.
@@ -84,18 +83,29 @@ struct ModelTheory::Parts {
   explicit Parts(const ModelConfig& given)
       : model(given), scheme(given.constants.empty() ? *given.scheme : with_constants(*given.scheme, given.constants)) {
     // What has no rule is found before anything is measured.
-    if (has_two_stacks(model)) {
+    check_family();
+    if (sites.size() == 2) {
       check_predicted_encoder_decoder(scheme, config(1, 1));
-      both = measure_encoder_decoder(scheme, branch_shape(model));
+      both = measure_encoder_decoder(scheme, branch_shape(model, sites.back()), sites.front().branches);
     } else {
       check_predicted(scheme, config(1, 1));
-      single = measure_branches(scheme, branch_shape(model));
+      single = measure_branches(scheme, branch_shape(model, sites.back()));
     }
+  }
+
+  // One stack, or one that reads the memory of another.
+  void check_family() const {
+    const bool alone = sites.size() == 1 && !reads_memory(sites.front().branches);
+    const bool pair = sites.size() == 2 && !reads_memory(sites.front().branches) && reads_memory(sites.back().branches);
+    if (model.family->start == nullptr || !(alone || pair))
+      throw NotPredictedError(
+          fmt::format("the theory has no prediction for models of the family {}", model.family->name));
   }
 
   TheoryConfig config(std::int64_t layers, std::int64_t encoder_layers) const {
     const Moments input = {input_variance(model, scheme, layers, encoder_layers), 0};
-    return {.layers = layers,
+    return {.branches = sites.back().kinds(),
+            .layers = layers,
             .width = model.width,
             .heads = model.heads,
             .hidden = model.hidden,
@@ -111,6 +121,7 @@ struct ModelTheory::Parts {
     const double output = theory.output_rms * theory.output_rms;
     return {.layers = layers,
             .input_rms = std::sqrt(place.input.own),
+            .closing = sites.back().branches.back().kind,
             .streams = std::move(theory.streams),
             .branches = std::move(theory.branches),
             .profiled = std::move(theory.profiled),
@@ -119,6 +130,7 @@ struct ModelTheory::Parts {
   }
 
   ModelConfig model;
+  std::vector<StackSites> sites = model.family->sites(model);
   Scheme scheme;
   BranchTables single;
   std::optional<EncoderDecoderTables> both;

@@ -40,7 +40,7 @@ struct TheoryInstruction {
   double eps = 0;                // norm
   bool centres = false;          // norm: removes the mean
   double slope = 1;              // tanh: tanh(slope*x)
-  BranchTheory::Kind branch = BranchTheory::Kind::attention;
+  const BranchKind* branch = nullptr;
   bool normed = false;  // branch: together with the norm that follows it
 
   // What is known before it runs.
@@ -87,9 +87,11 @@ struct TheorySurroundings {
   Variables numbers;  // all but l and k, and constants that need neither
   bool measured_normed = false;
   StackKind stack = StackKind::single;
-  double encoder_depth = 0, decoder_depth = 0;  // N and M in [constants.encoder] and [constants.decoder]
+  std::vector<const BranchKind*> branches = {};  // of a layer, in order
+  double encoder_depth = 0, decoder_depth = 0;   // N and M in [constants.encoder] and [constants.decoder]
   std::vector<TheoryStream> streams = {};
 
+  bool reads_memory() const;
   int stream_registers() const { return streams.back().first + streams.back().registers; }
   // The register that holds what cross-attention reads.
   int memory() const { return stream_registers(); }
@@ -108,14 +110,14 @@ Coefficient fold(const Expression& expression, const TheorySurroundings& surroun
 double value_of(const Coefficient& coefficient, const Variables& place);
 
 // Of a value that is learned per sublayer; `branch` as below.
-TheoryProfile compile_profile(const LearnedSpec& learned, const std::string& branch,
+TheoryProfile compile_profile(const LearnedSpec& learned, const BranchKind* branch,
                               const TheorySurroundings& surroundings, const Variables& place);
 
 // Programs of one formula, by the outcome of its conditions.
 class FormulaPrograms {
  public:
-  // `branch` is what f stands for: "attention", "cross", "ffn", or "" where branches are called by name.
-  FormulaPrograms(const Formula& formula, std::string branch, const TheorySurroundings& surroundings);
+  // `branch` is what f stands for; null: branches are called by name.
+  FormulaPrograms(const Formula& formula, const BranchKind* branch, const TheorySurroundings& surroundings);
 
   const TheoryProgram& at(const Variables& place);
 
@@ -128,7 +130,7 @@ class FormulaPrograms {
   static void outcome(const std::vector<Condition>& conditions, const Variables& place, std::string& found);
 
   const Formula& formula_;
-  std::string branch_;
+  const BranchKind* branch_;
   const TheorySurroundings& surroundings_;
   std::vector<Condition> conditions_;
   std::map<std::string, TheoryProgram> programs_;

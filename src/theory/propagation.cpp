@@ -7,8 +7,7 @@ namespace norma {
 namespace {
 
 bool measured_normed(const BranchTables& tables, const EncoderDecoderTables* cross) {
-  return !tables.attention_normed.empty() && !tables.ffn_normed.empty() &&
-         (cross == nullptr || !cross->cross_normed.empty());
+  return !tables.normed.empty() && (cross == nullptr || !cross->cross_normed.empty());
 }
 
 }  // namespace
@@ -20,6 +19,12 @@ TheoryPropagation::TheoryPropagation(const Scheme& scheme, const BranchTables& t
       stack_(scheme, config, stack, measured_normed(tables, cross)),
       gains_(stack_.surroundings()),
       watched_(stack_.watched()) {
+  for (const BranchKind& kind : branch_kinds()) {
+    for (const BranchTables::ByKind* measured : {&tables.plain, &tables.normed}) {
+      const auto found = measured->find(kind.key);
+      branches_.push_back({.table = found == measured->end() ? nullptr : &found->second});
+    }
+  }
   gains_.read();
   constant_gains_ = gains_.constant();
   const std::vector<double> starts = stack_.starts();

@@ -120,9 +120,13 @@ class TheoryPropagation {
   std::vector<const TheoryProgram*> ran_;  // at each place, and the final one
   std::unique_ptr<double[]> tape_;         // pages that nothing is left on are never touched
   std::size_t left_ = 0, room_ = 0;
-  std::array<std::optional<BranchScale>, 4> scales_;
-  std::vector<double> next_;       // values of the sublayer above, as they are profiled
-  std::size_t branches_left_ = 0;  // on the way back
+  struct MeasuredBranch {
+    const BranchTable* table = nullptr;
+    std::optional<BranchScale> scale = {};
+  };
+  std::vector<MeasuredBranch> branches_;  // by kind, plain and normed
+  std::vector<double> next_;              // values of the sublayer above, as they are profiled
+  std::size_t branches_left_ = 0;         // on the way back
   Theory theory_;
 };
 

@@ -130,10 +130,7 @@ class ShareReader {
     if (scheme_.formula("layer") != nullptr || !scheme_.streams.empty()) return {};
     if (theory_.branches.size() != theory_.streams.size()) return {};
     try {
-      if (model_.family == Family::encoder_decoder) add_stack(StackKind::encoder, {"attention", "ffn"});
-      const bool single = model_.family != Family::encoder_decoder;
-      add_stack(single ? StackKind::single : StackKind::decoder,
-                single ? Kinds{"attention", "ffn"} : Kinds{"attention", "cross", "ffn"});
+      for (const StackSites& stack : model_.family->sites(model_)) add_stack(stack);
     } catch (const FormulaError&) {  // a number of the formula is none at the start
       return {};
     }
@@ -141,27 +138,26 @@ class ShareReader {
   }
 
  private:
-  using Kinds = std::vector<const char*>;
-
-  void add_stack(StackKind stack, const Kinds& kinds) {
+  void add_stack(const StackSites& stack) {
     double before = theory_.input_rms;
     std::int64_t k = 1;
     for (std::int64_t layer = 1; layer <= layers_; ++layer) {
-      for (const char* kind : kinds) {
+      for (const LayerBranch& branch : stack.branches) {
         const std::size_t site = shares_.size();
         if (site >= theory_.streams.size()) return;
-        const Variables numbers = numbers_of({.stack = stack,
+        const Variables numbers = numbers_of({.stack = stack.kind,
                                               .layers = layers_,
-                                              .other_layers = stack == StackKind::single ? 0 : layers_,
+                                              .other_layers = stack.kind == StackKind::single ? 0 : layers_,
                                               .width = model_.width,
                                               .heads = model_.heads,
                                               .layer = layer,
-                                              .sublayer = k++},
+                                              .sublayer = k++,
+                                              .branches = std::ssize(stack.branches)},
                                              site);
-        const std::optional<Residual> found = residual(kind, numbers);
+        const std::optional<Residual> found = residual(*branch.kind, numbers);
         if (!found) return;
-        const double branch = found->normed ? 1 : theory_.branches[site].rms;
-        shares_.push_back(std::abs(*found->add) * branch / (std::abs(found->keep) * before));
+        const double added = found->normed ? 1 : theory_.branches[site].rms;
+        shares_.push_back(std::abs(*found->add) * added / (std::abs(found->keep) * before));
         before = theory_.streams[site].rms;
       }
     }
@@ -181,8 +177,8 @@ class ShareReader {
     return numbers;
   }
 
-  std::optional<Residual> residual(const char* kind, const Variables& numbers) const {
-    const Formula* own = scheme_.formula(kind);
+  std::optional<Residual> residual(const BranchKind& kind, const Variables& numbers) const {
+    const Formula* own = scheme_.formula(kind.key);
     const Formula* formula = own != nullptr ? own : scheme_.formula("sublayer");
     if (formula == nullptr || formula->statements.size() != 1) return std::nullopt;
     ShareAlgebra shares(numbers, formula->text);

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "norma/schemes/trace.h"
+#include "theory/gains.h"
 
 namespace norma {
 
@@ -17,8 +20,12 @@ TheoryStack::TheoryStack(const Scheme& scheme, const TheoryConfig& config, Stack
   surroundings_.encoder_depth = static_cast<double>(encoder_layers);
   surroundings_.decoder_depth = static_cast<double>(config.layers);
   if (stack == StackKind::encoder) enter_encoder(encoder_layers);
-  const auto options = scheme.branch_options.find("attention");
-  carries_ = options != scheme.branch_options.end() && options->second.contains("scores");
+  for (const BranchKind* kind : surroundings_.branches) {
+    const auto options = scheme.branch_options.find(kind->key);
+    if (kind->reads == BranchKind::Reads::sequence && options != scheme.branch_options.end() &&
+        options->second.contains("scores"))
+      carries_ = kind;
+  }
   check();
   surroundings_.streams = theory_streams(surroundings_);
   find_formulas();
@@ -34,7 +41,8 @@ TheoryStack::TheoryStack(const Scheme& scheme, const TheoryConfig& config, Stack
 void TheoryStack::enter_encoder(std::int64_t layers) {
   config_.layers = layers;
   config_.input = config_.source;
-  for (const auto& [name, per_layer] : {std::pair{"n", 2.0}, {"N", 1.0}, {"M", 1.0}})
+  const auto branches = static_cast<double>(surroundings_.branches.size());
+  for (const auto& [name, per_layer] : {std::pair{"n", branches}, {"N", 1.0}, {"M", 1.0}})
     surroundings_.numbers[name] = per_layer * static_cast<double>(layers);
 }
 
@@ -49,7 +57,16 @@ void TheoryStack::check() const {
       throw NotPredictedError(
           fmt::format("scheme '{}': '{}' is measured on data, but not per sublayer", scheme_.name, learned.name));
   }
-  if (carries_) check_carried();
+  if (carries_ != nullptr) check_carried();
+  check_laws();
+}
+
+void TheoryStack::check_laws() const {
+  for (const BranchKind* kind : surroundings_.branches) {
+    if (!has_gain_law(*kind))
+      throw NotPredictedError(fmt::format("scheme '{}': the theory has no rule for what init gains do to a {} branch",
+                                          scheme_.name, kind->title));
+  }
 }
 
 void TheoryStack::check_carried() const {
@@ -57,33 +74,35 @@ void TheoryStack::check_carried() const {
     return NotPredictedError(fmt::format(
         "scheme '{}': the theory has no rule for scores that are carried from layer to layer {}", scheme_.name, what));
   };
-  if (scheme_.branch_options.at("attention").size() > 1) throw refuse("beside other options of attention");
-  if (surroundings_.stack == StackKind::decoder) throw refuse("in cross-attention");
+  if (scheme_.branch_options.at(carries_->key).size() > 1)
+    throw refuse(("beside other options of " + carries_->title).c_str());
+  if (surroundings_.reads_memory()) throw refuse("in cross-attention");
   for (const LearnedSpec& learned : scheme_.learned) {
     if (learned.profile != nullptr) throw refuse("beside values that are profiled");
   }
 }
 
 void TheoryStack::find_formulas() {
-  const bool decoder = surroundings_.stack == StackKind::decoder;
+  const std::vector<const BranchKind*>& branches = surroundings_.branches;
+  const auto reads = [](const BranchKind* kind) { return kind->reads == BranchKind::Reads::memory; };
   if (scheme_.formula("layer") != nullptr) {
-    const Formula* layer = scheme_.formula(decoder ? "cross_layer" : "layer");
-    if (layer == nullptr) throw no_cross_formula();
-    formulas_.emplace_back(*layer, "", surroundings_);
+    const Formula* layer = scheme_.formula(surroundings_.reads_memory() ? "cross_layer" : "layer");
+    if (layer == nullptr) throw no_formula(**std::ranges::find_if(branches, reads));
+    formulas_.emplace_back(*layer, nullptr, surroundings_);
     return;
   }
-  for (const char* key : {"attention", "cross", "ffn"}) {
-    if (key == std::string_view("cross") && !decoder) continue;
-    const Formula* own = scheme_.formula(key);
+  for (const BranchKind* kind : branches) {
+    const Formula* own = scheme_.formula(kind->key);
     const Formula* formula = own != nullptr ? own : scheme_.formula("sublayer");
-    if (formula == nullptr) throw no_cross_formula();
-    formulas_.emplace_back(*formula, key, surroundings_);
-    branches_.emplace_back(key);
+    if (formula == nullptr) throw no_formula(*kind);
+    formulas_.emplace_back(*formula, kind, surroundings_);
+    branches_.push_back(kind);
   }
 }
 
-NotPredictedError TheoryStack::no_cross_formula() const {
-  return NotPredictedError(fmt::format("scheme '{}' has no formula for decoders with cross-attention", scheme_.name));
+NotPredictedError TheoryStack::no_formula(const BranchKind& kind) const {
+  const char* where = kind.reads == BranchKind::Reads::memory ? "decoders with " : "";
+  return NotPredictedError(fmt::format("scheme '{}' has no formula for {}{}", scheme_.name, where, kind.title));
 }
 
 std::vector<double> TheoryStack::starts() const {
@@ -106,15 +125,14 @@ std::vector<int> TheoryStack::watched() const {
 }
 
 void TheoryStack::enter(std::int64_t layer, std::size_t formula) {
-  const Place place{.stack = surroundings_.stack};
   *layer_ = static_cast<double>(layer);
-  *sublayer_ = static_cast<double>(place.sublayers_per_layer() * (layer - 1) + 1) + static_cast<double>(formula);
+  *sublayer_ = static_cast<double>(std::ssize(surroundings_.branches) * (layer - 1) + 1) + static_cast<double>(formula);
 }
 
 const TheoryProgram* TheoryStack::final_program() {
   const Formula* formula = scheme_.formula("final");
   if (formula == nullptr) return nullptr;
-  if (!final_) final_.emplace(*formula, "attention", surroundings_);
+  if (!final_) final_.emplace(*formula, surroundings_.branches.front(), surroundings_);
   return &final_->at(place_);
 }
 

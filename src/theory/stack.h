@@ -28,7 +28,8 @@ class TheoryStack {
   const TheoryConfig& config() const { return config_; }
   const TheorySurroundings& surroundings() const { return surroundings_; }
   const Variables& place() const { return place_; }
-  bool carries() const { return carries_; }  // scores, from layer to layer
+  // Whose scores are carried from layer to layer; null: nobody's.
+  const BranchKind* carries() const { return carries_; }
   std::size_t formulas() const { return formulas_.size(); }
 
   // What each register of the streams is a multiple of x0 by.
@@ -54,19 +55,20 @@ class TheoryStack {
   void check() const;
   void check_carried() const;
   void find_formulas();
-  NotPredictedError no_cross_formula() const;
+  void check_laws() const;
+  NotPredictedError no_formula(const BranchKind& kind) const;
 
   const Scheme& scheme_;
   TheoryConfig config_;
   TheorySurroundings surroundings_;
   std::vector<FormulaPrograms> formulas_;
-  std::vector<std::string> branches_;  // what f is in each
+  std::vector<const BranchKind*> branches_;  // what f is in each
   std::optional<FormulaPrograms> final_;
   Variables place_;
   double *layer_ = nullptr, *sublayer_ = nullptr;  // of place_
   std::vector<const LearnedSpec*> profiled_;
   std::vector<std::vector<ProfiledValue>> profiles_;  // by formula, from its first use on
-  bool carries_ = false;
+  const BranchKind* carries_ = nullptr;
 };
 
 }  // namespace norma

@@ -13,6 +13,8 @@
 namespace norma {
 
 struct TheoryConfig {
+  // Of a layer, in order; empty: a transformer's.
+  std::vector<const BranchKind*> branches = {};
   std::int64_t layers = 12;
   std::int64_t width = 512;
   std::int64_t heads = 8;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <deque>
 
-#include "norma/backends/cpu.h"
+#include "norma/backends/device.h"
 #include "norma/data/source.h"
 #include "norma/device/session.h"
 #include "norma/graph/differentiate.h"
@@ -11,6 +11,7 @@
 #include "norma/store/safetensors.h"
 #include "norma/store/safetensors_writer.h"
 #include "norma/train/data.h"
+#include "norma/train/feeder.h"
 
 namespace norma {
 namespace {
@@ -36,8 +37,8 @@ class Check {
  public:
   explicit Check(const CheckRequest& request) : request_(request), config_(request.config.model) {
     if (request.tokens) {
-      tokens_.emplace(*request.tokens);
-      shapes_from_tokens();
+      file_.emplace(*request.tokens);
+      shapes_from_file();
     } else {
       batch_from_data();
     }
@@ -54,88 +55,87 @@ class Check {
     graph.output("logits", model.logits);
     for (std::size_t i = 0; i < parameters.size(); ++i)
       graph.output("gradient." + model.parameters[i].name, gradients[i]);
-    const auto owned = make_session(compile(graph, cpu_backend()),
+    const auto owned = make_session(compile(graph, device_backend(request_.config)),
                                     {.members = 1, .threads = static_cast<int>(request_.config.train.threads)});
     Session& session = *owned;
     load_weights(session, model.parameters);
-    load_ids(session);
-    for (const Schedule& schedule : model.schedules)
-      session.stage_number(schedule.input, 0, schedule.at(0, static_cast<double>(request_.config.train.steps)));
+    load_batch(session, model);
     session.run();
     return write(session, model.parameters);
   }
 
  private:
-  void shapes_from_tokens() {
-    const TensorInfo& info = tokens_->info("tokens");
-    if (info.shape.size() != 2)
-      fail("'{}': 'tokens' is {}; expected [batch, time]", tokens_->path().string(), info.str());
-    config_.batch = info.shape[0];
-    config_.time = info.shape[1];
-    if (config_.family == Family::encoder_decoder) {
-      const TensorInfo& source = tokens_->info("source");
-      if (source.shape.size() != 2 || source.shape[0] != config_.batch)
-        fail("'{}': 'source' is {}; expected [{}, time]", tokens_->path().string(), source.str(), config_.batch);
-      config_.source_time = source.shape[1];
+  // The sizes of the model's inputs are those of the file.
+  void shapes_from_file() {
+    for (const InputSpec& input : config_.family->inputs(config_)) {
+      if (!file_->contains(input.name)) continue;
+      const TensorInfo& info = file_->info(input.name);
+      std::vector<std::string> names;
+      for (const InputSpec::Size& size : input.sizes) names.push_back(size.name);
+      if (info.shape.size() != input.sizes.size())
+        fail("'{}': '{}' is {}; expected [{}]", file_->path().string(), input.name, info.str(), fmt::join(names, ", "));
+      for (std::size_t i = 0; i < names.size(); ++i) take_size(input.name, names[i], info.shape[i]);
     }
-    if (config_.vocabulary == 0) fail("model.vocabulary must be set when tokens come from a file");
-    for (const char* name : {"tokens", "targets", "source", "source_lengths", "lengths"}) {
-      if (!tokens_->contains(name)) continue;
-      ids_[name] = read_ids(*tokens_, name);
+    for (const InputSpec& input : config_.family->inputs(config_)) {
+      if (input.content == InputSpec::Content::ids && input.below == 0)
+        fail("model.vocabulary must be set when tokens come from a file");
+      if (file_->contains(input.name)) read_tensor(input);
+    }
+  }
+
+  void take_size(const std::string& input, const std::string& name, std::int64_t value) {
+    const auto [entry, fresh] = sizes_.try_emplace(name, value);
+    if (entry->second != value)
+      fail("'{}': '{}' has {} {}; expected {}", file_->path().string(), input, name, value, entry->second);
+    if (fresh) set_size(config_, name, value);
+  }
+
+  void read_tensor(const InputSpec& input) {
+    const TensorInfo& info = file_->info(input.name);
+    const Shape shape{std::span<const std::int64_t>(info.shape)};
+    if (input.content == InputSpec::Content::numbers) {
+      batch_.numbers(input.name, shape) = file_->to_f32(input.name);
+    } else {
+      batch_.ids(input.name, shape) = read_ids(*file_, input.name);
     }
   }
 
   void batch_from_data() {
     const auto source = open_data(request_.config);
-    if (config_.vocabulary == 0) config_.vocabulary = source->vocabulary();
-    check_vocabulary(*source, config_.vocabulary);
-    if (config_.classes == 0) config_.classes = source->classes();
-    Batch batch;
-    source->fill(0, static_cast<std::uint64_t>(request_.config.train.data_seed), batch);
-    ids_ = {{"tokens", batch.tokens}, {"targets", batch.targets}};
-    if (!batch.source.empty()) ids_["source"] = batch.source;
-    if (!batch.source_lengths.empty()) ids_["source_lengths"] = batch.source_lengths;
-    if (!batch.lengths.empty()) ids_["lengths"] = batch.lengths;
+    take_sizes(*source, config_);
+    source->fill(0, static_cast<std::uint64_t>(request_.config.train.data_seed), batch_);
   }
 
-  void load_ids(Session& session) {
-    const auto length = [&](std::int64_t time) {
-      return std::vector<std::int32_t>(static_cast<std::size_t>(config_.batch), static_cast<std::int32_t>(time));
-    };
-    // Without lengths nothing is padding.
-    ids_.try_emplace("lengths", length(config_.time));
-    ids_.try_emplace("source_lengths", length(config_.source_time > 0 ? config_.source_time : config_.time));
-    for (const char* name : {"tokens", "targets", "source", "source_lengths", "lengths"}) {
-      if (!session.plan().has_slot(name)) {
-        ids_.erase(name);
-        continue;
-      }
-      const auto found = ids_.find(name);
-      if (found == ids_.end())
+  void load_batch(Session& session, const Model& model) {
+    inputs_ = config_.family->inputs(config_);
+    add_whole_lengths(inputs_, batch_);
+    for (const InputSpec& input : inputs_) {
+      if (!batch_.has(input.name))
         fail("{} has no '{}', which this model reads",
-             tokens_ ? "'" + tokens_->path().string() + "'" : "data.task = \"" + request_.config.data.task + "\"",
-             name);
-      const Type& type = session.plan().slot(name).type;
-      if (static_cast<std::int64_t>(found->second.size()) != type.shape.elements())
-        fail("'{}' has {} ids; expected {}", name, found->second.size(), type.shape.str());
-      session.write<std::int32_t>(name, found->second);
+             file_ ? "'" + file_->path().string() + "'" : "data.task = \"" + request_.config.data.task + "\"",
+             input.name);
+      if (batch_.tensor(input.name).shape.elements() != input.shape().elements())
+        fail("'{}' has {} {}; expected {}", input.name, batch_.tensor(input.name).shape.elements(),
+             input.content == InputSpec::Content::numbers ? "numbers" : "ids", input.shape().str());
     }
-    check_tokens(ids_.at("tokens"), config_.vocabulary);
-    check_targets();
-    if (ids_.contains("source"))
-      check_tokens(ids_.at("source"), config_.source_vocabulary > 0 ? config_.source_vocabulary : config_.vocabulary);
+    Feeder feeder(session, config_, model.schedules);
+    feeder.write(batch_, 0);
+    feeder.schedules(0, static_cast<double>(request_.config.train.steps));
+    for (const InputSpec& input : inputs_) {
+      if (input.content == InputSpec::Content::ids) check_tokens(batch_.ids(input.name), input.below);
+      if (input.content == InputSpec::Content::targets) check_targets(input);
+    }
   }
 
-  void check_targets() const {
-    const std::vector<std::int32_t>& targets = ids_.at("targets");
-    const bool classifies = config_.classes > 0;
-    const std::int64_t known = classifies ? config_.classes : config_.vocabulary;
-    const std::size_t width = targets.size() / static_cast<std::size_t>(config_.batch);
+  void check_targets(const InputSpec& input) const {
+    const Batch::Ids& targets = batch_.ids(input.name);
+    const std::int64_t known = input.below;
+    const std::size_t width = targets.size() / static_cast<std::size_t>(input.sizes.front().value);
     for (std::size_t i = 0; i < targets.size(); ++i) {
       if (targets[i] == kIgnored || (targets[i] >= 0 && targets[i] < known)) continue;
       fail("target {} at row {}, position {} is outside the {} {} (0 to {}); only {} may be, which is not counted",
-           targets[i], i / width, i % width, known, classifies ? "classes" : "tokens of the vocabulary", known - 1,
-           kIgnored);
+           targets[i], i / width, i % width, known, input.sizes.size() == 1 ? "classes" : "tokens of the vocabulary",
+           known - 1, kIgnored);
     }
   }
 
@@ -176,7 +176,8 @@ class Check {
       add(spec.name, "weight." + spec.name);
       result.parameters += session.plan().slot(spec.name).type.shape.elements();
     }
-    for (const auto& [name, ids] : ids_) add(name, name);
+    std::ranges::sort(inputs_, {}, &InputSpec::name);
+    for (const InputSpec& input : inputs_) add(input.name, input.name);
     RunConfig used = request_.config;
     used.model = config_;
     write_safetensors(request_.out, tensors, {{"norma.config", print_config(used)}});
@@ -187,8 +188,10 @@ class Check {
 
   const CheckRequest& request_;
   ModelConfig config_;
-  std::optional<SafetensorsFile> tokens_;
-  std::map<std::string, std::vector<std::int32_t>> ids_;
+  std::optional<SafetensorsFile> file_;
+  std::map<std::string, std::int64_t> sizes_;  // that the file gave
+  std::vector<InputSpec> inputs_;
+  Batch batch_;
 };
 
 }  // namespace

@@ -211,6 +211,7 @@ void Cohort::restore(const SafetensorsFile& file) {
   states_ = std::move(states);
   snapshots_ = std::move(snapshots);
   pending_ = std::move(pending);
+  staged_ahead_ = -1;
   step_ = step;
 }
 

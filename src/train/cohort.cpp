@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "norma/backends/cpu.h"
+#include "norma/backends/device.h"
 #include "norma/models/profile.h"
 #include "norma/train/data.h"
 #include "norma/train/judge.h"
@@ -25,18 +25,8 @@ RunConfig resolve_config(RunConfig config, const Source& source) {
   config = settle_task(std::move(config));
   check_task(config);
   ModelConfig& model = config.model;
-  if (model.vocabulary == 0) model.vocabulary = source.vocabulary();
-  check_vocabulary(source, model.vocabulary);
-  if (source.classes() > 0) {
-    if (model.classes == 0) model.classes = source.classes();
-    if (model.classes < source.classes())
-      fail("the data has {} classes but model.classes is {}", source.classes(), model.classes);
-  }
-  Batch batch;
-  source.fill(0, 1, batch);
-  if ((model.family == Family::encoder_decoder) == batch.source.empty())
-    fail("the data has {} side but the model reads {}: {}", batch.source.empty() ? "one" : "a second",
-         batch.source.empty() ? "two" : "only one", source.describe());
+  take_sizes(source, model);
+  check_reads(model, source);
   const std::vector<TrainConfig> members = member_configs(config);
   model.dropout = std::any_of(members.begin(), members.end(), [](const TrainConfig& one) { return one.dropout > 0; });
   model.smoothing = config.train.smoothing > 0;
@@ -45,10 +35,11 @@ RunConfig resolve_config(RunConfig config, const Source& source) {
 }
 
 std::int64_t tokens_per_step(const RunConfig& config) {
-  const ModelConfig& m = config.model;
-  const std::int64_t source_time =
-      m.family == Family::encoder_decoder ? (m.source_time > 0 ? m.source_time : m.time) : 0;
-  return m.batch * (m.time + source_time) * config.train.accumulate;
+  std::int64_t read = 0;
+  for (const InputSpec& input : config.model.family->inputs(config.model)) {
+    if (input.content == InputSpec::Content::ids) read += input.shape().elements();
+  }
+  return (read > 0 ? read : config.model.batch) * config.train.accumulate;
 }
 
 StepOptions step_options(const RunConfig& config) {
@@ -57,7 +48,8 @@ StepOptions step_options(const RunConfig& config) {
           .groups = config.groups,
           .accumulate = config.train.accumulate,
           .probes = config.train.probes,
-          .recompute_every = static_cast<int>(config.train.recompute_every)};
+          .recompute_every = static_cast<int>(config.train.recompute_every),
+          .backend = &device_backend(config)};
 }
 
 Cohort::Handles Cohort::handles_of(const Session& session, const std::vector<std::string>& persistent) {
@@ -77,8 +69,10 @@ Cohort::Cohort(const RunConfig& config, std::shared_ptr<const Source> source, Co
       lag_(options.lag),
       source_(std::move(source)),
       plan_(build_training_step(config_.model, step_options(config_))),
-      session_(make_session(plan_.plan, {.members = static_cast<int>(settings_.size()),
-                                         .threads = static_cast<int>(config_.train.threads)})),
+      session_(make_session(plan_.plan,
+                            {.members = static_cast<int>(settings_.size()),
+                             .threads = options.threads > 0 ? options.threads : static_cast<int>(config_.train.threads),
+                             .tf32 = config_.train.tf32})),
       feeder_(*session_, config_.model, plan_.schedules),
       states_(settings_.size()),
       detectors_(settings_.size(), Detector(config_.detect)),
@@ -104,7 +98,7 @@ void Cohort::profile() {
   const Model model = build_model(graph, config_.model, {.profile = true});
   if (graph.outputs().empty()) return;
   const auto profiled =
-      make_session(compile(graph, cpu_backend()), {.members = members(), .threads = session_->threads()});
+      make_session(compile(graph, device_backend(config_)), {.members = members(), .threads = session_->threads()});
   for (int member = 0; member < members(); ++member) {
     const auto seed = static_cast<std::uint64_t>(settings_[static_cast<std::size_t>(member)].seed);
     initialise(*profiled, model.parameters, seed, member);
@@ -116,13 +110,19 @@ void Cohort::profile() {
   for (int member = 0; member < members(); ++member) apply_profile(*profiled, *session_, plan_.parameters, member);
 }
 
+void Cohort::use_threads(int threads) {
+  session_->use_threads(threads);
+  if (evaluation_ != nullptr) evaluation_->session->use_threads(threads);
+}
+
 int Cohort::active_members() const {
   return static_cast<int>(
       std::count_if(states_.begin(), states_.end(), [](const MemberState& state) { return !state.diverged; }));
 }
 
 double Cohort::flops_per_step() const {
-  return model_flops(config_.model) * static_cast<double>(config_.train.accumulate);
+  if (!flops_) flops_ = model_flops(config_.model) * static_cast<double>(config_.train.accumulate);
+  return *flops_;
 }
 
 std::int64_t Cohort::parameters() const {
@@ -131,14 +131,13 @@ std::int64_t Cohort::parameters() const {
   return count;
 }
 
-std::int64_t Cohort::memory_bytes() const {
-  return plan_.plan->member_bytes() * session_->members() + worker_bytes(*plan_.plan) * session_->threads();
-}
+std::int64_t Cohort::memory_bytes() const { return session_->memory_bytes(); }
 
 // The weights as they are now, with neither dropout nor smoothing.
 void Cohort::prepare_evaluation() {
   if (evaluation_ == nullptr) {
-    auto session = make_session(build_evaluation_step(config_.model, logits_are_small(config_.model)).plan,
+    const bool logits = logits_are_small(config_.model);
+    auto session = make_session(build_evaluation_step(config_.model, logits, &device_backend(config_)).plan,
                                 {.members = members(), .threads = session_->threads()});
     Feeder feeder(*session, config_.model, plan_.schedules);
     evaluation_ = std::make_unique<Evaluation>(Evaluation{std::move(session), std::move(feeder)});
@@ -172,7 +171,7 @@ void Cohort::evaluate() {
   std::vector<Accuracy> accuracies(states_.size());
   for (std::int64_t index = 0; index < batches; ++index) {
     feeder.evaluation_batch(*source_, index);
-    const double counted = feeder.counted_targets();
+    const double counted = feeder.counted();
     if (counted == 0) continue;
     session.run();
     for (std::size_t member = 0; member < states_.size(); ++member) {
@@ -180,7 +179,7 @@ void Cohort::evaluate() {
       sums[member] += counted * session.number(loss, static_cast<int>(member));
       counts[member] += counted;
       if (session.plan().has_slot("logits"))
-        accuracies[member].add(session, static_cast<int>(member), feeder.last().targets);
+        accuracies[member].add(session, static_cast<int>(member), feeder.last().ids("targets"));
     }
   }
   for (std::size_t member = 0; member < states_.size(); ++member) {

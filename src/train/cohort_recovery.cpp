@@ -89,9 +89,11 @@ std::optional<NonFinite> Cohort::first_bad_wire(int member, std::int64_t step) {
   if (auto bad = first_bad_parameter(member)) return bad;  // an update that went too far
   session_->stage_number(handles_.control, member, 0);     // and nothing is updated on the way
   const std::int64_t batches = config_.train.accumulate;
+  const bool elsewhere = batches > 1 || step != step_ || staged_ahead_ >= 0;  // than at this step's batch
+  staged_ahead_ = -1;
   if (step != step_) feeder_.schedules(static_cast<double>(step - 1), static_cast<double>(config_.train.steps));
   for (std::int64_t part = 0; part < batches; ++part) {
-    if (batches > 1 || step != step_) stage_batch(feeder_, (step - 1) * batches + part);
+    if (elsewhere) stage_batch(feeder_, (step - 1) * batches + part);
     if (handles_.first) session_->stage_number(handles_.first, member, part == 0 ? 1 : 0);
     auto bad = session_->run_checked(member);
     if (!bad) continue;

@@ -34,9 +34,15 @@ void Cohort::advance(Watching watching) {
   const std::int64_t batches = config_.train.accumulate;
   feeder_.schedules(static_cast<double>(step_), static_cast<double>(config_.train.steps));
   for (std::int64_t part = 0; part < batches; ++part) {
-    stage_batch(feeder_, step_ * batches + part);
+    const std::int64_t index = step_ * batches + part;
+    if (staged_ahead_ != index) stage_batch(feeder_, index);
+    staged_ahead_ = -1;
     stage_controls(now, part == 0, part + 1 == batches);
     session_->run(part + 1 == batches ? watching : Watching::no);
+    if (session_->runs_ahead()) {
+      stage_batch(feeder_, index + 1);
+      staged_ahead_ = index + 1;
+    }
     for (int member = 0; member < members(); ++member) {
       Observation::Member& one = now.members[static_cast<std::size_t>(member)];
       if (one.taken) one.loss += session_->number(handles_.loss, member) / static_cast<double>(batches);

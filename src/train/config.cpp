@@ -5,10 +5,10 @@
 #include <limits>
 #include <sstream>
 
+#include "norma/core/words.h"
 #include "norma/train/data.h"
 #include "train/config_fields.h"
 #include "train/toml_input.h"
-#include "train/words.h"
 
 namespace norma {
 namespace {
@@ -125,6 +125,7 @@ std::string print_config(const RunConfig& config, bool with_help) {
   for (const ConfigField& field : config_fields(copy)) {
     std::vector<ConfigKey> keys;
     append_keys(field, keys);
+    if (!with_help) std::erase_if(keys, [&](const ConfigKey& key) { return key.value == field.unless; });
     // A table without entries changes nothing; who asks for help sees that there could be one.
     if (keys.empty() && with_help) text += fmt::format("\n{:<34} # {}\n", "# [" + field.key + "]", field.help);
     for (const ConfigKey& key : keys) {
@@ -138,6 +139,8 @@ std::string print_config(const RunConfig& config, bool with_help) {
   }
   return text;
 }
+
+const Backend& device_backend(const RunConfig& config) { return backend(config.train.device, config.model.dtype); }
 
 std::vector<TrainConfig> member_configs(const RunConfig& config) {
   const MembersConfig& m = config.members;

@@ -25,11 +25,13 @@ void check_norm_name(const std::string& name) {
   if (!name.empty()) norm(name.ends_with("norm") ? std::string_view(name).substr(0, name.size() - 4) : name);
 }
 
+const std::string kFamilies = family_names();
+
 void model_fields(FieldList& f, ModelConfig& m, const SchemeLibrary& schemes) {
   f.scheme("model.scheme", m.scheme, schemes, "a scheme of the catalogue, a file, or a formula for every sublayer");
   f.choice<Family>(
-      "model.family", m.family, parse_family, [](Family family) { return name_of(family); },
-      "decoder, encoder or encoder_decoder");
+      "model.family", m.family, [](std::string_view name) { return Family(name); },
+      [](Family family) { return std::string_view(family->name); }, kFamilies.c_str());
   f.whole("model.layers", m.layers, 1, kMillion, "of the only stack, or of the decoder");
   f.whole("model.encoder_layers", m.encoder_layers, 0, kMillion, "of the encoder of two stacks; 0: as many");
   f.whole("model.width", m.width, 1, kMillion, "of the residual stream");
@@ -58,6 +60,7 @@ void model_fields(FieldList& f, ModelConfig& m, const SchemeLibrary& schemes) {
   f.number("model.head_std", m.head_std, 0, 1e6, "of the head, unless it is tied");
   f.flag("model.scale_embedding", m.scale_embedding, "tokens times sqrt(width)");
   f.word("model.dtype", m.dtype, kDTypes, "dtype", "f32 or f64");
+  f.table("model.sizes", m.sizes, "of this family alone, see docs/families.md", 1, 1e9);
   f.table("model.constants", m.constants, "instead of the scheme's own constant of this name: alpha = 2.0");
 }
 
@@ -75,6 +78,10 @@ void data_fields(FieldList& f, DataConfig& d) {
   f.text("data.validation_target_path", d.validation_target_path, "translation: the second held-out file");
   f.number("data.validation_fraction", d.validation_fraction, 0, 0.9, "of the data, held out");
   f.whole("data.evaluation_batches", d.evaluation_batches, 0, kMillion, "at most so many");
+  f.text("data.held_out", d.held_out, "all, or every other batch: even, odd", [](const std::string& name) {
+    if (name != "all" && name != "even" && name != "odd") fail("{} was given; expected all, even or odd", name);
+  });
+  f.only_unless("\"all\"");
   f.text("data.order", d.order, "permuted or random");
   f.text("data.tokenizer", d.tokenizer, "bytes, characters, words, gpt2 or sentencepiece");
   f.text("data.tokenizer_path", d.tokenizer_path, "of its files");
@@ -90,6 +97,7 @@ void data_fields(FieldList& f, DataConfig& d) {
   f.whole("data.choices", d.choices, 0, 64, "grammar: productions of a symbol; 0: the default");
   f.whole("data.hops", d.hops, 0, 1024, "hops: pointers to follow; 0: its default");
   f.whole("data.symbols", d.symbols, 0, kMillion, "generated tasks: alphabet; 0: the default");
+  f.table("data.settings", d.settings, "of this task alone, see docs/data.md");
 }
 
 void train_fields(FieldList& f, TrainConfig& t) {
@@ -128,6 +136,9 @@ void train_fields(FieldList& f, TrainConfig& t) {
   f.whole("train.keep_checkpoints", t.keep_checkpoints, 1, kMillion, "how many");
   f.whole("train.recompute_every", t.recompute_every, 0, kMillion, "layers per recomputed segment; 0: keep all");
   f.whole("train.threads", t.threads, 0, 4096, "0: all cores");
+  f.choice<Device>(
+      "train.device", t.device, parse_device, [](Device device) { return name_of(device); }, "auto, cpu or cuda");
+  f.flag("train.tf32", t.tf32, "whether a GPU may round the factors of products to 11 bits");
   f.flag("train.probes", t.probes, "rms of streams, branches, gradients and updates by layer");
   f.flag("train.tensorboard", t.tensorboard, "write event files");
 }

@@ -17,6 +17,7 @@ struct ConfigField {
   std::string help;
   std::function<void(const toml::node&)> read;  // throws Error with what was given and what was expected
   std::function<std::string()> write;           // as TOML
+  std::string unless = {};                      // the value that is not worth a line; empty: each is
   // For a table whose names are free: one entry, and all of them.
   std::function<void(const std::string& name, const toml::node&)> read_entry = {};
   std::function<std::vector<std::pair<std::string, std::string>>()> entries = {};

@@ -1,43 +1,30 @@
 #include "norma/train/data.h"
 
 #include <algorithm>
-#include <array>
 
 #include "norma/core/error.h"
+#include "norma/train/feeder.h"
 
 namespace norma {
 namespace {
 
-struct FamilyReading {
-  Family family;
-  ReadingManner reading;
-  const char* name;
-  const char* habit;
-};
-
-constexpr std::array<FamilyReading, 3> kReadings = {
-    {{Family::decoder, ReadingManner::onward, "decoder", "reads one row from left to right"},
-     {Family::encoder, ReadingManner::whole, "encoder", "reads a row all at once and would see each next token"},
-     {Family::encoder_decoder, ReadingManner::paired, "encoder_decoder", "reads one side and says the other"}}};
-
-const FamilyReading& reading_of(Family family) {
-  const auto found =
-      std::find_if(kReadings.begin(), kReadings.end(), [&](const FamilyReading& one) { return one.family == family; });
-  NORMA_ASSERT(found != kReadings.end());
-  return *found;
-}
-
-bool suits(const std::string& task, ReadingManner reading) {
-  const std::vector<std::string> all = tasks_for(reading);
+bool suits(const std::string& task, const FamilyRow& family) {
+  const std::vector<std::string> all = tasks_for(family.data);
   return std::find(all.begin(), all.end(), task) != all.end();
 }
 
 std::string families_for(const std::string& task) {
   std::string names;
-  for (const FamilyReading& one : kReadings) {
-    if (suits(task, one.reading)) names += fmt::format("{}\"{}\"", names.empty() ? "" : " or ", one.name);
+  for (const FamilyRow& one : families()) {
+    if (suits(task, one)) names += fmt::format("{}\"{}\"", names.empty() ? "" : " or ", one.name);
   }
   return names;
+}
+
+// How long the rows of an input are that the model may have; 0: it has none of that name.
+std::int64_t length_of(const std::vector<InputSpec>& inputs, std::string_view name) {
+  const auto found = std::ranges::find(inputs, name, &InputSpec::name);
+  return found == inputs.end() ? 0 : found->sizes.back().value;
 }
 
 }  // namespace
@@ -46,22 +33,51 @@ RunConfig settle_task(RunConfig config) {
   if (config.data.task != kFamilyTask) return config;
   // Whoever names a file wants to learn it.
   const bool file = !config.data.path.empty();
-  const std::vector<std::string> tasks = tasks_for(reading_of(config.model.family).reading);
-  config.data.task = *std::ranges::find_if(tasks, [&](const std::string& task) { return reads_files(task) == file; });
+  const std::vector<std::string> tasks = tasks_for(config.model.family->data);
+  const auto usual = std::ranges::find_if(tasks, [&](const std::string& task) { return reads_files(task) == file; });
+  if (usual == tasks.end())
+    fail("data.path is '{}', but no task for model.family = \"{}\" reads {}; expected one of {}", config.data.path,
+         config.model.family->name, file ? "a file" : "anything but files", fmt::join(tasks, ", "));
+  config.data.task = *usual;
   return config;
 }
 
 void check_task(const RunConfig& settled) {
-  const FamilyReading& wanted = reading_of(settled.model.family);
+  const FamilyRow& wanted = *settled.model.family.operator->();
   const std::string& task = settled.data.task;
-  if (suits(task, wanted.reading)) return;
+  if (suits(task, wanted)) return;
   fail("data.task = \"{}\" suits model.family = {}; \"{}\" was given, which {}; expected for it one of {}", task,
-       families_for(task), wanted.name, wanted.habit, fmt::join(tasks_for(wanted.reading), ", "));
+       families_for(task), wanted.name, wanted.habit, fmt::join(tasks_for(wanted.data), ", "));
 }
 
 BatchShape batch_shape(const ModelConfig& model) {
-  const std::int64_t source_time = model.source_time > 0 ? model.source_time : model.time;
-  return {model.batch, model.time, model.family == Family::encoder_decoder ? source_time : 0};
+  const std::vector<InputSpec> inputs = model.family->inputs(model);
+  return {model.batch, std::max<std::int64_t>(1, length_of(inputs, "tokens")), length_of(inputs, "source")};
+}
+
+void take_sizes(const Source& source, ModelConfig& model) {
+  if (source.vocabulary() > 0) {
+    if (model.vocabulary == 0) model.vocabulary = source.vocabulary();
+    check_vocabulary(source, model.vocabulary);
+  }
+  for (const auto& [name, size] : source.sizes()) {
+    if (name == "vocabulary") continue;
+    const std::int64_t own = size_of(model, name);
+    if (own == 0) set_size(model, name, size);
+    if (own != 0 && (name == "classes" ? own < size : own != size))
+      fail("the data has {} {} but model.{}{} is {}", size, name, model.sizes.contains(name) ? "sizes." : "", name,
+           own);
+  }
+}
+
+void check_reads(const ModelConfig& model, const Source& source) {
+  Batch batch;
+  source.fill(0, 1, batch);
+  try {
+    check_batch(batch, model);
+  } catch (const Error& error) {
+    fail("{} ({})", error.what(), source.describe());
+  }
 }
 
 std::shared_ptr<const Source> open_data(const RunConfig& config) {

@@ -4,6 +4,9 @@
 #include <array>
 #include <optional>
 
+#include "norma/core/error.h"
+#include "norma/core/names.h"
+
 namespace norma {
 namespace {
 
@@ -15,23 +18,41 @@ std::array<std::int32_t, 4> key_words(std::int64_t seed, std::int64_t step) {
   return {low(seed), high(seed), low(step), high(step)};
 }
 
+// Null: lengths of rows that are whole.
+const BatchTensor* tensor_for(const InputSpec& input, const Batch& batch, const std::string& family) {
+  const BatchTensor* tensor = batch.find(input.name);
+  if (tensor == nullptr) {
+    if (input.content == InputSpec::Content::lengths) return nullptr;
+    std::vector<std::string> names;
+    for (const BatchTensor& one : batch.tensors()) names.push_back(one.name);
+    fail("the data has no '{}', which a model of the family {} reads{}; it has {}", input.name, family,
+         did_you_mean(input.name, names), names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", ")));
+  }
+  const bool ids = input.content != InputSpec::Content::numbers;
+  if (tensor->shape != input.shape() || tensor->holds_ids() != ids)
+    fail("'{}' of the data is {}{}; a model of the family {} reads {}{}", input.name,
+         tensor->holds_ids() ? "ids" : "numbers", tensor->shape.str(), family, ids ? "ids" : "numbers",
+         input.shape().str());
+  return tensor;
+}
+
 }  // namespace
 
 Feeder::Feeder(Session& session, const ModelConfig& model, std::vector<Schedule> schedules)
     : session_(session),
-      whole_(static_cast<std::size_t>(model.batch), static_cast<std::int32_t>(model.time)),
-      lengths_(session.find("lengths")),
+      family_(model.family->name),
       dropout_(session.find("dropout")),
       dropout_key_(session.find("dropout_key")),
       smoothing_(session.find("smoothing")),
       schedules_(std::move(schedules)) {
-  const auto add = [&](const char* input, std::vector<std::int32_t> Batch::*ids) {
-    if (Handle found = session.find(input)) ids_.push_back({std::move(found), ids});
-  };
-  add("tokens", &Batch::tokens);
-  add("targets", &Batch::targets);
-  add("source", &Batch::source);
-  add("source_lengths", &Batch::source_lengths);
+  for (const InputSpec& spec : model.family->inputs(model)) {
+    Handle found = session.find(spec.name);
+    if (!found) continue;
+    Input input{.spec = spec, .handle = std::move(found)};
+    if (spec.content == InputSpec::Content::lengths)
+      input.whole.assign(static_cast<std::size_t>(spec.shape().elements()), static_cast<std::int32_t>(spec.below));
+    inputs_.push_back(std::move(input));
+  }
   for (const Schedule& schedule : schedules_) schedule_inputs_.push_back(session.find(schedule.input));
 }
 
@@ -54,13 +75,48 @@ void Feeder::evaluation_batch(const Source& source, std::int64_t index) {
 }
 
 void Feeder::write(const Batch& batch, int member) {
-  for (const Ids& one : ids_) session_.write<std::int32_t>(one.input, batch.*one.ids, member);
-  if (lengths_) session_.write<std::int32_t>(lengths_, batch.lengths.empty() ? whole_ : batch.lengths, member);
+  for (const Input& input : inputs_) {
+    const BatchTensor* tensor = tensor_for(input.spec, batch, family_);
+    if (tensor == nullptr) {
+      session_.write<std::int32_t>(input.handle, input.whole, member);
+    } else if (tensor->holds_ids()) {
+      session_.write<std::int32_t>(input.handle, std::get<Batch::Ids>(tensor->values), member);
+    } else if (input.handle.type().dtype == DType::f32) {
+      session_.write<float>(input.handle, std::get<Batch::Numbers>(tensor->values), member);
+    } else {
+      const Batch::Numbers& numbers = std::get<Batch::Numbers>(tensor->values);
+      session_.stage_numbers(input.handle, member, std::vector<double>(numbers.begin(), numbers.end()));
+    }
+  }
 }
 
-double Feeder::counted_targets() const {
-  return static_cast<double>(
-      std::count_if(batch_.targets.begin(), batch_.targets.end(), [](std::int32_t id) { return id != kIgnored; }));
+void check_batch(const Batch& batch, const ModelConfig& model) {
+  for (const InputSpec& input : model.family->inputs(model)) tensor_for(input, batch, model.family->name);
+}
+
+double Feeder::counted() const {
+  std::vector<InputSpec> inputs;
+  for (const Input& input : inputs_) inputs.push_back(input.spec);
+  return counted_targets(inputs, batch_);
+}
+
+double counted_targets(const std::vector<InputSpec>& inputs, const Batch& batch) {
+  double counted = 0;
+  bool asked = false;
+  for (const InputSpec& input : inputs) {
+    if (input.content != InputSpec::Content::targets) continue;
+    asked = true;
+    const Batch::Ids& ids = batch.ids(input.name);
+    counted += static_cast<double>(std::ranges::count_if(ids, [](std::int32_t id) { return id != kIgnored; }));
+  }
+  return asked ? counted : static_cast<double>(inputs.front().sizes.front().value);
+}
+
+void add_whole_lengths(const std::vector<InputSpec>& inputs, Batch& batch) {
+  for (const InputSpec& input : inputs) {
+    if (input.content != InputSpec::Content::lengths || batch.has(input.name)) continue;
+    std::ranges::fill(batch.ids(input.name, input.shape()), static_cast<std::int32_t>(input.below));
+  }
 }
 
 void Feeder::schedules(double step, double steps) {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "norma/core/error.h"
+#include "norma/core/words.h"
 #include "train/config_fields.h"
 #include "train/toml_input.h"
-#include "train/words.h"
 
 namespace norma {
 
@@ -123,6 +123,10 @@ class FieldList {
     };
     fields.push_back(std::move(field));
   }
+
+  // The last field is printed only where it has another value than this one: configurations written before there was
+  // such a key stay what they were.
+  void only_unless(const char* value) { fields.back().unless = value; }
 
   std::vector<ConfigField> fields;
 

@@ -22,7 +22,7 @@ TokenRules token_rules(const Source& source, const ModelConfig& config) {
 std::vector<Hypothesis> generate(const TrainedModel& model, const Source& source,
                                  std::span<const std::vector<std::int32_t>> prompts, const GenerateOptions& options) {
   const ModelConfig& config = model.config.model;
-  const bool translates = config.family == Family::encoder_decoder;
+  const bool translates = config.family->speech == Speech::answers;
   const std::int64_t beam = options.beam ? options.beam->beam : 1;
   if (beam < 1) fail("a beam of {}; expected at least 1", beam);
   TokenRules rules = token_rules(source, config);

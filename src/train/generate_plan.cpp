@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "norma/backends/cpu.h"
 #include "norma/core/error.h"
 #include "norma/norms/channel.h"
 #include "norma/ops/embedding.h"
@@ -13,10 +12,12 @@
 namespace norma {
 namespace {
 
-bool in_encoder(const Node& node) { return node.scope == "encoder" || node.scope.starts_with("encoder."); }
-
-// What the decoder reads of the encoder's values.
-Wire memory_of(Graph& graph) {
+// What the last stack reads of the values of the first.
+Wire memory_of(Graph& graph, const ModelConfig& config) {
+  const StackSites first = config.family->sites(config).front();
+  const auto in_encoder = [&](const Node& node) {
+    return node.scope == first.scope || node.scope.starts_with(first.prefix());
+  };
   int memory = -1;
   for (const Node& node : graph.nodes()) {
     if (in_encoder(node)) continue;
@@ -45,7 +46,7 @@ std::vector<bool> ancestors(const Graph& graph, std::vector<int> values) {
 }
 
 // Readers of nothing must not stand in the way of fusions.
-std::shared_ptr<const Plan> compile_needed(Graph& graph) {
+std::shared_ptr<const Plan> compile_needed(Graph& graph, const Backend& backend) {
   std::vector<int> outputs;
   for (const Output& output : graph.outputs()) outputs.push_back(output.value);
   const std::vector<bool> needed = ancestors(graph, outputs);
@@ -54,7 +55,7 @@ std::shared_ptr<const Plan> compile_needed(Graph& graph) {
     if (needed[i]) nodes.push_back(graph.nodes()[i]);
   }
   graph.replace_nodes(std::move(nodes));
-  return compile(graph, cpu_backend());
+  return compile(graph, backend);
 }
 
 // Statistics over positions would see what has not been said yet.
@@ -91,19 +92,19 @@ void read_instead(Graph& graph, Wire from, Wire instead) {
 
 }  // namespace
 
-ForwardPlan encoder_plan(const ModelConfig& config) {
+ForwardPlan encoder_plan(const ModelConfig& config, const Backend& backend) {
   Graph graph;
   const Model model = build_model(graph, config);
-  graph.output("memory", memory_of(graph));
-  return {compile_needed(graph), model.schedules};
+  graph.output("memory", memory_of(graph, config));
+  return {compile_needed(graph, backend), model.schedules};
 }
 
-ForwardPlan decoder_plan(const ModelConfig& config) {
+ForwardPlan decoder_plan(const ModelConfig& config, const Backend& backend) {
   Graph graph;
   const Model model = build_model(graph, config, {.logits = true});
   check_causal(graph);
-  if (config.family == Family::encoder_decoder) {
-    const Wire memory = memory_of(graph);
+  if (config.family->speech == Speech::answers) {
+    const Wire memory = memory_of(graph, config);
     read_instead(graph, memory, graph.input("memory", memory.type()));
   }
   const Wire positions = graph.input("positions", {{config.batch}, DType::i32});
@@ -111,7 +112,7 @@ ForwardPlan decoder_plan(const ModelConfig& config) {
   const Wire logits = retrace(graph, model.hidden, model.logits, embedding(rows, positions));
   graph.output("logits", logits);
   graph.output("probabilities", softmax(logits));
-  return {compile_needed(graph), model.schedules};
+  return {compile_needed(graph, backend), model.schedules};
 }
 
 }  // namespace norma

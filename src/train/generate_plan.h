@@ -16,11 +16,11 @@ struct ForwardPlan {
 
 // Of an encoder-decoder: inputs "source" i32[batch, source_time], "source_lengths" i32[batch]; output "memory"
 // [batch, source_time, width].
-ForwardPlan encoder_plan(const ModelConfig& config);
+ForwardPlan encoder_plan(const ModelConfig& config, const Backend& backend);
 
 // Inputs "tokens" i32[batch, time] and "positions" i32[batch], rows of [batch * time]; of an encoder-decoder also
 // "memory" and "source_lengths". Outputs "logits" and "probabilities" [batch, vocabulary] of the token that follows
 // each position.
-ForwardPlan decoder_plan(const ModelConfig& config);
+ForwardPlan decoder_plan(const ModelConfig& config, const Backend& backend);
 
 }  // namespace norma

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "norma/backends/device.h"
 #include "norma/core/error.h"
 #include "norma/ops/embedding.h"
 #include "norma/train/generate.h"
@@ -17,8 +18,9 @@ ModelConfig without_noise(ModelConfig config) {
 
 void check_generates(const ModelConfig& config) {
   if (config.classes > 0) fail("this model is a classifier of {} classes; it says no tokens", config.classes);
-  if (config.family == Family::encoder)
-    fail("this model is an encoder; it sees a whole sequence at once and cannot continue one");
+  if (config.family->speech == Speech::none)
+    fail("this model is of the family {}, which {}; it cannot say one token after another", config.family->name,
+         config.family->habit);
 }
 
 }  // namespace
@@ -38,11 +40,11 @@ Predictor::Predictor(const TrainedModel& model, std::int64_t rows, std::int64_t 
     return session;
   };
   config_.batch = rows;
-  decoder_ = open(decoder_plan(config_));
+  decoder_ = open(decoder_plan(config_, device_backend(model.config)));
   if (!has_source()) return;
   ModelConfig encoder = config_;
   encoder.batch = rows / rows_per_source;
-  encoder_ = open(encoder_plan(encoder));
+  encoder_ = open(encoder_plan(encoder, device_backend(model.config)));
 }
 
 Predictor::~Predictor() = default;

@@ -68,7 +68,7 @@ std::vector<std::int32_t> encode_prompt(const TrainedModel& model, const Source&
     check_known(*tokenizer, text);
   std::vector<std::int32_t> tokens = tokenizer == nullptr ? parse_ids(text, source) : tokenizer->encode(text);
   if (tokens.empty()) fail("the text is empty; expected at least one token");
-  if (config.family != Family::encoder_decoder) return tokens;
+  if (config.family->speech != Speech::answers) return tokens;
   tokens.push_back(source.special().end);
   const std::int64_t most = config.source_time > 0 ? config.source_time : config.time;
   if (std::ssize(tokens) > most)

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "norma/backends/cpu.h"
+#include "norma/backends/device.h"
 #include "norma/core/error.h"
 #include "norma/data/bleu.h"
 #include "norma/train/feeder.h"
@@ -15,7 +15,11 @@ constexpr std::int64_t kSmallLogits = std::int64_t{1} << 20;  // of one batch an
 constexpr std::int64_t kMostLogits = std::int64_t{1} << 26;   // at once, when a model is judged
 
 std::int64_t logits_of_row(const ModelConfig& config) {
-  return config.classes > 0 ? config.classes : config.time * config.vocabulary;
+  return config.family->output(config).shape.elements() / config.batch;
+}
+
+bool answers_classes(const ModelConfig& config) {
+  return config.family->output(config).kind == OutputSpec::Kind::classes;
 }
 
 template <typename Number>
@@ -27,8 +31,11 @@ bool largest_is(std::span<const Number> logits, std::int32_t target) {
 class Examination {
  public:
   Examination(const TrainedModel& model, const Source& source)
-      : source_(source), rows_of_batch_(model.config.model.batch) {
-    const Examiner examiner = examination_plan(model.config.model);
+      : source_(source),
+        rows_of_batch_(model.config.model.batch),
+        whole_inputs_(model.config.model.family->inputs(model.config.model)),
+        judges_classes_(answers_classes(model.config.model)) {
+    const Examiner examiner = examination_plan(model.config.model, device_backend(model.config));
     config_ = examiner.config;
     session_ = make_session(examiner.plan, {.members = 1, .threads = static_cast<int>(model.config.train.threads)});
     load_model(model, examiner.schedules, *session_);
@@ -38,40 +45,42 @@ class Examination {
   Scores run() {
     for (std::int64_t index = 0; index < source_.evaluation_batches(); ++index) {
       source_.fill_evaluation(index, batch_);
-      if (batch_.lengths.empty())
-        batch_.lengths.assign(static_cast<std::size_t>(rows_of_batch_), static_cast<std::int32_t>(config_.time));
+      add_whole_lengths(whole_inputs_, batch_);
       for (std::int64_t row = 0; row < rows_of_batch_; row += config_.batch) examine(row);
     }
-    if (accuracy_.counted == 0) return {};
-    Scores scores = {{"loss", loss_ / accuracy_.counted}, {"accuracy", accuracy_.share()}};
-    if (config_.classes == 0) scores.push_back({"row_accuracy", accuracy_.share_of_rows()});
+    if (counted_ == 0) return {};
+    Scores scores = {{"loss", loss_ / counted_}};
+    if (!judges_classes_) return scores;
+    scores.push_back({"accuracy", accuracy_.share()});
+    if (config_.family->output(config_).shape.rank() > 2) scores.push_back({"row_accuracy", accuracy_.share_of_rows()});
     return scores;
   }
 
  private:
-  // The rows from `first` on; where there are fewer than the plan takes, `otherwise`.
-  std::vector<std::int32_t> rows(const std::vector<std::int32_t>& ids, std::int64_t first,
-                                 std::int32_t otherwise) const {
-    const std::int64_t width = std::ssize(ids) / rows_of_batch_;
-    const std::int64_t count = std::min(config_.batch, rows_of_batch_ - first) * width;
-    std::vector<std::int32_t> part(static_cast<std::size_t>(config_.batch * width), otherwise);
-    std::copy_n(ids.begin() + first * width, count, part.begin());
+  // The rows from `first` on. Where there are fewer than the plan takes, nothing is asked of one token.
+  Batch rows(std::int64_t first) const {
+    Batch part = batch_.rows(first, config_.batch);
+    const auto fill_missing = [&](const InputSpec& input, std::int32_t otherwise) {
+      Batch::Ids& ids = part.ids(input.name);
+      const std::int64_t there = std::min(config_.batch, rows_of_batch_ - first) * std::ssize(ids) / config_.batch;
+      std::fill(ids.begin() + there, ids.end(), otherwise);
+    };
+    for (const InputSpec& input : whole_inputs_) {
+      if (input.content == InputSpec::Content::targets) fill_missing(input, kIgnored);
+      if (input.content == InputSpec::Content::lengths) fill_missing(input, 1);
+    }
     return part;
   }
 
   void examine(std::int64_t first) {
-    const Batch part{.tokens = rows(batch_.tokens, first, 0),
-                     .targets = rows(batch_.targets, first, kIgnored),
-                     .source = rows(batch_.source, first, 0),
-                     .source_lengths = rows(batch_.source_lengths, first, 1),
-                     .lengths = rows(batch_.lengths, first, 1)};
+    const Batch part = rows(first);
     feeder_->write(part, 0);
-    const auto counted =
-        std::count_if(part.targets.begin(), part.targets.end(), [](std::int32_t id) { return id != kIgnored; });
+    const double counted = counted_targets(whole_inputs_, part);
     if (counted == 0) return;
     session_->run();
-    loss_ += static_cast<double>(counted) * session_->number("loss", 0);
-    accuracy_.add(*session_, 0, part.targets);
+    loss_ += counted * session_->number("loss", 0);
+    counted_ += counted;
+    if (judges_classes_) accuracy_.add(*session_, 0, part.ids("targets"));
   }
 
   const Source& source_;
@@ -80,7 +89,9 @@ class Examination {
   std::unique_ptr<Session> session_;
   std::optional<Feeder> feeder_;
   Batch batch_;
-  double loss_ = 0;
+  std::vector<InputSpec> whole_inputs_;  // of whole batches
+  bool judges_classes_;
+  double loss_ = 0, counted_ = 0;
   Accuracy accuracy_;
 };
 
@@ -90,13 +101,14 @@ void add_bleu(const TrainedModel& model, const Source& source, const BeamOptions
   Batch batch;
   for (std::int64_t index = 0; index < source.evaluation_batches(); ++index) {
     source.fill_evaluation(index, batch);
-    const std::int64_t rows = std::ssize(batch.source_lengths);
-    const std::int64_t width = std::ssize(batch.source) / rows;
+    const Batch::Ids &read = batch.ids("source"), &lengths = batch.ids("source_lengths");
+    const std::int64_t rows = std::ssize(lengths);
+    const std::int64_t width = std::ssize(read) / rows;
     for (std::int64_t row = 0; row < rows; ++row) {
       std::string reference = source.reference(index, row);
       if (reference.empty()) continue;
-      const auto begin = batch.source.begin() + row * width;
-      sources.emplace_back(begin, begin + batch.source_lengths[static_cast<std::size_t>(row)]);
+      const auto begin = read.begin() + row * width;
+      sources.emplace_back(begin, begin + lengths[static_cast<std::size_t>(row)]);
       references.push_back(std::move(reference));
     }
   }
@@ -142,7 +154,7 @@ void Accuracy::add(Session& session, int member, std::span<const std::int32_t> t
   }
 }
 
-Examiner examination_plan(const ModelConfig& config) {
+Examiner examination_plan(const ModelConfig& config, const Backend& backend) {
   Examiner examiner{.config = config};
   examiner.config.dropout = examiner.config.smoothing = false;
   examiner.config.batch = std::clamp<std::int64_t>(kMostLogits / logits_of_row(config), 1, config.batch);
@@ -151,15 +163,17 @@ Examiner examination_plan(const ModelConfig& config) {
   graph.output("loss", built.loss);
   graph.output("logits", built.logits);
   examiner.schedules = built.schedules;
-  examiner.plan = compile(graph, cpu_backend());
+  examiner.plan = compile(graph, backend);
   return examiner;
 }
 
-bool logits_are_small(const ModelConfig& config) { return logits_of_row(config) <= kSmallLogits / config.batch; }
+bool logits_are_small(const ModelConfig& config) {
+  return answers_classes(config) && logits_of_row(config) <= kSmallLogits / config.batch;
+}
 
 Scores judge(const TrainedModel& model, const Source& source, const JudgeOptions& options) {
   Scores scores = Examination(model, source).run();
-  if (options.translate && model.config.model.family == Family::encoder_decoder)
+  if (options.translate && model.config.model.family->speech == Speech::answers)
     add_bleu(model, source, options.beam, scores);
   return scores;
 }

@@ -131,12 +131,12 @@ TrainingStep build_training_step(const ModelConfig& config, const StepOptions& o
   return StepBuilder(config, options).build();
 }
 
-EvaluationStep build_evaluation_step(const ModelConfig& config, bool logits) {
+EvaluationStep build_evaluation_step(const ModelConfig& config, bool logits, const Backend* on) {
   Graph graph;
   const Model model = build_model(graph, config, {.logits = logits});
   graph.output("loss", model.loss);
   if (logits) graph.output("logits", model.logits);
-  return {compile(graph, cpu_backend()), model.parameters};
+  return {compile(graph, on == nullptr ? cpu_backend() : *on), model.parameters};
 }
 
 }  // namespace norma

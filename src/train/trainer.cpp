@@ -25,8 +25,9 @@ bool is_recorded(const TrainConfig& train, std::int64_t step) {
   return step == 1 || step % train.log_every == 0 || step == train.steps;
 }
 
-// Keys that may change from one process to the next without changing a bit of the result.
-bool may_differ(const std::string& key) { return key == "train.threads"; }
+// Keys that may change from one process to the next: threads change no bit of the result, and a run may move to another
+// device, where it goes on to rounding.
+bool may_differ(const std::string& key) { return key == "train.threads" || key == "train.device"; }
 
 using KeyValues = std::map<std::string, std::string>;
 
@@ -108,7 +109,8 @@ class Run {
       : observer_(observer),
         stop_(stop),
         source_(open_data(with_stored_data(request))),
-        cohort_(request.config, source_),
+        threads_(request.threads),
+        cohort_(request.config, source_, {.threads = threads_ ? threads_() : 0}),
         directory_(open_directory(request)),
         metrics_(directory_.open_metrics(
             restored_step_, {}, recorded_steps(cohort_.config().train, request.recorded_before, restored_step_))),
@@ -125,6 +127,7 @@ class Run {
         save();
         return RunEnd::interrupted;
       }
+      if (threads_) cohort_.use_threads(threads_());
       const auto before = Clock::now();
       const std::vector<MemberEvent> events =
           cohort_.train_step(recorded(cohort_.step() + 1) ? Watching::yes : Watching::no);
@@ -137,7 +140,7 @@ class Run {
       if (due(train.checkpoint_every) && !last) save();
     }
     save();
-    directory_.finish(describe_result(cohort_, *source_, seconds_, steps_, scores()));
+    directory_.finish(write_result(describe_result(cohort_, *source_, seconds_, steps_, scores())));
     return RunEnd::finished;
   }
 
@@ -221,7 +224,9 @@ class Run {
     for (int member = 0; member < cohort_.members(); ++member) {
       if (cohort_.member(member).diverged) continue;
       try {
-        all[static_cast<std::size_t>(member)] = judge(trained_model(cohort_, member), *source_);
+        TrainedModel model = trained_model(cohort_, member);
+        model.config.train.threads = cohort_.threads();
+        all[static_cast<std::size_t>(member)] = judge(model, *source_);
       } catch (const Error& error) {
         observer_.warned(fmt::format("member {} has no scores: {}", member, error.what()));
       }
@@ -240,6 +245,7 @@ class Run {
   RunObserver& observer_;
   const std::atomic<bool>& stop_;
   std::shared_ptr<const Source> source_;
+  std::function<int()> threads_;
   Cohort cohort_;
   std::int64_t restored_step_ = -1;  // before the directory, which sets it
   RunDirectory directory_;

@@ -26,8 +26,8 @@ std::vector<Example> rows_of(const DataConfig& config, std::int64_t rows, std::i
   std::vector<Example> examples;
   for (std::int64_t row = 0; row < rows; ++row) {
     const auto begin = [&](const Tokens& all) { return all.begin() + row * time; };
-    examples.push_back({Tokens(begin(batch.tokens), begin(batch.tokens) + time),
-                        Tokens(begin(batch.targets), begin(batch.targets) + time)});
+    examples.push_back({Tokens(begin(batch.ids("tokens")), begin(batch.ids("tokens")) + time),
+                        Tokens(begin(batch.ids("targets")), begin(batch.ids("targets")) + time)});
   }
   return examples;
 }
@@ -118,14 +118,14 @@ TEST(Transduction, ADecodersBatchesKeepTheirBits) {
     };
     for (const std::uint64_t index : {0, 7}) {
       source->fill(index, 3, batch);
-      add(batch.tokens);
-      add(batch.targets);
+      add(batch.ids("tokens"));
+      add(batch.ids("targets"));
     }
     source->fill_evaluation(2, batch);
-    add(batch.tokens);
-    add(batch.targets);
+    add(batch.ids("tokens"));
+    add(batch.ids("targets"));
     EXPECT_EQ(source->vocabulary(), 10);
-    EXPECT_TRUE(batch.source.empty() && batch.source_lengths.empty() && batch.lengths.empty());
+    EXPECT_EQ(batch.tensors().size(), 2u) << "nothing else";
     return hash;
   };
   EXPECT_EQ(bits("copy"), 271830538416099267U);
@@ -146,8 +146,8 @@ void check_pairs(const std::string& task) {
     source->fill(5, 11, batch);
     const std::ptrdiff_t n = std::min(time, source_time) - 1;
     for (std::ptrdiff_t row = 0; row < 5; ++row) {
-      const auto read = batch.source.begin() + row * source_time;
-      const auto said = batch.tokens.begin() + row * time, asked = batch.targets.begin() + row * time;
+      const auto read = batch.ids("source").begin() + row * source_time;
+      const auto said = batch.ids("tokens").begin() + row * time, asked = batch.ids("targets").begin() + row * time;
       const Tokens x(read, read + n), y = answer_of(task, x);
       for (const std::int32_t symbol : x) EXPECT_TRUE(symbol >= 0 && symbol < 9);
       EXPECT_EQ(read[n], marks.end);
@@ -158,8 +158,8 @@ void check_pairs(const std::string& task) {
       EXPECT_EQ(Tokens(asked, asked + n), y);
       EXPECT_EQ(asked[n], marks.end);
       EXPECT_EQ(std::count(asked, asked + time, kIgnored), time - n - 1);
-      EXPECT_EQ(batch.source_lengths[static_cast<std::size_t>(row)], n + 1);
-      EXPECT_EQ(batch.lengths[static_cast<std::size_t>(row)], n + 1);
+      EXPECT_EQ(batch.ids("source_lengths")[static_cast<std::size_t>(row)], n + 1);
+      EXPECT_EQ(batch.ids("lengths")[static_cast<std::size_t>(row)], n + 1);
     }
   }
 }
@@ -181,10 +181,11 @@ TEST(MaskedGrammar, HidesAShareOfTheGrammar) {
   for (std::uint64_t index = 0; index < 10; ++index) {
     source->fill(index, 3, batch);
     whole->fill(index, 3, text);
-    for (std::size_t i = 0; i < batch.tokens.size(); ++i) {
-      EXPECT_EQ(batch.targets[i] == kIgnored ? batch.tokens[i] : batch.targets[i], text.targets[i]);
-      counted += batch.targets[i] != kIgnored;
-      masked += batch.tokens[i] == 16;
+    for (std::size_t i = 0; i < batch.ids("tokens").size(); ++i) {
+      EXPECT_EQ(batch.ids("targets")[i] == kIgnored ? batch.ids("tokens")[i] : batch.ids("targets")[i],
+                text.ids("targets")[i]);
+      counted += batch.ids("targets")[i] != kIgnored;
+      masked += batch.ids("tokens")[i] == 16;
     }
   }
   EXPECT_EQ(counted, 10 * 30 * 15);
@@ -195,7 +196,7 @@ TEST(MaskedSentences, ShowsWhatIsHidden) {
   const auto source = open_source({.task = "masked_sentences", .mask_fraction = 0.5}, {2, 40, 0});
   Batch batch;
   source->fill(0, 1, batch);
-  EXPECT_EQ(std::count(batch.targets.begin(), batch.targets.end(), kIgnored), 40);
+  EXPECT_EQ(std::count(batch.ids("targets").begin(), batch.ids("targets").end(), kIgnored), 40);
   EXPECT_EQ(source->decode(Tokens{0, source->special().mask, 1}), ". <mask> old");
 }
 

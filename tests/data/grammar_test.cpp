@@ -22,8 +22,8 @@ std::map<Tokens, double> count_blocks(const DataConfig& config, std::int64_t tim
   Batch batch;
   for (int index = 0; index < batches; ++index) {
     source->fill(static_cast<std::uint64_t>(index), 3, batch);
-    for (std::size_t at = 0; at < batch.targets.size(); at += size) {
-      ++counts[Tokens(batch.targets.begin() + at, batch.targets.begin() + at + size)];
+    for (std::size_t at = 0; at < batch.ids("targets").size(); at += size) {
+      ++counts[Tokens(batch.ids("targets").begin() + at, batch.ids("targets").begin() + at + size)];
     }
   }
   return counts;
@@ -60,7 +60,7 @@ TEST(Grammar, ClaimsTheLossOfThePredictorThatKnowsEveryString) {
       Tokens prefix;
       for (std::size_t t = 0; t < 8; ++t) {
         const double before = continuations.at(prefix);
-        prefix.push_back(batch.targets[row * 8 + t]);
+        prefix.push_back(batch.ids("targets")[row * 8 + t]);
         nats -= std::log(continuations.at(prefix) / before) / (8 * 64 * 8);
       }
     }
@@ -86,10 +86,10 @@ TEST(Grammar, FillsAnyRowWithShorterStrings) {
   Batch batch;
   source->fill(0, 0, batch);
   for (std::size_t row = 0; row < 50; ++row) {
-    const std::int32_t* const targets = &batch.targets[row * 7];
-    EXPECT_EQ(batch.tokens[row * 7], 16);
+    const std::int32_t* const targets = &batch.ids("targets")[row * 7];
+    EXPECT_EQ(batch.ids("tokens")[row * 7], 16);
     for (const int at : {0, 2, 4}) EXPECT_TRUE(pairs.contains({targets[at], targets[at + 1]}));
-    for (int t = 0; t < 6; ++t) EXPECT_EQ(batch.tokens[row * 7 + t + 1], targets[t]);
+    for (int t = 0; t < 6; ++t) EXPECT_EQ(batch.ids("tokens")[row * 7 + t + 1], targets[t]);
   }
 }
 

@@ -129,16 +129,16 @@ Measured measure(int depth, std::int64_t time, int rows) {
     for (std::int64_t t = 0; t < time; ++t) {
       const std::size_t at = static_cast<std::size_t>(row * time + t);
       if (t == 0) {
-        EXPECT_EQ(oracle.read(source->decode({&batch.tokens[at], 1})), 1.0);
+        EXPECT_EQ(oracle.read(source->decode({&batch.ids("tokens")[at], 1})), 1.0);
       } else {
-        EXPECT_EQ(batch.tokens[at], batch.targets[at - 1]);
+        EXPECT_EQ(batch.ids("tokens")[at], batch.ids("targets")[at - 1]);
       }
-      const std::string word = source->decode({&batch.targets[at], 1});
+      const std::string word = source->decode({&batch.ids("targets")[at], 1});
       const double p = oracle.read(word);
       if (p == 0) {
         ADD_FAILURE() << "'" << word << "' is not in the language at " << t << " of: "
-                      << source->decode(
-                             {&batch.tokens[static_cast<std::size_t>(row * time)], static_cast<std::size_t>(t + 1)});
+                      << source->decode({&batch.ids("tokens")[static_cast<std::size_t>(row * time)],
+                                         static_cast<std::size_t>(t + 1)});
         return {};
       }
       nats -= std::log(p) / static_cast<double>(time);
@@ -187,7 +187,7 @@ TEST(Sentences, NestsAsDeepAsItMay) {
   for (std::size_t row = 0; row < 200; ++row) {
     int open = 0;
     for (std::size_t t = 0; t < 100; ++t) {
-      const std::int32_t token = batch.tokens[row * 100 + t];
+      const std::int32_t token = batch.ids("tokens")[row * 100 + t];
       if (token >= sentences::kOperator && token < sentences::kClose) deepest = std::max(deepest, ++open);
       if (token == sentences::kClose) --open;
     }

@@ -31,10 +31,10 @@ TEST(Text, ShowsEveryWindowOnceAnEpoch) {
   for (std::uint64_t index = 0; index < 31; ++index) {  // 124 rows: four epochs
     source->fill(index, 9, batch);
     for (std::size_t row = 0; row < 4; ++row) {
-      ++seen[batch.tokens[row * 7]];
+      ++seen[batch.ids("tokens")[row * 7]];
       for (std::size_t t = 0; t < 7; ++t) {
-        EXPECT_EQ(batch.tokens[row * 7 + t], batch.tokens[row * 7] + static_cast<int>(t));
-        EXPECT_EQ(batch.targets[row * 7 + t], batch.tokens[row * 7 + t] + 1);
+        EXPECT_EQ(batch.ids("tokens")[row * 7 + t], batch.ids("tokens")[row * 7] + static_cast<int>(t));
+        EXPECT_EQ(batch.ids("targets")[row * 7 + t], batch.ids("tokens")[row * 7 + t] + 1);
       }
     }
   }
@@ -55,7 +55,7 @@ TEST(Text, RandomOrderReachesEveryOffset) {
   std::set<std::int32_t> seen;
   for (std::uint64_t index = 0; index < 40; ++index) {
     source->fill(index, 9, batch);
-    for (std::size_t row = 0; row < 8; ++row) seen.insert(batch.tokens[row * 31]);
+    for (std::size_t row = 0; row < 8; ++row) seen.insert(batch.ids("tokens")[row * 31]);
   }
   EXPECT_EQ(seen, (std::set<std::int32_t>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
@@ -72,14 +72,14 @@ TEST(Text, SplitsAfterALineAndKeepsPartsApart) {
   Batch batch;
   for (std::uint64_t i = 0; i < 100; ++i) {
     source->fill(i, 0, batch);
-    for (const std::int32_t token : batch.tokens) EXPECT_TRUE(token == 'a' || token == '\n');
+    for (const std::int32_t token : batch.ids("tokens")) EXPECT_TRUE(token == 'a' || token == '\n');
   }
   // 19 windows of 10 in 200 tokens: 7 batches of 3, the last with two rows that are not counted.
   ASSERT_EQ(source->evaluation_batches(), 7);
   int counted = 0;
   for (std::int64_t i = 0; i < 7; ++i) {
     source->fill_evaluation(i, batch);
-    for (const std::int32_t target : batch.targets) {
+    for (const std::int32_t target : batch.ids("targets")) {
       counted += target != kIgnored;
       EXPECT_TRUE(target == 'b' || target == '\n' || target == kIgnored);
     }
@@ -98,7 +98,7 @@ TEST(Text, SpreadsFewEvaluationBatchesOverTheFile) {
   std::vector<std::int32_t> firsts;
   for (std::int64_t i = 0; i < 2; ++i) {
     source->fill_evaluation(i, batch);
-    firsts.insert(firsts.end(), {batch.tokens[0], batch.tokens[4]});
+    firsts.insert(firsts.end(), {batch.ids("tokens")[0], batch.ids("tokens")[4]});
   }
   EXPECT_EQ(firsts, (std::vector<std::int32_t>{1, 61, 121, 181}));
 }
@@ -137,7 +137,7 @@ TEST(Text, ReadsARealCorpus) {
   Batch batch;
   source->fill(17, 3, batch);
   const std::string text = read_file(path);
-  const std::string row = source->decode(std::span(batch.tokens).first(64));
+  const std::string row = source->decode(std::span(batch.ids("tokens")).first(64));
   EXPECT_NE(text.find(row), std::string::npos);
 }
 

@@ -38,13 +38,13 @@ void expect_counting(const std::string& path, std::int64_t vocabulary) {
   EXPECT_EQ(source->vocabulary(), vocabulary);
   Batch batch;
   source->fill(3, 1, batch);
-  for (std::size_t i = 0; i < batch.tokens.size(); ++i) {
-    EXPECT_EQ(batch.tokens[i] % 7, static_cast<int>(i % 7));
-    EXPECT_EQ(batch.targets[i], batch.tokens[i] + 1);
-    EXPECT_LT(batch.targets[i], 270);
+  for (std::size_t i = 0; i < batch.ids("tokens").size(); ++i) {
+    EXPECT_EQ(batch.ids("tokens")[i] % 7, static_cast<int>(i % 7));
+    EXPECT_EQ(batch.ids("targets")[i], batch.ids("tokens")[i] + 1);
+    EXPECT_LT(batch.ids("targets")[i], 270);
   }
   source->fill_evaluation(0, batch);
-  EXPECT_EQ(batch.tokens[0], 270);  // the last tenth
+  EXPECT_EQ(batch.ids("tokens")[0], 270);  // the last tenth
 }
 
 TEST(TokenFile, ReadsNanoGptAndLlmC) {

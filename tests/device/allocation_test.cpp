@@ -11,6 +11,7 @@
 
 #include "device/cpu/gemm.h"
 #include "norma/backends/cpu.h"
+#include "norma/backends/device.h"
 #include "norma/device/cpu/backend.h"
 #include "norma/device/session.h"
 #include "norma/graph/differentiate.h"

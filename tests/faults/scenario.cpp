@@ -67,6 +67,8 @@ std::vector<Recipe> recipes() {
                       "1",
                       "--extra-rates",
                       "1",
+                      "--budget",
+                      "90steps",
                       "--train.checkpoint_every=2",
                       "--model.batch=1",
                       "--model.time=8",

@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "graph/test_ops.h"
+#include "norma/backends/device.h"
 
 namespace norma {
 namespace {

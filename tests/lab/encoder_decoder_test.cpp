@@ -25,8 +25,7 @@ class VanishingGradients : public testing::Test {
   static constexpr std::int64_t kLayers = 18;
 
   static GradientProfile measure(const char* scheme) {
-    return measure_gradient(
-        test::theory_subject(test::theory_model(scheme, kLayers, 64, 16, Family::encoder_decoder), 3));
+    return measure_gradient(test::theory_subject(test::theory_model(scheme, kLayers, 64, 16, "encoder_decoder"), 3));
   }
 
   static double first_over_last(const std::vector<std::vector<double>>& norms) {
@@ -59,13 +58,11 @@ class TheoryOfBothStacks : public testing::Test {
   static constexpr std::int64_t kDeep = 8;
 
   static Findings measure(const char* scheme) {
-    InspectOptions options{.schemes = {scheme}, .model = test::theory_model("pre", 1, 32, 16, Family::encoder_decoder)};
+    InspectOptions options{.schemes = {scheme}, .model = test::theory_model("pre", 1, 32, 16, "encoder_decoder")};
     options.depths = {4, kDeep};
     options.only = {"gradient", "stream", "amplification"};
     options.theory = true;
-    options.open = [](const ModelConfig& model) {
-      return random_tokens({model.batch, model.time, model.time}, model.vocabulary);
-    };
+    options.open = [](const ModelConfig& model) { return random_data(model); };
     return inspect(options);
   }
 

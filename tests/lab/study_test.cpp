@@ -22,6 +22,7 @@ StudyConfig small_study() {
   config.warmups = {0};
   config.seeds = {1, 2};
   config.inspect = config.depth_use = false;
+  config.budget = {};
   for (const char* setting : {"model.layers=2", "model.width=16", "model.heads=2", "model.batch=4", "model.time=16",
                               "train.steps=40", "train.threads=1"})
     override_config(config.base, setting);

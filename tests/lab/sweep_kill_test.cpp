@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/sweep_check.h"
+#include "norma/lab/results.h"
 #include "norma/lab/study.h"
-#include "norma/lab/sweep_results.h"
 #include "sync_points.h"
 #include "temporary_folder.h"
 
@@ -21,7 +21,9 @@ using test::TemporaryFolder;
 
 // Everything but when it was and how fast it went.
 json results_of(const std::vector<RunOutcome>& outcomes) {
-  json results = json::parse(sweep_results_json(outcomes, {.config = "", .command = "", .task = ""}));
+  Results all = new_results(ResultsKind::sweep);
+  add_outcomes(all, outcomes);
+  json results = json::parse(write_results(all));
   results.erase("created");
   for (json& run : results["runs"]) run.erase("tokens_per_second");
   return results;
@@ -95,6 +97,7 @@ TEST(SweepKill, AStudyEndsWithTheSameResultsAndLeavesNothingBehind) {
   config.seeds = {1};
   config.extra_rates = 0;
   config.inspect = config.depth_use = false;
+  config.budget = {};
   for (const char* setting : {"model.layers=2", "model.width=16", "model.heads=2", "model.batch=4", "model.time=16",
                               "train.steps=12", "train.threads=1"})
     override_config(config.base, setting);

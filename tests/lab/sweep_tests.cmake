@@ -1,5 +1,9 @@
 find_package(nlohmann_json REQUIRED)
 norma_test(lab_sweep_test DEPENDS norma::lab nlohmann_json::nlohmann_json SOURCES
+  lab/planner_test.cpp
+  lab/side_by_side_sweep_test.cpp
+  lab/statistics_test.cpp
+  lab/study_rounds_test.cpp
   lab/study_test.cpp
   lab/sweep_damage_test.cpp
   lab/sweep_directory_test.cpp

@@ -13,7 +13,7 @@ using test::largest_difference;
 using test::wide_embedding;
 
 TEST(AttentionResiduals, StartAsTheMeanOfAllThatCameBefore) {
-  const ModelConfig config = wide_embedding(Family::decoder, "attnres");
+  const ModelConfig config = wide_embedding("decoder", "attnres");
   Graph graph;
   const Model model = build_model(graph, config);
   ASSERT_EQ(model.sites.size(), 6u);
@@ -35,15 +35,15 @@ TEST(AttentionResiduals, StartAsTheMeanOfAllThatCameBefore) {
 }
 
 TEST(AttentionResiduals, BlocksOfOneSublayerAreTheFullForm) {
-  ModelConfig blocks = wide_embedding(Family::decoder, "attnres_block");  // six sublayers in at most eight blocks
-  EXPECT_EQ(hidden_of(blocks), hidden_of(wide_embedding(Family::decoder, "attnres")));
+  ModelConfig blocks = wide_embedding("decoder", "attnres_block");  // six sublayers in at most eight blocks
+  EXPECT_EQ(hidden_of(blocks), hidden_of(wide_embedding("decoder", "attnres")));
   blocks.constants = {{"blocks", 2}};
-  EXPECT_LT(largest_difference(hidden_of(blocks), hidden_of(wide_embedding(Family::decoder, "attnres"))), 1e-3)
+  EXPECT_LT(largest_difference(hidden_of(blocks), hidden_of(wide_embedding("decoder", "attnres"))), 1e-3)
       << "while all weights are equal, a norm's eps alone tells sums of blocks from sums of everything";
 }
 
 TEST(AttentionResiduals, BlocksAreSums) {
-  ModelConfig config = wide_embedding(Family::decoder, "attnres_block");
+  ModelConfig config = wide_embedding("decoder", "attnres_block");
   config.constants = {{"s", 4}};
   Graph graph;
   const Model model = build_model(graph, config);

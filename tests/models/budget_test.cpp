@@ -8,7 +8,7 @@ namespace norma {
 namespace {
 
 TEST(Budget, NormsOfOneStack) {
-  const StackConfig config{.layers = 6, .heads = 8};
+  const StackConfig config{.branches = transformer_layer(), .layers = 6, .heads = 8};
   const std::int64_t d = 512;
   const auto budget = [&](const char* name) { return stack_budget(test::scheme_named(name), config, d); };
   // Two norms per layer, each with gain and bias; Pre-LN adds a final one, Peri-LN doubles, ReZero has none.
@@ -22,7 +22,7 @@ TEST(Budget, NormsOfOneStack) {
 }
 
 TEST(Budget, WeightsAndLearnedValues) {
-  const StackConfig config{.layers = 3, .heads = 4};
+  const StackConfig config{.branches = transformer_layer(), .layers = 3, .heads = 4};
   const std::int64_t d = 64, branches = 3 * (4 * d * d + 4 * d + 2 * 4 * d * d + 4 * d + d);
   EXPECT_EQ(stack_budget(test::scheme_named("post"), config, d).stack_parameters, branches + 6 * 2 * d);
   EXPECT_EQ(stack_budget(test::scheme_named("rezero"), config, d).stack_parameters, branches + 3);
@@ -32,7 +32,7 @@ TEST(Budget, WeightsAndLearnedValues) {
 }
 
 TEST(Budget, NormsInsideBranches) {
-  const StackConfig config{.layers = 3, .heads = 4};
+  const StackConfig config{.branches = transformer_layer(), .layers = 3, .heads = 4};
   const std::int64_t d = 64, layers = 3, final_norm = 2 * d;
   const auto parameters = [&](const char* name) {
     return stack_budget(test::scheme_named(name), config, d).norm_parameters;
@@ -52,7 +52,8 @@ TEST(Budget, EverySchemeOfTheCatalogueBuildsOrSaysWhyNot) {
   for (const Scheme& scheme : catalogue()) {
     SCOPED_TRACE(scheme.name);
     try {
-      EXPECT_GT(stack_budget(scheme, {.layers = 5, .heads = 2}, 16).stack_parameters, 0);
+      EXPECT_GT(stack_budget(scheme, {.branches = transformer_layer(), .layers = 5, .heads = 2}, 16).stack_parameters,
+                0);
       ++built;
     } catch (const NotBuiltError& error) {
       EXPECT_NE(std::string(error.what()).find(scheme.name), std::string::npos);
@@ -63,7 +64,9 @@ TEST(Budget, EverySchemeOfTheCatalogueBuildsOrSaysWhyNot) {
 
 TEST(Stack, MistakesInAFormulaAreShownWithACaret) {
   const auto error = [](const char* formula) {
-    return test::error_of([&] { stack_budget(test::scheme_named(formula), {.layers = 2, .heads = 2}, 8); });
+    return test::error_of([&] {
+      stack_budget(test::scheme_named(formula), {.branches = transformer_layer(), .layers = 2, .heads = 2}, 8);
+    });
   };
   EXPECT_EQ(error("x + f(nrm(x))"),
             "scheme 'formula': there is no function 'nrm' here (did you mean 'norm'?)\n"

@@ -86,42 +86,42 @@ TEST(Count, OfEverySchemeInEveryFamily) {
     const Extra& extra = all.at(scheme);
     const std::int64_t gain = scheme == "ngpt" ? 17 : 0;  // of the head
     const std::int64_t outside = (17 + 9 + 17) * d + gain;
-    EXPECT_EQ(model_budget(test::tiny(Family::decoder, scheme)).parameters, stack(extra, 3, false) + outside);
-    EXPECT_EQ(model_budget(test::tiny(Family::encoder, scheme)).parameters, stack(extra, 3, false) + outside);
-    const Budget both = model_budget(test::tiny(Family::encoder_decoder, scheme));
+    EXPECT_EQ(model_budget(test::tiny("decoder", scheme)).parameters, stack(extra, 3, false) + outside);
+    EXPECT_EQ(model_budget(test::tiny("encoder", scheme)).parameters, stack(extra, 3, false) + outside);
+    const Budget both = model_budget(test::tiny("encoder_decoder", scheme));
     EXPECT_EQ(both.stack_parameters, stack(extra, 3, false) + stack(extra, 2, true));
     EXPECT_EQ(both.parameters, both.stack_parameters + outside + (13 + 7) * d);
   }
 }
 
 TEST(Count, ByRoleAddsUp) {
-  for (const Family family : {Family::decoder, Family::encoder, Family::encoder_decoder}) {
+  for (const Family family : {"decoder", "encoder", "encoder_decoder"}) {
     const Budget budget = model_budget(test::tiny(family, "normformer"));
     std::int64_t sum = 0;
     for (const auto& [role, count] : budget.by_role) sum += count;
     EXPECT_EQ(sum, budget.parameters);
     EXPECT_EQ(budget.by_role.at("head"), 17 * d);
-    EXPECT_EQ(budget.by_role.at("ffn"), (family == Family::encoder_decoder ? 5 : 3) * 2 * d * h);
+    EXPECT_EQ(budget.by_role.at("ffn"), (family == "encoder_decoder" ? 5 : 3) * 2 * d * h);
     EXPECT_EQ(budget.by_role.at("norm"), budget.norm_parameters);
     EXPECT_FALSE(budget.by_role.contains("")) << "every parameter has a role";
   }
 }
 
 TEST(Count, OfVariants) {
-  ModelConfig config = test::tiny(Family::decoder, "pre");
+  ModelConfig config = test::tiny("decoder", "pre");
   const std::int64_t plain = model_budget(config).parameters;
   config.gated = true;
   EXPECT_EQ(model_budget(config).parameters, plain + 3 * (d * h + h));
-  config = test::tiny(Family::decoder, "pre");
+  config = test::tiny("decoder", "pre");
   config.tied = true;
   EXPECT_EQ(model_budget(config).parameters, plain - 17 * d);
-  config = test::tiny(Family::decoder, "pre");
+  config = test::tiny("decoder", "pre");
   config.kv_heads = 1;
   EXPECT_EQ(model_budget(config).parameters, plain - 3 * 2 * 2 * head * (d + 1));
-  config = test::tiny(Family::decoder, "pre");
+  config = test::tiny("decoder", "pre");
   config.positions = Positions::sinusoidal;
   EXPECT_EQ(model_budget(config).parameters, plain - 9 * d);
-  config = test::tiny(Family::decoder, "pre");
+  config = test::tiny("decoder", "pre");
   config.qk_norm = "rmsnorm";
   EXPECT_EQ(model_budget(config).parameters, plain + 3 * 2 * head);
 }

@@ -12,7 +12,7 @@ using test::fill_inputs;
 using test::tiny;
 
 ModelConfig base(const std::string& scheme, std::int64_t layers = 6, std::int64_t encoder_layers = 0) {
-  ModelConfig config{.family = Family::encoder_decoder, .layers = layers, .width = 512, .heads = 8};
+  ModelConfig config{.family = "encoder_decoder", .layers = layers, .width = 512, .heads = 8};
   config.encoder_layers = encoder_layers;
   config.vocabulary = 100;
   config.scheme = scheme;
@@ -42,7 +42,7 @@ TEST(EncoderDecoder, NormsOfTheBaseModel) {
 
 TEST(EncoderDecoder, ParametersAreNamedByStack) {
   std::set<std::string> names;
-  for (const ParameterSpec& spec : specs_of(tiny(Family::encoder_decoder, "pre"))) names.insert(spec.name);
+  for (const ParameterSpec& spec : specs_of(tiny("encoder_decoder", "pre"))) names.insert(spec.name);
   for (const char* name : {"embedding.source", "embedding.token", "embedding.source_position", "embedding.position",
                            "encoder.layers.2.attn.qkv.weight", "encoder.final.norm1.gain",
                            "decoder.layers.1.cross.q.weight", "decoder.layers.1.cross.kv.bias",
@@ -55,7 +55,7 @@ TEST(EncoderDecoder, ParametersAreNamedByStack) {
 
 TEST(EncoderDecoder, SitesFollowTheOrderOfSublayers) {
   Graph graph;
-  const Model model = build_model(graph, tiny(Family::encoder_decoder, "pre"));
+  const Model model = build_model(graph, tiny("encoder_decoder", "pre"));
   ASSERT_EQ(model.sites.size(), 3u * 2 + 2 * 3);
   EXPECT_EQ(model.sites[0].name, "encoder.layers.0.attn");
   EXPECT_EQ(model.sites[7].name, "decoder.layers.0.cross");
@@ -86,7 +86,7 @@ std::vector<double> change(const ModelConfig& config, const std::function<void(C
 
 TEST(EncoderDecoder, PaddingOfTheSourceChangesNothing) {
   for (const char* scheme : {"pre", "realformer", "subln", "hc_dynamic"}) {
-    const ModelConfig config = tiny(Family::encoder_decoder, scheme, DType::f64);
+    const ModelConfig config = tiny("encoder_decoder", scheme, DType::f64);
     const auto source_of = [&](CpuSession& session, std::size_t sample, std::size_t at) -> std::int32_t& {
       return session.tensor<std::int32_t>("source")[sample * static_cast<std::size_t>(config.source_time) + at];
     };
@@ -100,7 +100,7 @@ TEST(EncoderDecoder, PaddingOfTheSourceChangesNothing) {
 
 TEST(EncoderDecoder, DecoderSeesNoLaterTokenAndOnlyItsOwnSample) {
   for (const char* scheme : {"post", "realformer", "parallel"}) {
-    const auto rows = change(tiny(Family::encoder_decoder, scheme, DType::f64),
+    const auto rows = change(tiny("encoder_decoder", scheme, DType::f64),
                              [](CpuSession& session) { session.tensor<std::int32_t>("tokens")[2 * 9 + 4] ^= 1; });
     for (std::size_t i = 0; i < rows.size(); ++i)
       EXPECT_EQ(rows[i] > 0, i / 9 == 2 && i % 9 >= 4) << scheme << " row " << i;
@@ -108,7 +108,7 @@ TEST(EncoderDecoder, DecoderSeesNoLaterTokenAndOnlyItsOwnSample) {
 }
 
 TEST(Encoder, SeesItsWholeSampleButNoPadding) {
-  const ModelConfig config = tiny(Family::encoder, "post", DType::f64);
+  const ModelConfig config = tiny("encoder", "post", DType::f64);
   // Sample 2 has five of nine tokens.
   const auto inside =
       change(config, [](CpuSession& session) { session.tensor<std::int32_t>("tokens")[2 * 9 + 4] ^= 1; });
@@ -119,7 +119,7 @@ TEST(Encoder, SeesItsWholeSampleButNoPadding) {
 }
 
 TEST(Encoder, ClassifierReadsTheMeanOfASamplesTokens) {
-  ModelConfig config = tiny(Family::encoder, "pre", DType::f64);
+  ModelConfig config = tiny("encoder", "pre", DType::f64);
   config.classes = 5;
   const auto rows = change(config, [](CpuSession& session) { session.tensor<std::int32_t>("tokens")[2 * 9 + 5] ^= 1; });
   ASSERT_EQ(rows.size(), 4u) << "one row per sample";
@@ -133,10 +133,10 @@ TEST(DeepNorm, InitialGainsOfTheThreeArchitectures) {
   const auto value_gain = [&](const ModelConfig& config, const std::string& name, std::size_t block) {
     return spec_of(specs_of(config), name).blocks.at(block).gain / xavier(d, d);
   };
-  ModelConfig one{.family = Family::decoder, .layers = 12, .width = 512, .heads = 8, .scheme = "deepnorm"};
+  ModelConfig one{.family = "decoder", .layers = 12, .width = 512, .heads = 8, .scheme = "deepnorm"};
   EXPECT_NEAR(value_gain(one, "layers.0.attn.qkv.weight", 2), std::pow(8 * n, -0.25), 1e-12);
   EXPECT_NEAR(value_gain(one, "layers.0.attn.qkv.weight", 0), 1, 1e-12) << "queries keep gain 1";
-  one.family = Family::encoder;
+  one.family = "encoder";
   EXPECT_NEAR(value_gain(one, "layers.11.attn.out.weight", 0), std::pow(8 * n, -0.25), 1e-12);
   const ModelConfig both = base("deepnorm", 6, 12);
   const double below = 0.87 * std::pow(std::pow(n, 4) * m, -1.0 / 16), above = std::pow(12 * m, -0.25);
@@ -181,7 +181,12 @@ TEST(EncoderDecoder, SchemesWithoutAFormulaForCrossAttentionSayWhatIsMissing) {
   Graph graph;
   Parameters parameters(graph, DType::f32);
   const Wire x = graph.input("x", {{2, 3, 8}, DType::f32}), memory = graph.input("memory", {{2, 5, 8}, DType::f32});
-  const StackConfig config{.layers = 1, .heads = 2, .kind = StackKind::decoder, .other_layers = 1, .memory = memory};
+  const StackConfig config{.branches = transformer_layer(Memory::present),
+                           .layers = 1,
+                           .heads = 2,
+                           .kind = StackKind::decoder,
+                           .other_layers = 1,
+                           .memory = memory};
   EXPECT_EQ(
       test::error_of([&] { build_stack(parameters, scheme, config, x); }),
       "scheme 'mine' has no formula for decoders with cross-attention; a file can give cross beside attention and ffn");

@@ -95,7 +95,7 @@ TEST_P(Equivalence, MemberOfACohortHasTheBitsOfTheSameModelAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, Equivalence,
-                         testing::Combine(testing::Values(Family::decoder, Family::encoder, Family::encoder_decoder),
+                         testing::Combine(testing::Values("decoder", "encoder", "encoder_decoder"),
                                           testing::ValuesIn(test::catalogue_names())),
                          [](const auto& test) {
                            return test::name_of(std::get<0>(test.param)) + "_" + std::get<1>(test.param);

@@ -29,7 +29,7 @@ struct Tally {
 // Forward and backward, planned.
 void plan_gradients(const std::string& formula) {
   Graph graph;
-  const Model model = build_model(graph, test::tiny(Family::decoder, formula));
+  const Model model = build_model(graph, test::tiny("decoder", formula));
   Wires parameters;
   for (const ParameterSpec& spec : model.parameters) parameters.push_back(graph.find(spec.name));
   const Wires gradients = differentiate(model.loss, parameters);
@@ -53,7 +53,7 @@ TEST(GeneratedFormulas, AttentionOverWhatIsNotTokensIsRefused) {
   for (const char* formula :
        {"x + attn(mean(x), q = \"rmsnorm\")", "x + attn(mean(x), k = \"unit\", scores = \"carry\") + ffn(x)",
         "x + f(mean(x), head_gain = \"projected\")", "x + attn(mean(x))"}) {
-    ModelConfig model = test::tiny(Family::decoder, formula);
+    ModelConfig model = test::tiny("decoder", formula);
     model.heads = 1;
     const std::string error = test::error_of([&] {
       Graph graph;

@@ -35,7 +35,13 @@ void build(const Scheme& scheme) {
   const Wire x = graph.input("x", {{2, 3, 8}, DType::f32});
   const Wire memory = graph.input("memory", {{2, 5, 8}, DType::f32});
   build_stack(parameters, scheme,
-              {.layers = 2, .heads = 2, .kind = StackKind::decoder, .other_layers = 2, .memory = memory}, x);
+              {.branches = transformer_layer(Memory::present),
+               .layers = 2,
+               .heads = 2,
+               .kind = StackKind::decoder,
+               .other_layers = 2,
+               .memory = memory},
+              x);
 }
 
 TEST(Hostile, MutatedFormulasEndInAnErrorOrAModel) {

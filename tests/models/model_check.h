@@ -11,27 +11,26 @@
 
 namespace norma::test {
 
-inline std::string name_of(Family family) {
-  return family == Family::decoder ? "decoder" : family == Family::encoder ? "encoder" : "encoder_decoder";
-}
+inline std::string name_of(Family family) { return family->name; }
 
 // Awkward sizes; two stacks of different depth.
 inline ModelConfig tiny(Family family, const std::string& scheme, DType dtype = DType::f32) {
   ModelConfig config{.family = family, .layers = 3, .width = 24, .heads = 3, .vocabulary = 17, .batch = 4, .time = 9};
   config.scheme = scheme;
   config.dtype = dtype;
-  if (family == Family::encoder_decoder) {
+  if (family == "encoder_decoder") {
     config.layers = 2;
     config.encoder_layers = 3;
     config.source_time = 7;
     config.source_vocabulary = 13;
   }
+  for (const FamilyRow::OwnSize& size : family->sizes) set_size(config, size.name, 7);
   return config;
 }
 
-// Random tokens, lengths that leave some padding, schedules in the middle, dropout and smoothing on.
+// Random ids and numbers, lengths that leave some padding, schedules in the middle, dropout and smoothing on.
 inline void fill_inputs(CpuSession& session, const ModelConfig& config, int member = 0, std::uint64_t seed = 3) {
-  const auto ids = [&](const char* name, std::int64_t below) {
+  const auto ids = [&](const std::string& name, std::int64_t below) {
     const RandomStream stream(seed, name);
     const std::span<std::int32_t> tensor = session.tensor<std::int32_t>(name, member);
     for (std::size_t i = 0; i < tensor.size(); ++i)
@@ -44,17 +43,33 @@ inline void fill_inputs(CpuSession& session, const ModelConfig& config, int memb
       session.tensor<double>(name, member)[0] = value;
     }
   };
-  const auto lengths = [&](const char* name, std::int64_t time) {
+  const auto numbers = [&](const std::string& name) {
+    const RandomStream stream(seed, name);
+    const auto draw = [&](auto tensor) {
+      for (std::size_t i = 0; i < tensor.size(); ++i)
+        tensor[i] = static_cast<std::remove_reference_t<decltype(tensor[i])>>(stream.normal(i));
+    };
+    if (config.dtype == DType::f32) {
+      draw(session.tensor<float>(name, member));
+    } else {
+      draw(session.tensor<double>(name, member));
+    }
+  };
+  const auto lengths = [&](const std::string& name, std::int64_t time) {
     const std::span<std::int32_t> tensor = session.tensor<std::int32_t>(name, member);
     for (std::size_t b = 0; b < tensor.size(); ++b)
       tensor[b] = static_cast<std::int32_t>(std::max<std::int64_t>(1, time - 2 * static_cast<std::int64_t>(b)));
   };
+  for (const InputSpec& input : config.family->inputs(config)) {
+    if (!session.plan().has_slot(input.name)) continue;
+    switch (input.content) {
+      case InputSpec::Content::ids:
+      case InputSpec::Content::targets: ids(input.name, input.below); break;
+      case InputSpec::Content::lengths: lengths(input.name, input.below); break;
+      case InputSpec::Content::numbers: numbers(input.name); break;
+    }
+  }
   for (const std::string& name : session.plan().slot_names(Role::input)) {
-    if (name == "tokens") ids("tokens", config.vocabulary);
-    if (name == "targets") ids("targets", config.classes > 0 ? config.classes : config.vocabulary);
-    if (name == "source") ids("source", config.source_vocabulary == 0 ? config.vocabulary : config.source_vocabulary);
-    if (name == "lengths") lengths("lengths", config.time);
-    if (name == "source_lengths") lengths("source_lengths", config.source_time == 0 ? config.time : config.source_time);
     if (name == "dropout") number(name, 0.25);
     if (name == "smoothing") number(name, 0.1);
     if (name == "dropout_key") session.write<std::int32_t>(name, std::array{7, 0, 3, 0}, member);

@@ -139,7 +139,7 @@ TEST(Ngpt, LogitsAreThoseOfTheEquations) {
 // A sublayer of Hyper-Connections by hand: h = Am^T H, H <- B^T T(h) + Ar^T H, with T(h) = tanh(h).
 // Four of six sublayers in one block, with w = 0: the mean of the embedding, the whole block and what follows it.
 ModelConfig ngpt() {
-  ModelConfig config = test::tiny(Family::decoder, "ngpt", DType::f64);
+  ModelConfig config = test::tiny("decoder", "ngpt", DType::f64);
   config.gated = true;
   config.activation = Activation::silu;
   config.positions = Positions::rope;

@@ -15,17 +15,18 @@ std::set<std::string> names_of(const ModelConfig& config) {
   return names;
 }
 
-double loss_of(const std::string& scheme) { return test::initial_loss(tiny(Family::decoder, scheme, DType::f64)); }
+double loss_of(const std::string& scheme) { return test::initial_loss(tiny("decoder", scheme, DType::f64)); }
 
 Stack build(Graph& graph, const char* toml) {
   Parameters parameters(graph, DType::f64);
   const Wire x = graph.input("x", {{2, 5, 8}, DType::f64});
-  return build_stack(parameters, parse_scheme("mine", toml), {.layers = 2, .heads = 2}, x);
+  return build_stack(parameters, parse_scheme("mine", toml), {.branches = transformer_layer(), .layers = 2, .heads = 2},
+                     x);
 }
 
 TEST(Options, InsideACallMeanWhatTheyMeanInAFile) {
   EXPECT_EQ(loss_of("x + f(norm(x), q = \"norm\", k = \"norm\")"), [] {
-    ModelConfig config = tiny(Family::decoder, "x + f(norm(x))", DType::f64);
+    ModelConfig config = tiny("decoder", "x + f(norm(x))", DType::f64);
     config.qk_norm = "norm";
     return test::initial_loss(config);
   }());
@@ -85,7 +86,7 @@ TEST(Options, NormsGoByEitherName) {
 }
 
 TEST(Options, QkNormOfTheModelLeavesASchemesOwn) {
-  ModelConfig config = tiny(Family::encoder_decoder, "pre");
+  ModelConfig config = tiny("encoder_decoder", "pre");
   config.qk_norm = "rmsnorm";
   const std::set<std::string> names = names_of(config);
   EXPECT_TRUE(names.contains("encoder.layers.0.attn.q_norm.gain"));
@@ -96,11 +97,11 @@ TEST(Options, QkNormOfTheModelLeavesASchemesOwn) {
 }
 
 TEST(Norms, ByNameInAFormula) {
-  const std::set<std::string> names = names_of(tiny(Family::decoder, "x + dyt(f(rmsnorm(x)))"));
+  const std::set<std::string> names = names_of(tiny("decoder", "x + dyt(f(rmsnorm(x)))"));
   EXPECT_TRUE(names.contains("layers.0.attn.norm2.gain")) << "numbered as written: dyt is the first";
   EXPECT_TRUE(names.contains("layers.0.attn.norm1.alpha"));
   EXPECT_FALSE(names.contains("layers.0.attn.norm2.bias"));
-  ModelConfig config = tiny(Family::decoder, "x + f(norm(x))", DType::f64);
+  ModelConfig config = tiny("decoder", "x + f(norm(x))", DType::f64);
   config.norm = NormKind::dyt;
   EXPECT_EQ(test::initial_loss(config), loss_of("x + f(dyt(x))")) << "`norm` and `dyt` are then the same";
 }

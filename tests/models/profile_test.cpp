@@ -68,11 +68,11 @@ TEST_P(Profile, IsThatOfTheLoop) {
   EXPECT_GT(ratio, 1.1) << "it grows with depth";
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Profile, testing::Values(Family::decoder, Family::encoder, Family::encoder_decoder),
+INSTANTIATE_TEST_SUITE_P(Of, Profile, testing::Values("decoder", "encoder", "encoder_decoder"),
                          [](const auto& test) { return test::name_of(test.param); });
 
 TEST(Profile, EachMemberHasItsOwn) {
-  const ModelConfig config = admin(Family::decoder);
+  const ModelConfig config = admin("decoder");
   Graph graph;
   const Model model = build_model(graph, config, {.profile = true});
   CpuSession session(test::plain_plan(graph), {.members = 2});

@@ -52,7 +52,7 @@ TEST(Rules, WithoutABaseOnlyDepthCounts) {
 }
 
 TEST(Rules, UnembeddingIsDividedByTheWidthRatio) {
-  ModelConfig config = test::tiny(Family::decoder, "completep", DType::f64);
+  ModelConfig config = test::tiny("decoder", "completep", DType::f64);
   const auto logits = [&](double base_width) {
     config.constants = {{"base_width", base_width}};
     Graph graph;
@@ -75,7 +75,7 @@ TEST(Rules, GivenConstantsMustExist) {
 }
 
 TEST(Rules, TFixupStartsTablesAndWeights) {
-  ModelConfig config{.family = Family::encoder_decoder, .layers = 6, .width = 512, .heads = 8, .scheme = "tfixup"};
+  ModelConfig config{.family = "encoder_decoder", .layers = 6, .width = 512, .heads = 8, .scheme = "tfixup"};
   config.encoder_layers = 12;
   config.source_vocabulary = 100;
   const auto specs = specs_by_name(config);
@@ -127,7 +127,9 @@ TEST(Rules, OneMatrixCannotHaveTwoLearningRates) {
   Graph graph;
   Parameters parameters(graph, DType::f32);
   const Wire x = graph.input("x", {{2, 3, 8}, DType::f32});
-  EXPECT_EQ(test::error_of([&] { build_stack(parameters, scheme, {.layers = 1, .heads = 2}, x); }),
+  EXPECT_EQ(test::error_of([&] {
+              build_stack(parameters, scheme, {.branches = transformer_layer(), .layers = 1, .heads = 2}, x);
+            }),
             "the rule lr gives 2 for query and 1 for key, which are one matrix");
 }
 

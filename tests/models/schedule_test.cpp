@@ -21,7 +21,7 @@ std::map<std::string, Schedule> schedules_of_model(const ModelConfig& config) {
 }
 
 TEST(Schedule, PostToPreAndBack) {
-  const auto all = schedules_of_model(tiny(Family::decoder, "post_pre_post"));
+  const auto all = schedules_of_model(tiny("decoder", "post_pre_post"));
   ASSERT_EQ(all.size(), 1u);
   const Schedule& s = all.at("schedule.s");
   EXPECT_EQ(s.at(0, 1000), 1) << "Post-LN first";
@@ -34,7 +34,7 @@ TEST(Schedule, PostToPreAndBack) {
 }
 
 TEST(Schedule, PreToPost) {
-  const Schedule s = schedules_of_model(tiny(Family::encoder, "pre_to_post")).at("schedule.s");
+  const Schedule s = schedules_of_model(tiny("encoder", "pre_to_post")).at("schedule.s");
   EXPECT_EQ(s.at(0, 1000), 0);
   EXPECT_EQ(s.at(200, 1000), 0);
   EXPECT_NEAR(s.at(400, 1000), 0.5, 1e-12);
@@ -43,7 +43,7 @@ TEST(Schedule, PreToPost) {
 
 TEST(Schedule, EndsAreTheSchemesThatItBlends) {
   const auto stream = [](const std::string& scheme, double s) {
-    const ModelConfig config = tiny(Family::decoder, scheme, DType::f64);
+    const ModelConfig config = tiny("decoder", scheme, DType::f64);
     Graph graph;
     const Model model = build_model(graph, config);
     graph.output("x", model.sites.back().stream_out);
@@ -64,7 +64,7 @@ TEST(Schedule, EndsAreTheSchemesThatItBlends) {
 }
 
 TEST(Schedule, GivenConstantsMoveIt) {
-  ModelConfig config = tiny(Family::decoder, "post_pre_post");
+  ModelConfig config = tiny("decoder", "post_pre_post");
   config.constants = {{"pre_at", 0.5}};
   EXPECT_NEAR(schedules_of_model(config).at("schedule.s").at(250, 1000), 0.5, 1e-12);
   config.constants = {{"s", 0.25}};
@@ -80,7 +80,7 @@ TEST(Schedule, ChainsAndPlaces) {
   Graph graph;
   Parameters parameters(graph, DType::f32);
   const Wire x = graph.input("x", {{2, 3, 8}, DType::f32});
-  const Stack stack = build_stack(parameters, scheme, {.layers = 4, .heads = 2}, x);
+  const Stack stack = build_stack(parameters, scheme, {.branches = transformer_layer(), .layers = 4, .heads = 2}, x);
   std::map<std::string, Schedule> all;
   for (const Schedule& schedule : stack.schedules) all[schedule.input] = schedule;
   ASSERT_EQ(all.size(), 5u) << "p once, w for each layer";
@@ -90,15 +90,16 @@ TEST(Schedule, ChainsAndPlaces) {
 }
 
 TEST(Schedule, TwoStacksShareWhatDoesNotTellThemApart) {
-  EXPECT_EQ(schedules_of_model(tiny(Family::encoder_decoder, "pre_to_post")).size(), 1u);
+  EXPECT_EQ(schedules_of_model(tiny("encoder_decoder", "pre_to_post")).size(), 1u);
   const Scheme scheme =
       parse_scheme("mine", "sublayer = \"x + s*f(x)\"\n[constants]\ns = \"t/N\"\n");  // N: the stack at hand
   Graph graph;
   Parameters parameters(graph, DType::f32);
   const Wire x = graph.input("x", {{2, 3, 8}, DType::f32});
   const auto scope = graph.scope("encoder");
-  const Stack stack =
-      build_stack(parameters, scheme, {.layers = 4, .heads = 2, .kind = StackKind::encoder, .other_layers = 2}, x);
+  const Stack stack = build_stack(
+      parameters, scheme,
+      {.branches = transformer_layer(), .layers = 4, .heads = 2, .kind = StackKind::encoder, .other_layers = 2}, x);
   ASSERT_EQ(stack.schedules.size(), 1u);
   EXPECT_EQ(stack.schedules[0].input, "schedule.encoder.s");
   EXPECT_EQ(stack.schedules[0].at(8, 0), 2);

@@ -30,7 +30,7 @@ std::string all_diagrams(const Scheme& scheme) {
   }
   if (scheme.formula("cross") != nullptr || scheme.formula("cross_layer") != nullptr) {
     text += fmt::format("{}, with cross-attention\n\n{}\n", scheme.title,
-                        diagram_text(scheme, {.cross = DiagramOptions::Cross::present}));
+                        diagram_text(scheme, {.branches = usual_branches(Memory::present)}));
   }
   return text;
 }

@@ -30,13 +30,13 @@ inline BranchTables linear_branches(double gain, std::int64_t time = 16) {
   correlated.output.shared = gain;
   correlated.noise_last.shared = 1;
   const BranchTable table(0, 2, 2, {response, correlated, response, correlated});
-  return {.attention = table, .ffn = table, .time = time};
+  return {.plain = {{"attention", table}, {"ffn", table}}, .time = time};
 }
 
 // Cross-attention that hands through its memory alone, and does to it what the branches above do.
 inline EncoderDecoderTables linear_stacks(double gain) {
   const BranchTables branches = linear_branches(gain);
-  CrossResponse response{.query = branches.ffn.at(1, 0)};
+  CrossResponse response{.query = branches.plain.at("ffn").at(1, 0)};
   response.query.gradient_own = response.query.gradient_shared = {};
   response.query.change_own = response.query.change_shared = {};
   response.gradient_own = response.change_own = {gain, 0};

@@ -47,7 +47,10 @@ inline Theory network_theory(const std::string& scheme, std::int64_t layers) {
 
 // Both stacks in one, the encoder first, as a model lists its sublayers.
 Theory theory_of_both(const std::string& scheme, std::int64_t layers) {
-  const auto& tables = tables_for<EncoderDecoderTables>(scheme, measure_encoder_decoder);
+  const auto& tables = tables_for<EncoderDecoderTables>(scheme, [](const Scheme& read, BranchShape shape) {
+    shape.branches = transformer_layer(Memory::present);
+    return measure_encoder_decoder(read, shape, transformer_layer(Memory::absent, Mask::full));
+  });
   EncoderDecoderTheory both = propagate(test::scheme_named(scheme), tables, network_config(layers));
   Theory all = std::move(both.encoder);
   const Theory& above = both.decoder;
@@ -90,7 +93,7 @@ inline std::size_t last_of_kind(const Theory& theory, std::size_t k) {
 
 // The first attention that does not see every token: few tokens look back on few.
 inline std::size_t first_causal(const Theory& theory) {
-  const auto cross = std::ranges::find(theory.branches, BranchTheory::Kind::cross, &BranchTheory::kind);
+  const auto cross = std::ranges::find(theory.branches, &branch_kind("cross"), &BranchTheory::kind);
   return cross == theory.branches.end() ? 0 : static_cast<std::size_t>(cross - theory.branches.begin()) - 1;
 }
 

@@ -27,7 +27,6 @@ struct Networks {
   std::uint64_t first = 100;
 };
 
-Measured measure(const std::string& scheme, std::int64_t layers, const Networks& networks,
-                 Family family = Family::decoder);
+Measured measure(const std::string& scheme, std::int64_t layers, const Networks& networks, Family family = "decoder");
 
 }  // namespace norma::test

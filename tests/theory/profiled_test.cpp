@@ -45,12 +45,12 @@ TEST(Theory, CarriedScoresHandGradientsToEveryLayerBelow) {
   // Queries and keys pass `score` of a gradient at their own layer, values everything.
   const auto branches = [](double score) {
     BranchTables tables = linear_branches(1);
-    CrossResponse response{.query = tables.attention.at(1, 0)};
+    CrossResponse response{.query = tables.plain.at("attention").at(1, 0)};
     response.query.gradient_own = response.query.gradient_shared = {score, 0};
     response.query.change_own = response.query.change_shared = {0, 0};
     response.gradient_own = response.change_own = {1, 0};
     response.gradient_shared = response.change_shared = {1, 1};
-    tables.attention_split = CrossTable(0, 2, 2, 1, std::vector<CrossResponse>(4, response));
+    tables.apart = CrossTable(0, 2, 2, 1, std::vector<CrossResponse>(4, response));
     return tables;
   };
   const Theory plain = theory_of("post", 6),

@@ -46,11 +46,11 @@ CrossTable uneven_cross_table(double shift, int memory_correlations) {
 }
 
 BranchTables uneven_branches(const Scheme& scheme) {
-  BranchTables tables{.attention = uneven_table(0), .ffn = uneven_table(0.5)};
-  tables.attention_split = uneven_cross_table(1, 1);
+  BranchTables tables{.plain = {{"attention", uneven_table(0)}, {"ffn", uneven_table(0.5)}}};
+  tables.apart = uneven_cross_table(1, 1);
   if (norm_on_branches(scheme).empty()) return tables;
-  tables.attention_normed = uneven_table(2);
-  tables.ffn_normed = uneven_table(2.5);
+  tables.normed["attention"] = uneven_table(2);
+  tables.normed["ffn"] = uneven_table(2.5);
   return tables;
 }
 

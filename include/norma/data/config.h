@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace norma {
@@ -18,6 +19,7 @@ struct DataConfig {
   std::string validation_target_path = "";  // the same for validation_path
   double validation_fraction = 0.1;
   std::int64_t evaluation_batches = 8;  // at most so many; 0: all there are, or 8 of a generated task
+  std::string held_out = "all";         // even, odd: every other of twice as many, so that tuning and judging differ
   std::string order = "permuted";       // text: every window once per epoch; "random": offsets drawn independently
 
   // Tokens.
@@ -40,6 +42,8 @@ struct DataConfig {
   std::int64_t hops = 0;     // hops: pointers to follow
   std::int64_t symbols = 0;  // grammar, hops, copy, reverse, sort, recall: size of the alphabet
   std::int64_t choices = 0;  // grammar: rules for each symbol
+
+  std::map<std::string, double> settings = {};  // of one task alone, by name
 };
 
 }  // namespace norma

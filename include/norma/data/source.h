@@ -3,36 +3,28 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "norma/data/batch.h"
 #include "norma/data/config.h"
 
 namespace norma {
 
 class Tokenizer;
 
-// The target of a position that is not counted in the loss.
-inline constexpr std::int32_t kIgnored = -100;
-
-// One batch of token ids; what a task does not use stays empty.
-struct Batch {
-  std::vector<std::int32_t> tokens;          // [batch, time]
-  std::vector<std::int32_t> targets;         // [batch, time], kIgnored where not counted; classification: [batch]
-  std::vector<std::int32_t> source;          // [batch, source_time], for an encoder
-  std::vector<std::int32_t> source_lengths;  // [batch]
-  std::vector<std::int32_t> lengths;         // [batch], where rows are padded
-};
-
-// How a model reads the rows of a task.
-enum class ReadingManner : std::uint8_t {
-  onward,  // from left to right, so that every next token may be a question
-  whole,   // all at once, so that what is asked must not stand in the row
-  paired,  // a source all at once, then the answer from left to right
-};
+// Tensors of the tasks that are there; kinds of data are names, which a family of models asks for:
+//   onward    "tokens", "targets" i32[batch, time]: read from left to right, every next token may be a question
+//   whole     the same, read all at once: what is asked must not stand in the row. "lengths" i32[batch] where rows are
+//             padded; of a classification "targets" i32[batch]
+//   paired    "source" i32[batch, source_time] and "source_lengths" i32[batch] all at once, then the answer in "tokens"
+//             and "targets" from left to right
+// A target of kIgnored is not counted.
 
 struct BatchShape {
   std::int64_t batch = 0;
@@ -56,12 +48,16 @@ class Source {
   virtual std::int64_t evaluation_batches() const = 0;
   virtual void fill_evaluation(std::int64_t index, Batch& batch) const = 0;
 
-  virtual std::int64_t vocabulary() const = 0;
+  virtual std::int64_t vocabulary() const = 0;  // 0: there are no tokens
   // Classes of a classification task, 0 for any other.
   virtual std::int64_t classes() const { return 0; }
+  // Sizes that a model takes from the data, by name: vocabulary and classes, and what else a task has.
+  virtual std::map<std::string, std::int64_t> sizes() const;
   virtual SpecialTokens special() const { return {}; }
   // The best loss any model can reach, in nats per counted target, where it is known.
   virtual std::optional<double> optimum() const = 0;
+  // The best share of right answers on held-out data, where it is known.
+  virtual std::optional<double> best_accuracy() const { return std::nullopt; }
   virtual std::string describe() const = 0;
   virtual std::string decode(std::span<const std::int32_t> tokens) const;  // ids between spaces unless it knows better
   // How text becomes tokens; null where there is no text.
@@ -79,8 +75,8 @@ void check_vocabulary(const Source& source, std::int64_t model_vocabulary);
 
 // Every value of DataConfig::task.
 std::span<const std::string> task_names();
-// Those that suit this reading; the first needs no file and is the usual one, and so is the first that does.
-std::vector<std::string> tasks_for(ReadingManner reading);
+// Those of this kind; the first needs no file and is the usual one, and so is the first that does.
+std::vector<std::string> tasks_for(std::string_view kind);
 bool reads_files(std::string_view task);  // or it is generated
 
 }  // namespace norma

@@ -45,7 +45,8 @@ class Session {
  public:
   struct Options {
     int members = 1;
-    int threads = 0;  // of the host; 0: all cores this process may use
+    int threads = 0;    // of the host; 0: all cores this process may use
+    bool tf32 = false;  // whether a GPU may round the factors of f32 products to 11 bits
   };
 
   virtual ~Session() = default;
@@ -54,7 +55,12 @@ class Session {
 
   const Plan& plan() const { return *plan_; }
   int members() const { return members_; }
-  virtual int threads() const = 0;
+  virtual int threads() const = 0;                // of the host
+  virtual std::int64_t memory_bytes() const = 0;  // that all members and threads take on the device
+  // Whether run() returns before the step is done, and what is staged meanwhile waits for the next one.
+  virtual bool runs_ahead() const { return false; }
+  // From the next run on. A device that has no threads of the host leaves it at that.
+  virtual void use_threads(int /*threads*/) {}
 
   // One step of every active member. The bits of a member's results depend neither on the number of members nor on that
   // of threads. A run that does not watch leaves nothing readable in the watched outputs. May return before the step is
@@ -130,6 +136,7 @@ class Session {
   void check_member(const Handle& tensor, int member) const;
   static void check_type(const Handle& tensor, DType dtype);
   static void check_elements(const Handle& tensor, std::size_t given);
+  double element(int member, std::int64_t offset, DType dtype, std::int64_t index);
 
  private:
   virtual void enqueue(std::span<const int> active, Watching watching) = 0;
@@ -142,8 +149,5 @@ class Session {
   int members_;
   std::vector<int> active_;  // in order
 };
-
-// On the device that the plan was made for.
-std::unique_ptr<Session> make_session(std::shared_ptr<const Plan> plan, Session::Options options = {});
 
 }  // namespace norma

@@ -13,7 +13,8 @@ namespace norma {
 
 struct Cost {
   double flops = 0;
-  double bytes = 0;  // the least memory traffic: every input read once, every output written once
+  double bytes = 0;     // the least memory traffic: every input read once, every output written once
+  double products = 0;  // of the flops, those of sums of products (matrices, attention, convolution)
 };
 
 // What a derivative rule sees: inputs, outputs, and the gradient of the loss by each output (empty wire = zero).
@@ -47,6 +48,10 @@ class Op {
   virtual Wires reference(std::span<const Wire> in) const;
 
   virtual Cost cost(std::span<const Type> in, std::span<const Type> out) const;
+
+  // What it contributes to a sum of products that is written out: a product, then its sum.
+  enum class Elementary { other, product, sum };
+  virtual Elementary elementary() const { return Elementary::other; }
 
   // Outputs that need no memory when nobody reads them; the kernel then gets none.
   virtual bool optional_output(int) const { return false; }

@@ -52,6 +52,8 @@ class Plan {
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::deque<Value>& values() const { return values_; }
 
+  const std::string& device() const { return device_; }  // the name of the backend that it was made for
+
   // One member's memory. Member m lives at base + m * member_bytes().
   std::int64_t member_bytes() const { return persistent_bytes_ + transient_bytes_; }
   std::int64_t persistent_bytes() const { return persistent_bytes_; }  // parameters, states, inputs, constants
@@ -71,6 +73,7 @@ class Plan {
  private:
   friend class Compilation;  // src/graph/compile.cpp
 
+  std::string device_;
   std::vector<Node> nodes_;
   std::deque<Value> values_;
   std::vector<Step> steps_;

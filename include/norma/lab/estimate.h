@@ -19,7 +19,8 @@ std::vector<Estimate> estimates_of(const std::vector<std::vector<double>>& value
 // A slope with the ends of its 95 % interval.
 struct Exponent {
   double value = 0, low = 0, high = 0;
-  double r2 = 1;  // share of the variance of the seeds' mean that the line explains
+  double r2 = 1;        // share of the variance of the seeds' mean that the line explains
+  double by_seeds = 0;  // half the width of the interval that the scatter of the seeds alone would give
 };
 
 // The slope of ln y on ln x, y[i][seed] at x[i]. Each seed has a slope of its own; the value is their mean. The

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "norma/lab/findings.h"
 #include "norma/lab/jacobian.h"
-#include "norma/lab/results.h"
 #include "norma/lab/subject.h"
 #include "norma/models/model.h"
 
@@ -44,8 +44,15 @@ struct Instrument {
 
 // The model that theories of initialisation speak of: its stream enters at rms 1, and so do the logits of a normalised
 // stream. `norma inspect` measures it, and `norma schemes` says what the theory predicts of it.
-ModelConfig initial_model(Family family = Family::decoder, std::int64_t width = 128);
+ModelConfig initial_model(Family family = "decoder", std::int64_t width = 128);
 inline const std::vector<std::int64_t> kInitialDepths = {6, 12, 24};
+
+// More networks until the law of an analysis over depths is settled as far as their scatter goes, or there are `most`.
+struct SettledLaw {
+  std::string analysis;
+  double width = 0.2;     // of the interval of the exponent
+  std::size_t most = 32;  // networks
+};
 
 struct InspectOptions {
   std::vector<SchemeChoice> schemes = {"pre"};
@@ -55,7 +62,9 @@ struct InspectOptions {
   std::vector<std::string> only = {};  // names of instruments; empty: all that look at initial models
   int batches = 8;                     // that gradients are averaged over
   int threads = 0;
-  bool theory = false;  // whether predictions are put beside what was measured
+  Device device = Device::automatic;
+  std::optional<SettledLaw> settle = {};  // beyond `seeds`; the next ones
+  bool theory = false;                    // whether predictions are put beside what was measured
   // Opens the data for a batch of the given shape.
   std::function<std::shared_ptr<const Source>(const ModelConfig&)> open = nullptr;
 };

@@ -1,5 +1,6 @@
-// The main job: schemes compared by what they are at init, how they train at their own best rate, and what they make
-// of their depth; a verdict for each and advice, all from evidence of the same study.
+// The main job: schemes compared by what they are at init, how they train at their own best setting, and what they make
+// of their depth; a verdict for each and advice, all from evidence of the same study. docs/study.md says how a budget
+// becomes evidence.
 #pragma once
 
 #include <atomic>
@@ -9,22 +10,35 @@
 #include <string_view>
 #include <vector>
 
+#include "norma/lab/results.h"
 #include "norma/train/config.h"
 
 namespace norma {
 
+// What a study may spend: wall time, or an amount of work, which makes it the same on every machine.
+struct StudyBudget {
+  enum class Unit { none, seconds, tokens, steps };
+  Unit unit = Unit::none;  // none: short runs alone
+  double amount = 0;       // tokens and steps of all runs together
+};
+StudyBudget parse_budget(std::string_view text);  // "3min", "1h", "2e9tokens", "40000steps", "0"; throws Error
+std::string print_budget(const StudyBudget& budget);
+
 struct StudyConfig {
   std::vector<SchemeChoice> schemes;
   std::vector<std::int64_t> depths;  // of the analyses at init
-  RunConfig base;                    // of every training run; its model says depth and width
+  RunConfig base;                    // of every short run; its model says depth and width
   std::vector<double> rates;         // peak learning rates
   // A scheme whose best rate is the smallest or largest tried gets one more beyond it, at most so many times; 0: never.
   int extra_rates = 2;
   std::vector<std::int64_t> warmups;  // steps; 0: none
-  std::vector<std::int64_t> seeds;
+  std::vector<std::int64_t> seeds;    // that settings are chosen with; the final comparison has others
+  StudyBudget budget;
   bool inspect = true, train = true, depth_use = true;
+  // The model that the question is about, for the advice; 0: the one that is trained.
+  std::int64_t asked_layers = 0, asked_width = 0;
 
-  StudyConfig();  // the default study: minutes on two cores, no files
+  StudyConfig();  // the default study: three minutes, no files
 };
 
 // What a study tells whoever watches it.
@@ -53,6 +67,6 @@ struct StudyResult {
 StudyResult run_study(const StudyRequest& request, StudyObserver& observer, const std::atomic<bool>& stop);
 
 // The table that a study ends with on a terminal.
-std::string study_table(std::string_view results_json);
+std::string study_table(const Results& results);
 
 }  // namespace norma

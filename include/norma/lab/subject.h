@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "norma/backends/device.h"
 #include "norma/data/source.h"
 #include "norma/device/session.h"
 #include "norma/lab/weights.h"
@@ -24,15 +25,18 @@ struct Subject {
   std::shared_ptr<const Weights> weights;
   double step = 0, steps = 1;  // where in training it stands, for schedules
   int threads = 0;             // 0: all cores
+  Device device = Device::automatic;
 };
 
 // A model at the start of training, one member per seed. Resolves vocabulary and classes from the data.
 Subject initial_subject(ModelConfig model, std::shared_ptr<const Source> source, std::vector<std::uint64_t> seeds,
-                        int threads = 0);
+                        int threads = 0, Device device = Device::automatic);
 
-// Independent uniform tokens with independent uniform targets: what theories of initialisation assume. Fills every
-// family, encoder-decoders included.
-std::shared_ptr<const Source> random_tokens(const BatchShape& shape, std::int64_t vocabulary);
+// The stack whose end is the output.
+StackSites last_stack(const ModelConfig& model);
+
+// Independent draws for every input of the model: what theories of initialisation assume. Its sizes must be known.
+std::shared_ptr<const Source> random_data(const ModelConfig& model);
 
 // The subject's model traced with what one analysis reads, compiled, with weights loaded.
 class Rig {
@@ -65,7 +69,7 @@ class Rig {
   }
   void write(std::string_view name, double value, int member) { session_->stage_number(name, member, value); }
   void write(std::string_view name, std::span<const double> values, int member);
-  double counted_targets() const { return feeder_->counted_targets(); }  // of the last batch loaded
+  double counted_targets() const { return feeder_->counted(); }  // of the last batch loaded
 
  private:
   const Subject& subject_;

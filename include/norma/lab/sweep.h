@@ -79,11 +79,13 @@ struct SweepProgress {
   int cohort = 0, cohorts = 0;       // counted from 1; with halving as far as is known
   std::int64_t runs = 0, ended = 0;  // of the whole sweep
   std::int64_t until = 0;            // step at which this cohort ends or pauses
+  double share = 0;                  // of the work of the whole that is done
   double seconds = 0;                // of training in this process
   double seconds_left = 0;           // estimated; NaN while nothing is known
 };
 
-// What a sweep tells whoever watches it. All calls come from the thread that runs it.
+// What a sweep tells whoever watches it: one call at a time, though cohorts that train side by side call from threads
+// of their own.
 class SweepObserver {
  public:
   virtual ~SweepObserver() = default;

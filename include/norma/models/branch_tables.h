@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -95,12 +97,14 @@ class CrossTable {
 // Of one block with Xavier gains 1; other gains follow by scaling. A branch whose output goes straight into a norm is
 // measured together with it: the norm divides each token by its own rms, which a mean over tokens cannot tell.
 struct BranchTables {
-  BranchTable attention = {}, ffn = {};
-  BranchTable attention_normed = {}, ffn_normed = {};  // empty: the rule for norms is applied to the plain ones
-  std::int64_t time = 0;                               // tokens that they were measured with
+  using ByKind = std::map<std::string, BranchTable, std::less<>>;  // keys of branches
+
+  ByKind plain = {};
+  ByKind normed = {};     // empty: the rule for norms is applied to the plain ones
+  std::int64_t time = 0;  // tokens that they were measured with
   // Where scores are carried: attention with its two uses of x apart, queries and keys as `query`, values as the
   // memory.
-  CrossTable attention_split = {};
+  CrossTable apart = {};
 };
 
 // Of the two stacks of an encoder-decoder.

@@ -1,4 +1,4 @@
-// Transformers of three families, each wired by a scheme: decoder, encoder, encoder-decoder.
+// A model of any family, wired by a scheme.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "norma/models/family.h"
 #include "norma/models/parameters.h"
 #include "norma/models/stack.h"
 #include "norma/norms/norm.h"
@@ -15,14 +16,10 @@
 
 namespace norma {
 
-enum class Family { decoder, encoder, encoder_decoder };
-std::string_view name_of(Family family);     // encoder_decoder
-Family parse_family(std::string_view name);  // also encoder-decoder
-
 enum class Positions { learned, sinusoidal, rope, none };
 
 struct ModelConfig {
-  Family family = Family::decoder;
+  Family family = "decoder";
   std::int64_t layers = 6;          // of the only stack, or of the decoder
   std::int64_t encoder_layers = 0;  // encoder-decoder; 0: as many as layers
   std::int64_t width = 128;
@@ -51,12 +48,17 @@ struct ModelConfig {
   double head_std = 0.02;        // of the head, unless it is tied
   bool scale_embedding = false;  // tokens times sqrt(width)
   DType dtype = DType::f32;
+  std::map<std::string, double> sizes = {};  // of this family alone, by name (FamilyRow::sizes)
 };
 
+// A size of a configuration by name: batch, time, vocabulary, ..., or one of the family's own; 0 where it is not given.
+std::int64_t size_of(const ModelConfig& config, const std::string& name);
+void set_size(ModelConfig& config, const std::string& name, std::int64_t value);
+
 struct Model {
-  Wire loss;    // mean cross-entropy, [1]
-  Wire hidden;  // what the head reads, [batch, time, width]; of a classifier [batch, width]
-  Wire logits;  // [batch, time, vocabulary] or [batch, classes]; empty unless asked for
+  Wire loss;    // mean over what is counted, [1]
+  Wire hidden;  // what the head reads, [..., width]
+  Wire logits;  // as the family's `output` says; empty unless asked for
   std::vector<ParameterSpec> parameters;
   std::vector<SublayerSite> sites;
   std::vector<Schedule> schedules;  // inputs that the host writes each step
@@ -69,16 +71,14 @@ struct ModelOptions {
 };
 
 // Inputs of the graph, all data and thus each member's own:
-//   "tokens", "targets"  i32[batch, time]; targets of a classifier i32[batch]. A target of -100 is not counted.
-//   "lengths"            i32[batch], encoder: tokens from there on are padding
-//   "source"             i32[batch, source_time], "source_lengths" i32[batch], encoder-decoder
+//   those of the family, by name
 //   "dropout" [1], "dropout_key" i32[4] with dropout; "smoothing" [1] with smoothing; see ops/dropout.h
 //   schedules of the scheme, see Model::schedules
 Model build_model(Graph& graph, const ModelConfig& config, const ModelOptions& options = {});
 
 // Floating-point operations that the mathematics of one training step needs: three times those of the forward
-// products; attention counts only the pairs that a causal mask leaves; nothing is counted twice for recomputation. Each
-// branch counts once, whatever the scheme: the measure that speeds are compared in.
+// products, by the ops' own cost; nothing is counted twice for recomputation. Each branch counts once, whatever the
+// scheme: the measure that speeds are compared in.
 double model_flops(const ModelConfig& config);
 
 // The same of what a scheme really wires, read off a forward graph: branches as often as they are called, and products

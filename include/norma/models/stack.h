@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "norma/models/layer_branch.h"
 #include "norma/models/parameters.h"
 #include "norma/models/schedule.h"
 #include "norma/norms/norm.h"
@@ -32,12 +33,13 @@ struct LayerOrder {
 };
 
 struct StackConfig {
+  LayerBranches branches = {};  // of every layer, in order
   std::int64_t layers = 6;
+  std::int64_t width = 0;  // that of what enters it, where 0
   std::int64_t heads = 4;
   std::int64_t hidden = 0;  // of the feed-forward branch; 0: four times the width
   Activation activation = Activation::gelu;
-  NormKind norm = NormKind::layer;  // what `norm` means in a formula
-  Mask mask = Mask::causal;
+  NormKind norm = NormKind::layer;      // what `norm` means in a formula
   Wire dropout = {}, dropout_key = {};  // rate [1] and key i32[4]; empty: no dropout
   StackKind kind = StackKind::single;
   std::int64_t other_layers = 0;  // of the other stack of an encoder-decoder
@@ -57,9 +59,10 @@ struct StackConfig {
 // One residual sublayer, for probes and analyses.
 struct SublayerSite {
   std::string name;  // "layers.3.attn"
-  Wire stream_in;    // the main stream before it
-  Wire branch;       // what its branch returned, dropout included; of several calls the first
-  Wire stream_out;   // the main stream after it (where a formula spans a whole layer: after the layer)
+  const BranchKind* kind = nullptr;
+  Wire stream_in;   // the main stream before it
+  Wire branch;      // what its branch returned, dropout included; of several calls the first
+  Wire stream_out;  // the main stream after it (where a formula spans a whole layer: after the layer)
 };
 
 struct Stack {

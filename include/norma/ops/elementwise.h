@@ -30,6 +30,7 @@ class BinaryOp final : public Op {
   explicit BinaryOp(Binary function) : function_(function) {}
   Binary function() const { return function_; }
   std::string_view name() const override { return name_of(function_); }
+  Elementary elementary() const override { return function_ == Binary::mul ? Elementary::product : Elementary::other; }
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   bool can_overwrite(int, int) const override { return true; }

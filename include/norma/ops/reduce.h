@@ -10,6 +10,7 @@ class SumTo final : public Op {
  public:
   explicit SumTo(Shape shape) : shape_(shape) {}
   std::string_view name() const override { return "sum_to"; }
+  Elementary elementary() const override { return Elementary::sum; }
   std::string attributes() const override { return "shape=" + shape_.str(); }
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "norma/schemes/branch_kinds.h"
 #include "norma/schemes/scheme.h"
 
 namespace norma {
@@ -14,7 +15,7 @@ struct DiagramOptions {
   std::int64_t layer = 0;  // which one to draw, from 1; 0: the first with the wiring that most layers have
   std::int64_t width = 512;
   std::int64_t heads = 8;
-  enum class Cross { absent, present } cross = Cross::absent;  // whether layers have cross-attention
+  std::vector<const BranchKind*> branches = usual_branches();  // of a layer, in order
 };
 
 // Layers that a formula's conditions wire alike, from first to last.

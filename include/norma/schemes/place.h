@@ -21,9 +21,7 @@ struct Place {
   std::int64_t heads = 1;
   std::int64_t layer = 1;     // l
   std::int64_t sublayer = 1;  // k
-
-  // Of one layer; n is this times `layers`.
-  std::int64_t sublayers_per_layer() const { return stack == StackKind::decoder ? 3 : 2; }
+  std::int64_t branches = 2;  // of one layer; n is this times `layers`
 };
 
 // l, k, n, N, M, d, heads, and the constants that do not depend on the step, `given` ones instead of the scheme's own.

@@ -54,14 +54,14 @@ struct Scheme {
   std::string name;  // of the file
   std::string title;
   std::string source;  // the paper, or empty
-  // By key: sublayer, attention, cross, ffn, layer, cross_layer, final.
+  // By key: sublayer, layer, cross_layer, final, and that of a branch (branch_kinds.h).
   std::map<std::string, Formula> formulas;
   std::vector<NamedExpression> streams;  // beside x, with their start
   Constants constants;
   std::vector<LearnedSpec> learned;
   // Rules by weight role: gain on Xavier, standard deviation instead of Xavier, factors on learning rate, eps, decay.
   std::map<std::string, std::vector<NamedExpression>> rules;  // "init.gain", "init.std", "lr", "eps", "decay"
-  // Options of branches: branch_options["attention"]["q"] == "rmsnorm".
+  // Options of branches, by their key: branch_options["ffn"]["inner"] == "rmsnorm".
   std::map<std::string, std::map<std::string, std::string>> branch_options;
   WeightSpec weights = {};
   HeadSpec head = {};
@@ -70,12 +70,6 @@ struct Scheme {
 
   const Formula* formula(std::string_view key) const;
 };
-
-// Options that a branch ("attention", "cross", "ffn") knows, in a file and inside a call.
-const std::vector<std::string>& branch_option_names(std::string_view branch);
-
-// Throws Error where an option of some branch cannot have this value: an unknown norm or word, or no expression.
-void check_branch_option(std::string_view option, const std::string& value);
 
 // Throws Error naming file, key and, for an unknown key, the nearest known one; formulas fail with a caret.
 Scheme parse_scheme(std::string_view name, std::string_view toml_text);

@@ -9,6 +9,7 @@
 
 #include "norma/models/branch_tables.h"
 #include "norma/models/model.h"
+#include "norma/schemes/branch_kinds.h"
 
 namespace norma {
 
@@ -23,9 +24,8 @@ struct StreamTheory {
 
 // Each branch that ran, in order.
 struct BranchTheory {
-  enum class Kind { attention, ffn, cross };
   std::int64_t layer = 0;
-  Kind kind = Kind::attention;
+  const BranchKind* kind = nullptr;
   double rms = 0;              // of its output
   double weight_gradient = 0;  // norm of the gradient by its last matrix, for a gradient of rms 1 by the stack's output
 };
@@ -41,7 +41,8 @@ struct ProfiledTheory {
 // output, which is the output.
 struct Prediction {
   std::int64_t layers = 0;
-  double input_rms = 0;  // of the stream where it enters a stack
+  double input_rms = 0;                 // of the stream where it enters a stack
+  const BranchKind* closing = nullptr;  // the last branch of a layer
   std::vector<StreamTheory> streams;
   std::vector<BranchTheory> branches;
   std::vector<ProfiledTheory> profiled;
@@ -52,8 +53,8 @@ struct Prediction {
 };
 
 // What the scheme predicts of the model as it starts: its scheme and constants, family, depths, width, heads, hidden,
-// time, norm, activation and how large its tokens and positions begin. Throws NotPredictedError for what no rule
-// covers, Error for what has no meaning.
+// time, norm, activation and how large its stream begins. Throws NotPredictedError for what no rule covers, Error for
+// what has no meaning.
 Prediction predict(const ModelConfig& model);
 
 // The same at any depth; what takes time, the measurement of its branches, is done once.
@@ -79,14 +80,14 @@ class ModelTheory {
 // Exponents p of N^p, least squares on logarithms over the given depths: the slopes of what predict() gives.
 struct Exponents {
   double stream_rms = 0;      // of x leaving the last layer
-  double last_gradient = 0;   // by the last matrix of the last feed-forward branch
+  double last_gradient = 0;   // by the last matrix of the last layer's last branch: feed-forward of a transformer
   double first_gradient = 0;  // of the first
   double amplification = 0;
 };
 Exponents exponents_of(const std::vector<Prediction>& by_depth);
 
-// The gradient by the last matrix of each feed-forward branch, in order.
-std::vector<double> ffn_gradients(const Prediction& prediction);
+// The gradient by the last matrix of the last branch of each layer, in order.
+std::vector<double> closing_gradients(const Prediction& prediction);
 
 // Slope of ln y over ln x; NaN where a value is not positive.
 double log_slope(const std::vector<double>& x, const std::vector<double>& y);

@@ -52,7 +52,8 @@ struct ProbeValue {
 
 // Completed by what only the data knows: vocabulary, classes.
 RunConfig resolve_config(RunConfig config, const Source& source);
-std::int64_t tokens_per_step(const RunConfig& config);  // of one member
+// Of one member: ids that it reads, or rows where it reads numbers.
+std::int64_t tokens_per_step(const RunConfig& config);
 // How the training step of a resolved configuration is built.
 StepOptions step_options(const RunConfig& config);
 
@@ -60,6 +61,7 @@ struct CohortOptions {
   // How many steps are taken before the host sees the first of them. What it decides of a step (divergence, recovery,
   // snapshots) counts from so many steps later on, at the same step in every run.
   int lag = 0;
+  int threads = 0;  // to begin with; 0: as the configuration says
 };
 
 class Cohort {
@@ -80,6 +82,8 @@ class Cohort {
   std::int64_t memory_bytes() const;                                                // of all members and threads
   const TrainingStep& training_step() const { return plan_; }
   Session& session() { return *session_; }
+  int threads() const { return session_->threads(); }
+  void use_threads(int threads);  // from the next step on; changes no bit
 
   // One step of every active member, then a look at the step that the lag has come to; after the last step of the run
   // at all that are left. Returns what happened.
@@ -160,7 +164,9 @@ class Cohort {
   std::vector<Readable> readable_;       // what probes of each member the last step left
   std::vector<std::string> persistent_;  // parameters and states, sorted
   Handles handles_;
+  mutable std::optional<double> flops_;  // from the first question on
   std::int64_t step_ = 0;
+  std::int64_t staged_ahead_ = -1;  // index of a batch that was made while the device was at work; -1: none
   std::deque<Observation> pending_;  // steps taken and not looked at, oldest first
 };
 

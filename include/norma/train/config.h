@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "norma/backends/device.h"
 #include "norma/data/config.h"
 #include "norma/models/model.h"
 #include "norma/train/groups.h"
@@ -34,6 +35,8 @@ struct TrainConfig {
   std::int64_t keep_checkpoints = 2;
   std::int64_t recompute_every = 0;  // layers per recomputation segment; 0: keep all activations
   std::int64_t threads = 0;          // 0: all cores
+  Device device = Device::automatic;
+  bool tf32 = false;  // whether a GPU may round the factors of products to 11 bits
   bool probes = true;
   bool tensorboard = true;
 };
@@ -70,6 +73,9 @@ struct RunConfig {
 
   RunConfig();
 };
+
+// That the plans of a run are made for. Throws Error where the device was asked for and cannot be used.
+const Backend& device_backend(const RunConfig& config);
 
 // One key of the table.
 struct ConfigKey {

@@ -8,8 +8,8 @@
 
 namespace norma {
 
-// As data.task: what is usual for the model's family. Generated, grammar, masked_grammar or sort; of data.path, where
-// that is set, text, masked or translation.
+// As data.task: what is usual for the kind of data that the model's family reads. Generated, or of data.path, where
+// that is set.
 inline constexpr const char* kFamilyTask = "auto";
 
 // Puts a name in the place of "auto".
@@ -19,7 +19,13 @@ RunConfig settle_task(RunConfig config);
 // answers.
 void check_task(const RunConfig& settled);
 
-// What a model reads at a time; only an encoder-decoder has a source.
+// Sizes that only the data knows, vocabulary and classes among them. Throws Error where the model's own do not fit.
+void take_sizes(const Source& source, ModelConfig& model);
+
+// Throws Error that names the tensor where the data have not what the model reads.
+void check_reads(const ModelConfig& model, const Source& source);
+
+// What tasks of tokens must know of a model: its batch, and how long its rows of "tokens" and "source" are, if any.
 BatchShape batch_shape(const ModelConfig& model);
 
 // The data to train on, settled and checked.

@@ -1,5 +1,5 @@
-// Writes what a model reads into a session: batches, the values of schedules, dropout and label smoothing. The only
-// place that knows the names of these inputs.
+// Writes what a model reads into a session: the tensors of a batch by name, the values of schedules, dropout and label
+// smoothing.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,11 @@ class Feeder {
   void batch(const Source& source, std::uint64_t index, std::span<const std::uint64_t> seeds);
   // Held-out batch `index`, the same for every active member.
   void evaluation_batch(const Source& source, std::int64_t index);
-  // Ids as they are; sequences are whole where the batch says nothing of their lengths.
+  // Rows are whole where the batch says nothing of their lengths. Throws Error for a tensor that the model reads and
+  // the batch lacks or has in another shape.
   void write(const Batch& batch, int member);
   const Batch& last() const { return batch_; }  // that came from a source
-  double counted_targets() const;               // of that
+  double counted() const;                       // targets of that
 
   // The values of all schedules for every member.
   void schedules(double step, double steps);
@@ -36,16 +37,26 @@ class Feeder {
 
  private:
   Session& session_;
-  std::vector<std::int32_t> whole_;  // lengths of sequences that are
-  struct Ids {
-    Handle input;
-    std::vector<std::int32_t> Batch::*ids;
+  struct Input {
+    InputSpec spec;
+    Handle handle;
+    Batch::Ids whole = {};  // lengths of rows that are
   };
-  std::vector<Ids> ids_;
-  Handle lengths_, dropout_, dropout_key_, smoothing_;
+  std::string family_;
+  std::vector<Input> inputs_;
+  Handle dropout_, dropout_key_, smoothing_;
   std::vector<Schedule> schedules_;
   std::vector<Handle> schedule_inputs_;  // beside them; empty where the plan has none
   Batch batch_;
 };
+
+// Targets that count towards the loss, of all that a model is asked; where it is asked for numbers, its rows.
+double counted_targets(const std::vector<InputSpec>& inputs, const Batch& batch);
+
+// Throws Error for a tensor that the model reads and the batch lacks or has in another shape.
+void check_batch(const Batch& batch, const ModelConfig& model);
+
+// Puts lengths of whole rows where a batch says nothing of them.
+void add_whole_lengths(const std::vector<InputSpec>& inputs, Batch& batch);
 
 }  // namespace norma

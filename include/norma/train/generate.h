@@ -60,7 +60,7 @@ class Predictor {
   std::int64_t rows_per_source() const { return rows_per_source_; }
   std::int64_t time() const { return config_.time; }
   std::int64_t vocabulary() const { return config_.vocabulary; }
-  bool has_source() const { return config_.family == Family::encoder_decoder; }
+  bool has_source() const { return config_.family->speech == Speech::answers; }
   double flops() const;  // of one call of run(), without attention
 
   // Encoder-decoder: what the next prefixes are to translate, at most rows / rows_per_source of them.

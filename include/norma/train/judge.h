@@ -37,7 +37,7 @@ struct Examiner {
   std::shared_ptr<const Plan> plan = nullptr;
   std::vector<Schedule> schedules = {};
 };
-Examiner examination_plan(const ModelConfig& config);
+Examiner examination_plan(const ModelConfig& config, const Backend& backend);
 
 // Whether logits of a whole batch are so few that an evaluation may look at them every time.
 bool logits_are_small(const ModelConfig& config);

@@ -70,7 +70,7 @@ struct EvaluationStep {
   std::shared_ptr<const Plan> plan;
   std::vector<ParameterSpec> parameters;
 };
-EvaluationStep build_evaluation_step(const ModelConfig& config, bool logits = false);
+EvaluationStep build_evaluation_step(const ModelConfig& config, bool logits = false, const Backend* backend = nullptr);
 
 // The layer that a parameter or site belongs to: "encoder.layers.3" of "encoder.layers.3.attn.out.weight".
 std::string layer_of(std::string_view name);

@@ -13,29 +13,12 @@ CpuBackend::CpuBackend() {
   machine();  // settles the instruction set before any kernel pointer is taken
 }
 
-void CpuBackend::add(std::type_index op, Entry entry) {
-  NORMA_ASSERT(!table_.contains(op));
-  table_.emplace(op, std::move(entry));
-}
-
 void CpuBackend::add(std::vector<Rewrite> rewrites) {
   rewrites_.insert(rewrites_.end(), rewrites.begin(), rewrites.end());
 }
 
-bool CpuBackend::has(const Op& op, Types in, Types out) const {
-  const auto found = table_.find(typeid(op));
-  if (found == table_.end()) return false;
-  const std::vector<DType>& dtypes = found->second.dtypes;
-  const auto known = [&](const Type& type) {
-    return !is_floating(type.dtype) || std::find(dtypes.begin(), dtypes.end(), type.dtype) != dtypes.end();
-  };
-  return std::all_of(in.begin(), in.end(), known) && std::all_of(out.begin(), out.end(), known);
-}
-
 std::unique_ptr<const Kernel> CpuBackend::make(const Op& op, Types in, Types out) const {
-  const auto found = table_.find(typeid(op));
-  NORMA_ASSERT(found != table_.end());
-  return std::make_unique<const CpuProgram>(found->second.make(op, in, out));
+  return std::make_unique<const CpuProgram>(kernels_.make(op, in, out));
 }
 
 std::int64_t CpuBackend::alignment() const { return kArenaAlignment; }
@@ -48,18 +31,11 @@ std::int64_t CpuBackend::spacing(std::int64_t bytes) const {
   return bytes >= std::int64_t{1} << 16 ? kQuarterPage : 0;
 }
 
-std::vector<std::type_index> CpuBackend::ops() const {
-  std::vector<std::type_index> types;
-  for (const auto& [type, entry] : table_) types.push_back(type);
-  return types;
-}
-
 std::int64_t worker_bytes(const Plan& plan) {
   std::int64_t most = 0;
   for (const Step& step : plan.steps()) {
     const auto* program = dynamic_cast<const CpuProgram*>(step.kernel.get());
-    if (program == nullptr) throw InternalError("internal error: the plan was made for another device than the CPU");
-    most = std::max(most, align_up(program->worker_bytes));
+    if (program != nullptr) most = std::max(most, align_up(program->worker_bytes));
   }
   return most;
 }

@@ -4,8 +4,11 @@
 #include <cmath>
 #include <cstring>
 
+#include "device/memory_check.h"
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
+#include "norma/device/cpu/backend.h"
+#include "norma/device/cpu/session.h"
 
 namespace norma {
 namespace {
@@ -27,16 +30,6 @@ std::int64_t first_non_finite<double>(const std::byte* data, std::int64_t count)
   return -1;
 }
 
-double element(const std::byte* data, DType dtype, std::int64_t index) {
-  switch (dtype) {
-    case DType::f32: return reinterpret_cast<const float*>(data)[index];
-    case DType::f64: return reinterpret_cast<const double*>(data)[index];
-    case DType::bf16: return static_cast<float>(reinterpret_cast<const BFloat16*>(data)[index]);
-    case DType::i32: return reinterpret_cast<const std::int32_t*>(data)[index];
-  }
-  return 0;
-}
-
 std::int64_t first_non_finite(const std::byte* data, const Type& type) {
   const std::int64_t count = type.shape.elements();
   switch (type.dtype) {
@@ -48,15 +41,17 @@ std::int64_t first_non_finite(const std::byte* data, const Type& type) {
   return -1;
 }
 
-// Refuses before anything is allocated, and says where the memory would go.
 std::int64_t checked_bytes(const Plan& plan, int members, std::int64_t stride) {
-  const std::int64_t available = available_memory();
-  if (stride <= available / members) return stride * members;
-  const std::vector<int> largest = plan.largest_values(1);
-  const Value* value = largest.empty() ? nullptr : &plan.values()[static_cast<std::size_t>(largest[0])];
-  fail("the plan needs {} for each of {} member{} but this machine has {} available; the largest tensor is {}",
-       describe_bytes(stride), members, members == 1 ? "" : "s", describe_bytes(available),
-       value == nullptr ? "none" : "'" + value->name + "' " + value->type.str());
+  check_memory(plan, members, stride, available_memory(), "this machine has");
+  return stride * members;
+}
+
+std::shared_ptr<const Plan> for_the_cpu(std::shared_ptr<const Plan> plan) {
+  for (const Step& step : plan->steps()) {
+    if (dynamic_cast<const CpuProgram*>(step.kernel.get()) == nullptr)
+      throw InternalError("internal error: the plan was made for another device than the CPU");
+  }
+  return plan;
 }
 
 int checked_threads(int threads) {
@@ -67,7 +62,7 @@ int checked_threads(int threads) {
 }  // namespace
 
 CpuSession::CpuSession(std::shared_ptr<const Plan> plan, Options options)
-    : Session(std::move(plan), options.members),
+    : Session(for_the_cpu(std::move(plan)), options.members),
       // Two lines of distance keep neighbouring members out of each other's cache lines and prefetches.
       member_stride_(align_up(this->plan().member_bytes()) + 2 * kArenaAlignment),
       arena_(checked_bytes(this->plan(), options.members, member_stride_)),
@@ -78,6 +73,12 @@ CpuSession::CpuSession(std::shared_ptr<const Plan> plan, Options options)
     for (int member = 0; member < members(); ++member) put(member, offset, *value.data);
   }
 }
+
+std::int64_t CpuSession::memory_bytes() const {
+  return plan().member_bytes() * members() + worker_bytes(plan()) * threads();
+}
+
+void CpuSession::use_threads(int threads) { crew_.use_threads(checked_threads(threads)); }
 
 void CpuSession::enqueue(std::span<const int> active, Watching watching) {
   bases_.clear();
@@ -98,7 +99,7 @@ std::optional<NonFinite> CpuSession::check(int member) {
       const std::int64_t bad = first_non_finite(base(member) + offset, value.type);
       if (bad < 0) continue;
       return NonFinite{member, static_cast<int>(index), value.name, bad,
-                       element(base(member) + offset, value.type.dtype, bad)};
+                       element(member, offset, value.type.dtype, bad)};
     }
   }
   return std::nullopt;
@@ -112,7 +113,7 @@ void CpuSession::get(int member, std::int64_t offset, std::span<std::byte> bytes
   if (!bytes.empty()) std::memcpy(bytes.data(), base(member) + offset, bytes.size());
 }
 
-std::unique_ptr<Session> make_session(std::shared_ptr<const Plan> plan, Session::Options options) {
+std::unique_ptr<Session> make_cpu_session(std::shared_ptr<const Plan> plan, Session::Options options) {
   return std::make_unique<CpuSession>(std::move(plan), options);
 }
 

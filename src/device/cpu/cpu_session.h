@@ -15,6 +15,8 @@ class CpuSession final : public Session {
   explicit CpuSession(std::shared_ptr<const Plan> plan) : CpuSession(std::move(plan), Options{}) {}
 
   int threads() const override { return crew_.threads(); }
+  std::int64_t memory_bytes() const override;
+  void use_threads(int threads) override;
 
   // The memory itself, for tests and benches of kernels.
   template <typename T>

@@ -17,9 +17,17 @@ Call make_call(const Step& step, std::byte* member, std::byte* worker_scratch) {
 
 Crew::Crew(std::shared_ptr<const Plan> plan, int threads)
     : plan_(std::move(plan)),
-      team_(threads),
+      team_(std::make_unique<Team>(threads)),
       scratch_stride_(worker_bytes(*plan_) + 2 * kArenaAlignment),
       scratch_(scratch_stride_ * threads) {}
+
+void Crew::use_threads(int threads) {
+  if (threads == this->threads()) return;
+  if (threads > this->threads()) scratch_ = Arena(scratch_stride_ * threads);
+  arrangements_.clear();
+  team_.reset();  // first the old threads go: the new ones may need their place
+  team_ = std::make_unique<Team>(threads);
+}
 
 void Crew::run(std::span<std::byte* const> members, Watching watching) {
   if (members.empty()) return;
@@ -29,7 +37,7 @@ void Crew::run(std::span<std::byte* const> members, Watching watching) {
       if (shift.workers > 1) programme(shift.workers, watching);  // made here, where one thread is at work
     }
   }
-  team_.run([&](int thread) {
+  team_->run([&](int thread) {
     for (const Shift& shift : arranged.workers[static_cast<std::size_t>(thread)]) {
       std::byte* const member = members[static_cast<std::size_t>(shift.member)];
       if (shift.workers == 1) {
@@ -43,7 +51,7 @@ void Crew::run(std::span<std::byte* const> members, Watching watching) {
 
 void Crew::run_step(const Step& step, std::byte* member) {
   for (const Phase& phase : phases_of(step)) {
-    team_.run([&](int thread) {
+    team_->run([&](int thread) {
       const Call call = make_call(step, member, scratch(thread));
       const std::int64_t begin = phase.tiles * thread / threads(), end = phase.tiles * (thread + 1) / threads();
       for (std::int64_t tile = begin; tile < end; ++tile) phase.run(call, tile);
@@ -65,7 +73,7 @@ void Crew::run_alone(Watching watching, std::byte* member, int thread) {
 void Crew::run_shared(const Programme& programme, std::byte* member, const Shift& shift, int thread) {
   for (const Piece& piece : programme.workers[static_cast<std::size_t>(shift.rank)]) {
     if (piece.step < 0) {
-      shift.barrier->wait(shift.rank, team_.patience(thread));
+      shift.barrier->wait(shift.rank, team_->patience(thread));
       continue;
     }
     const Step& step = plan_->steps()[static_cast<std::size_t>(piece.step)];

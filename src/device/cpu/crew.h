@@ -20,7 +20,8 @@ class Crew {
  public:
   Crew(std::shared_ptr<const Plan> plan, int threads);
 
-  int threads() const { return team_.size(); }
+  int threads() const { return team_->size(); }
+  void use_threads(int threads);  // between runs
 
   // One step of each member, given by the start of its memory. Few members have a group of threads each, many spread
   // over the threads; the bits of a member's results depend on neither.
@@ -38,13 +39,13 @@ class Crew {
   std::byte* scratch(int thread) { return scratch_.data() + thread * scratch_stride_; }
 
   std::shared_ptr<const Plan> plan_;
-  Team team_;
+  std::unique_ptr<Team> team_;
   std::int64_t scratch_stride_;
   Arena scratch_;
   // Made when they are first needed.
   std::array<std::vector<Level>, 2> levels_;
   std::map<std::pair<int, Watching>, Programme> programmes_;
-  std::map<int, Arrangement> arrangements_;  // by the number of members
+  std::map<int, Arrangement> arrangements_;  // by the number of members, for the team as it is
 };
 
 }  // namespace norma

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "norma/core/error.h"
+#include "norma/lab/statistics.h"
 
 namespace norma {
 namespace {
@@ -98,12 +99,18 @@ std::optional<Exponent> Collector::exponent_of(ExponentOver over, const Collecte
 
 Series Collector::series_of(const std::string& scheme, const AnalysisInfo& info, const Collected& collected) {
   Series series{.scheme = scheme, .x = collected.x, .y = {}};
+  const auto middle = [&](const std::vector<double>& values) {
+    const bool positive = std::ranges::all_of(values, [](double v) { return v > 0 && std::isfinite(v); });
+    return info.log && positive ? log_estimate_of(values) : estimate_of(values);
+  };
   for (std::size_t i = 0; i < collected.readings.size(); ++i) {
     const Reading& reading = collected.readings[i];
-    series.y.push_back(estimate_of(reading.value));
-    if (!reading.sites.empty())
-      series.profiles.push_back(
-          {.depth = collected.depths[i], .sites = reading.sites, .y = estimates_of(reading.profile)});
+    series.y.push_back(middle(reading.value));
+    if (!reading.sites.empty()) {
+      LayerProfile profile{.depth = collected.depths[i], .sites = reading.sites, .y = {}};
+      for (const std::vector<double>& site : reading.profile) profile.y.push_back(middle(site));
+      series.profiles.push_back(std::move(profile));
+    }
     if (reading.histogram) series.histograms.push_back(measured_histogram(*reading.histogram, collected.depths[i]));
   }
   series.exponent = exponent_of(info.exponent, collected);

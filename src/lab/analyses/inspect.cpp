@@ -1,8 +1,10 @@
 #include "norma/lab/inspect.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <mutex>
+#include <numeric>
 
 #include "lab/analyses/collector.h"
 #include "lab/analyses/theory_curves.h"
@@ -42,11 +44,8 @@ std::vector<Instrument> chosen(const std::vector<std::string>& only, int batches
 // The layer as svg and text. Numbers never depend on a drawing: what cannot be drawn, such as a text too wide for a
 // terminal, is left out, and the summary says why.
 void draw_layer(const Scheme& scheme, const ModelConfig& model, SchemeSummary& summary) {
-  using Cross = DiagramOptions::Cross;
-  const DiagramOptions options{.layers = model.layers,
-                               .width = model.width,
-                               .heads = model.heads,
-                               .cross = model.family == Family::encoder_decoder ? Cross::present : Cross::absent};
+  const DiagramOptions options{
+      .layers = model.layers, .width = model.width, .heads = model.heads, .branches = last_stack(model).kinds()};
   try {
     summary.diagram_svg = diagram_svg(scheme, options);
     summary.diagram_text = diagram_text(scheme, options);
@@ -70,19 +69,89 @@ struct ModelReadings {
   std::vector<std::vector<Reading>> by_instrument;
 };
 
-// A session uses as many threads well as it has members; on more, models stand side by side as far as memory goes. The
-// largest analysis keeps the activations of four copies of each member, in double precision.
+// Models stand side by side as far as memory goes, since building them takes one thread. The largest analysis keeps the
+// activations of four copies of each member, in double precision.
 int models_at_once(const std::vector<ModelConfig>& models, std::size_t seeds, int threads) {
   double largest = 1;
   for (const ModelConfig& model : models) {
-    const double stream = static_cast<double>(model.batch * model.time) * static_cast<double>(model.width);
+    const double stream =
+        static_cast<double>(model.batch * model.family->positions(model)) * static_cast<double>(model.width);
     largest = std::max(largest, stream * static_cast<double>(model.layers));
   }
   constexpr double kBytesOfActivation = 60.0 * sizeof(double) * 4;
   const double fitting =
       static_cast<double>(available_memory()) / (largest * kBytesOfActivation * static_cast<double>(seeds));
-  const auto wanted = std::min(models.size(), static_cast<std::size_t>(threads) / std::max<std::size_t>(1, seeds));
+  const auto wanted = std::min(models.size(), static_cast<std::size_t>(threads));
   return static_cast<int>(std::clamp(fitting, 1.0, std::max(1.0, static_cast<double>(wanted))));
+}
+
+// The models of one scheme with readings of one analysis: which of them, and which instrument it comes from.
+std::optional<Exponent> law_of(const std::vector<ModelReadings>& readings, const std::vector<std::size_t>& of_scheme,
+                               std::size_t instrument, const SettledLaw& law) {
+  std::vector<double> x;
+  std::vector<std::vector<double>> y;
+  for (const std::size_t index : of_scheme) {
+    for (const Reading& reading : readings[index].by_instrument[instrument]) {
+      if (reading.name != law.analysis) continue;
+      x.push_back(static_cast<double>(sublayers(readings[index].subject.model)));
+      y.push_back(reading.value);
+    }
+  }
+  return x.empty() ? std::nullopt : power_law(x, y);
+}
+
+void append_members(std::vector<Reading>& to, const std::vector<Reading>& more) {
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    to[i].value.insert(to[i].value.end(), more[i].value.begin(), more[i].value.end());
+    for (std::size_t site = 0; site < to[i].profile.size(); ++site)
+      to[i].profile[site].insert(to[i].profile[site].end(), more[i].profile[site].begin(), more[i].profile[site].end());
+  }
+}
+
+std::vector<std::uint64_t> next_seeds(const std::vector<std::uint64_t>& known, std::size_t from, std::size_t count) {
+  std::vector<std::uint64_t> seeds;
+  const std::uint64_t last = *std::ranges::max_element(known);
+  for (std::size_t i = 0; i < count; ++i) seeds.push_back(last + 1 + from + i);
+  return seeds;
+}
+
+// As many networks again for the schemes whose law their scatter leaves open.
+void settle_law(const InspectOptions& options, const std::vector<Instrument>& used,
+                const std::vector<ModelConfig>& models, std::vector<ModelReadings>& readings, int threads,
+                const Progress& progress) {
+  const SettledLaw& law = *options.settle;
+  const auto gives = [&](const Instrument& one) {
+    return std::ranges::any_of(one.analyses, [&](const AnalysisInfo& info) { return info.name == law.analysis; });
+  };
+  const auto instrument = static_cast<std::size_t>(std::ranges::find_if(used, gives) - used.begin());
+  if (instrument == used.size()) return;
+  const std::size_t each = options.seeds.size();
+  for (std::size_t extra = 0; 2 * each + extra <= law.most; extra += each) {
+    std::vector<std::size_t> open;
+    for (const SchemeChoice& scheme : options.schemes) {
+      std::vector<std::size_t> of_scheme;
+      for (std::size_t i = 0; i < models.size(); ++i) {
+        if (models[i].scheme.asked() == scheme.asked()) of_scheme.push_back(i);
+      }
+      const std::optional<Exponent> found = law_of(readings, of_scheme, instrument, law);
+      if (found && 2 * found->by_seeds > law.width) open.insert(open.end(), of_scheme.rbegin(), of_scheme.rend());
+    }
+    if (open.empty()) return;
+    std::atomic<std::size_t> done = 0;
+    std::mutex telling;
+    const int at_once = models_at_once(models, each, threads);
+    side_by_side(open.size(), at_once, [&](std::size_t place) {
+      const ModelConfig& model = models[open[place]];
+      if (progress) {
+        const std::lock_guard lock(telling);
+        progress(static_cast<double>(done++) / static_cast<double>(open.size()),
+                 fmt::format("{}, {} layers: more networks", model.scheme.asked(), model.layers));
+      }
+      const Subject subject = initial_subject(model, options.open(model), next_seeds(options.seeds, extra, each),
+                                              std::max(1, threads / at_once), options.device);
+      append_members(readings[open[place]].by_instrument[instrument], used[instrument].measure(subject));
+    });
+  }
 }
 
 }  // namespace
@@ -93,6 +162,7 @@ ModelConfig initial_model(Family family, std::int64_t width) {
   model.time = 64;
   model.scale_embedding = true;
   model.embedding_std = 1 / std::sqrt(static_cast<double>(width));
+  for (const FamilyRow::OwnSize& size : family->sizes) set_size(model, size.name, size.usual);
   return model;
 }
 
@@ -147,10 +217,16 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
   const int at_once = models_at_once(models, options.seeds.size(), threads);
   std::mutex telling;
   std::vector<ModelReadings> readings(models.size());
-  side_by_side(models.size(), at_once, [&](std::size_t index) {
+  std::vector<std::size_t> order(models.size());  // the deepest first, so that none of them is left for the end
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return models[a].layers > models[b].layers; });
+  side_by_side(models.size(), at_once, [&](std::size_t place) {
+    const std::size_t index = order[place];
     const ModelConfig& model = models[index];
     ModelReadings fresh;
-    fresh.subject = initial_subject(model, options.open(model), options.seeds, std::max(1, threads / at_once));
+    fresh.subject =
+        initial_subject(model, options.open(model), options.seeds, std::max(1, threads / at_once), options.device);
     for (const Instrument& instrument : used) {
       if (progress) {
         const std::lock_guard lock(telling);
@@ -162,6 +238,7 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
     }
     readings[index] = std::move(fresh);
   });
+  if (options.settle) settle_law(options, used, models, readings, threads, progress);
   Collector collector(used);
   for (std::size_t index = 0; index < models.size(); ++index) {
     ModelReadings& one = readings[index];
@@ -169,6 +246,7 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
     for (std::vector<Reading>& reading : one.by_instrument)
       collector.add(models[index].scheme.asked(), one.subject.model, std::move(reading));
     one.subject.threads = options.threads;
+    one.subject.device = options.device;
     if (asks_for_depth(options.only))
       findings.depth_use.push_back(inspect_depth(one.subject, findings.notes, progress));
   }

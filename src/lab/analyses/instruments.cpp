@@ -1,4 +1,7 @@
 // The table of instruments: what each measures, in words, and how its readings follow from the analyses.
+#include <algorithm>
+#include <array>
+
 #include "norma/core/error.h"
 #include "norma/lab/activations.h"
 #include "norma/lab/amplification.h"
@@ -11,16 +14,38 @@
 namespace norma {
 namespace {
 
+// Those of the layer's parameters, weights before what every layer has.
+std::vector<std::string> roles_of(const GradientProfile& profile, const std::string& layer) {
+  std::vector<std::string> roles;
+  const auto add = [&](const std::string& role) {
+    if (std::ranges::find(roles, role) == roles.end()) roles.push_back(role);
+  };
+  constexpr std::array<std::string_view, 3> kEverywhere = {"norm", "bias", "learned"};
+  for (const ParameterGradient& parameter : profile.parameters) {
+    if (parameter.layer == layer && std::ranges::find(kEverywhere, parameter.role) == kEverywhere.end())
+      add(parameter.role);
+  }
+  for (const std::string_view role : kEverywhere) add(std::string(role));
+  return roles;
+}
+
+// Whether every position of the stream has an answer of its own: none is pooled.
+bool answers_where_it_reads(const ModelConfig& model) {
+  return model.family->output(model).shape.rows() == model.batch * model.family->positions(model);
+}
+
 std::vector<Reading> read_gradient(const Subject& subject, int batches) {
   const GradientProfile profile = measure_gradient(subject, batches);
-  const std::string last =
-      fmt::format("{}layers.{}.ffn.out.weight", stack_prefix(subject.model), subject.model.layers - 1);
+  const StackSites stack = last_stack(subject.model);
+  const BranchKind& closing = *stack.branches.back().kind;
+  const std::string ending = "." + closing.scope + "." + closing.last_weight();
+  const std::string last = stack.site(stack.layers - 1, closing) + "." + closing.last_weight();
   Reading mean{.name = "gradient", .value = profile.at(last).of_mean};
   Reading batch{.name = "gradient_batch", .value = profile.at(last).per_batch};
   Reading layer{.name = "gradient_layer", .value = profile.of_layer(layer_of(last))};
   for (const ParameterGradient& parameter : profile.parameters) {
-    if (!parameter.name.ends_with(".ffn.out.weight")) continue;
-    const std::string site = parameter.layer + ".ffn";
+    if (!parameter.name.ends_with(ending)) continue;
+    const std::string site = parameter.layer + "." + closing.scope;
     mean.sites.push_back(site);
     mean.profile.push_back(parameter.of_mean);
     batch.sites.push_back(site);
@@ -28,11 +53,11 @@ std::vector<Reading> read_gradient(const Subject& subject, int batches) {
     layer.sites.push_back(parameter.layer);
     layer.profile.push_back(profile.of_layer(parameter.layer));
   }
-  Reading roles{.name = "gradient_role", .value = profile.of_layer(layer_of(last), "ffn")};
-  for (const char* role : {"query_key_value", "query", "key_value", "out", "ffn", "norm", "bias", "learned"}) {
+  Reading roles{.name = "gradient_role", .value = profile.of_layer(layer_of(last), profile.at(last).role)};
+  for (const std::string& role : roles_of(profile, layer_of(last))) {
     std::vector<double> norm = profile.of_layer(layer_of(last), role);
     if (norm[0] == 0) continue;
-    roles.sites.emplace_back(role);
+    roles.sites.push_back(role);
     roles.profile.push_back(std::move(norm));
   }
   return {mean, batch, layer, roles};
@@ -174,7 +199,7 @@ Instrument jacobian_instrument() {
                     .about = "From the embedding to what the head reads.",
                     .source = "Bachlechner et al. 2020 (ReZero)"}},
       .measure = [](const Subject& subject) {
-        if (subject.model.classes > 0) return std::vector<Reading>{};
+        if (!answers_where_it_reads(subject.model)) return std::vector<Reading>{};
         return std::vector<Reading>{read_jacobian("jacobian", subject, StackEnd::before_final),
                                     read_jacobian("jacobian_final", subject, StackEnd::after_final)};
       }};

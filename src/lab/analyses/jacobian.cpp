@@ -19,17 +19,19 @@ double sum_of_squares(const std::vector<double>& values) {
   return sum;
 }
 
-// Every row of the batch becomes the first sequence.
-void repeat_first_sequence(Rig& rig, std::size_t rows) {
+// Every row of the batch becomes the first sample.
+void repeat_first_sample(Rig& rig, const ModelConfig& model) {
+  const auto rows = static_cast<std::size_t>(model.batch);
   for (int member = 0; member < rig.members(); ++member) {
-    for (const char* input : {"tokens", "source", "lengths", "source_lengths"}) {
-      const Handle tensor = rig.session().find(input);
-      if (!tensor) continue;
-      std::vector<std::int32_t> ids = rig.session().read<std::int32_t>(tensor, member);
-      const std::size_t length = ids.size() / rows;
+    for (const InputSpec& input : model.family->inputs(model)) {
+      const Handle tensor = rig.session().find(input.name);
+      if (!tensor || input.content == InputSpec::Content::targets) continue;
+      std::vector<std::byte> bytes(tensor.bytes());
+      rig.session().read(tensor, member, bytes);
+      const std::size_t length = bytes.size() / rows;
       for (std::size_t row = 1; row < rows; ++row)
-        std::copy_n(ids.begin(), length, ids.begin() + static_cast<std::ptrdiff_t>(row * length));
-      rig.session().write<std::int32_t>(tensor, ids, member);
+        std::copy_n(bytes.begin(), length, bytes.begin() + static_cast<std::ptrdiff_t>(row * length));
+      rig.session().stage(tensor, member, bytes);
     }
   }
 }
@@ -42,7 +44,7 @@ StackEnds ends_of(const Model& model, const ModelConfig& config, StackEnd end) {
                                   [&](const SublayerSite& site) { return site.name.starts_with(prefix); });
   NORMA_ASSERT(first != model.sites.end());
   const Wire out = end == StackEnd::after_final ? model.hidden : model.sites.back().stream_out;
-  if (out.shape() != first->stream_in.shape())
+  if (out.shape().elements() != first->stream_in.shape().elements())
     fail("the Jacobian of a stack needs an output for every token, but this model pools them");
   return {first->stream_in, out};
 }
@@ -59,7 +61,7 @@ bool sequences_touch(const Subject& subject, StackEnd end) {
   Rig rig(subject, [&](Graph& graph, const Model& model) { trace_pull(graph, ends_of(model, subject.model, end)); },
           {.backward = true});
   rig.load_batch(0);
-  const auto length = static_cast<std::size_t>(subject.model.time * subject.model.width);
+  const auto length = static_cast<std::size_t>(subject.model.family->positions(subject.model) * subject.model.width);
   transform(rig.session(), "v", 0,
             [&](std::size_t i, double) { return i < length ? 1.0 + static_cast<double>(i) : 0; });
   rig.run();
@@ -70,16 +72,16 @@ bool sequences_touch(const Subject& subject, StackEnd end) {
 
 std::vector<std::vector<double>> all_singular_values(const Subject& subject, StackEnd end) {
   const ModelConfig& model = subject.model;
-  const auto n = static_cast<std::size_t>(model.time * model.width);
+  const auto n = static_cast<std::size_t>(model.family->positions(model) * model.width);
   if (static_cast<std::int64_t>(n) > kLargestJacobian)
-    fail("all singular values of {} tokens of width {} need {} backward passes; the most is {}", model.time,
-         model.width, n, kLargestJacobian);
+    fail("all singular values of {} tokens of width {} need {} backward passes; the most is {}",
+         model.family->positions(model), model.width, n, kLargestJacobian);
   Rig rig(subject, [&](Graph& graph, const Model& built) { trace_pull(graph, ends_of(built, model, end)); },
           {.backward = true, .wide = true});
   rig.load_batch(0);
   const auto rows = static_cast<std::size_t>(model.batch);
   // Each row of the batch is pulled along a direction of its own.
-  repeat_first_sequence(rig, rows);
+  repeat_first_sample(rig, model);
   std::vector<std::vector<double>> jacobians(static_cast<std::size_t>(rig.members()), std::vector<double>(n * n));
   for (std::size_t first = 0; first < n; first += rows) {
     for (int member = 0; member < rig.members(); ++member)

@@ -111,8 +111,7 @@ class Ridge {
 
 LogitLens measure_lens(const Subject& given) {
   Subject subject = given;
-  const auto classes =
-      static_cast<std::size_t>(subject.model.classes > 0 ? subject.model.classes : subject.model.vocabulary);
+  const auto classes = static_cast<std::size_t>(subject.model.family->output(subject.model).shape.channels());
   const auto outputs = [](Graph& graph, const Model& model) {
     graph.output("loss", model.loss);
     graph.output("logits", model.logits * 1.0);
@@ -147,7 +146,8 @@ LogitLens measure_lens(const Subject& given) {
 }
 
 std::vector<std::vector<double>> measure_probes(const Subject& subject, const ProbeOptions& options) {
-  if (subject.model.classes > 0) fail("linear probes read the target of every token; a classifier has one per sample");
+  if (subject.model.family->output(subject.model).shape.rank() < 3)
+    fail("linear probes read the target of every token; a classifier has one per sample");
   std::vector<std::string> borders;
   Rig rig(subject, [&](Graph& graph, const Model& model) {
     const std::string prefix = stack_prefix(subject.model);

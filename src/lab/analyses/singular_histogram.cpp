@@ -21,35 +21,28 @@ void trace_push(Graph& graph, const StackEnds& stack, Wire pulled) {
 // Only the first sequence of each batch.
 class FirstSequence final : public Source {
  public:
-  FirstSequence(std::shared_ptr<const Source> source, std::int64_t batch)
-      : source_(std::move(source)), batch_(static_cast<std::size_t>(batch)) {}
+  explicit FirstSequence(std::shared_ptr<const Source> source) : source_(std::move(source)) {}
 
   void fill(std::uint64_t index, std::uint64_t seed, Batch& batch) const override {
     source_->fill(index, seed, batch);
-    cut(batch);
+    batch = batch.rows(0, 1);
   }
   std::int64_t evaluation_batches() const override { return source_->evaluation_batches(); }
   void fill_evaluation(std::int64_t index, Batch& batch) const override {
     source_->fill_evaluation(index, batch);
-    cut(batch);
+    batch = batch.rows(0, 1);
   }
   std::int64_t vocabulary() const override { return source_->vocabulary(); }
   std::optional<double> optimum() const override { return source_->optimum(); }
   std::string describe() const override { return source_->describe(); }
 
  private:
-  void cut(Batch& batch) const {
-    for (auto* ids : {&batch.tokens, &batch.targets, &batch.source, &batch.lengths, &batch.source_lengths})
-      ids->resize(ids->size() / batch_);
-  }
-
   std::shared_ptr<const Source> source_;
-  std::size_t batch_;
 };
 
 Subject first_sequence(const Subject& subject) {
   Subject first = subject;
-  first.source = std::make_shared<FirstSequence>(subject.source, subject.model.batch);
+  first.source = std::make_shared<FirstSequence>(subject.source);
   first.model.batch = 1;
   return first;
 }
@@ -170,7 +163,7 @@ SingularValueHistogram measure_singular_values(const Subject& subject, StackEnd 
   if (options.steps < 1) fail("a Gauss rule of singular values needs at least one step, not {}", options.steps);
   if (sequences_touch(subject, end)) return {.members = projected_histograms(subject, end, options.steps)};
   const Subject first = first_sequence(subject);
-  if (subject.model.time * subject.model.width > options.most_exact)
+  if (subject.model.family->positions(subject.model) * subject.model.width > options.most_exact)
     return {.members = projected_histograms(first, end, options.steps)};
   SingularValueHistogram found{.exact = true, .members = {}};
   for (const std::vector<double>& values : all_singular_values(subject, end))

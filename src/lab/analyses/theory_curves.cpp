@@ -70,7 +70,7 @@ class Predictions {
     } else if (theory.branches.empty()) {  // all have the factor 0
       along.assign(profile.sites.size(), 0);
     } else if (analysis == "gradient_batch") {
-      along = ffn_gradients(theory);
+      along = closing_gradients(theory);
     } else {
       along = theory_.shares(theory);
       if (analysis == "angle") std::ranges::transform(along, along.begin(), angle_of);
@@ -119,7 +119,7 @@ void add_theory_curves(Findings& findings, const ModelConfig& model) {
       }
       if (analysis.name == "gradient_batch") note(kMeanGradient);
     }
-    if (model.family == Family::encoder_decoder) note(kBothStacks);
+    if (model.family->sites(model).size() > 1) note(kBothStacks);
   } catch (const NotPredictedError& error) {
     findings.notes.push_back(fmt::format("no theory: {}", error.what()));
   }

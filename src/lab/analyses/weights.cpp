@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include "norma/backends/cpu.h"
+#include "norma/backends/device.h"
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
 #include "norma/core/side_by_side.h"

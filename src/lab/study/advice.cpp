@@ -1,4 +1,4 @@
-// From verdicts to advice: what to use, how sure that is, and what nobody tried.
+// From verdicts to advice: what to use, how sure that is, at what scale it was found, and what nobody tried.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,15 +6,133 @@
 #include "lab/study/verdict.h"
 
 namespace norma {
+namespace {
 
-Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>& verdicts, int seeds,
-              std::string_view optimiser) {
+const SchemeEvidence& evidence_of(const std::vector<SchemeEvidence>& all, const std::string& scheme) {
+  return *std::ranges::find(all, scheme, &SchemeEvidence::scheme);
+}
+
+bool in_final(const SchemeEvidence& one) { return one.final && one.final->loss.n > 0; }
+
+// Of the settings that all schemes share, how many train.
+double share_that_trains(const SchemeEvidence& one) {
+  double shared = 0, training = 0;
+  for (const TrainedCell& cell : one.cells) {
+    if (cell.extra) continue;
+    ++shared;
+    training += cell.trains() ? 1 : 0;
+  }
+  return shared > 0 ? training / shared : 0;
+}
+
+// The leader, or of those tied with it the one that trains in most settings.
+const SchemeEvidence& most_robust(const std::vector<const SchemeEvidence*>& ranked) {
+  const SchemeEvidence* chosen = ranked[0];
+  if (!in_final(*chosen)) return *chosen;
+  for (const SchemeEvidence* other : ranked) {
+    const bool tied = std::ranges::find(ranked[0]->final->tied_with, other->title) != ranked[0]->final->tied_with.end();
+    if (tied && in_final(*other) && share_that_trains(*other) > share_that_trains(*chosen)) chosen = other;
+  }
+  return *chosen;
+}
+
+std::string count_text(double count) {
+  if (count >= 1e9) return fmt::format("{:.1f}G", count / 1e9);
+  if (count >= 1e6) return fmt::format("{:.1f}M", count / 1e6);
+  return count >= 1e4 ? fmt::format("{:.0f}k", count / 1e3) : fmt::format("{:.0f}", count);
+}
+
+// "12 layers, width 32 (107k parameters), 400 steps of 256 tokens on grammar, 5 seeds".
+std::string scale_text(const SchemeEvidence& one, const StudyScale& scale) {
+  const std::int64_t steps = in_final(one) ? one.final->steps : one.map_steps;
+  const int seeds = in_final(one) ? one.final->seeds : scale.tuning_seeds;
+  return fmt::format("{} layers, width {} ({} parameters), {} steps of {} tokens{}, {} seed{}", one.layers, scale.width,
+                     count_text(static_cast<double>(scale.parameters)), steps, scale.tokens_per_step,
+                     scale.data.empty() ? "" : " on " + scale.data, seeds, seeds == 1 ? "" : "s");
+}
+
+std::string distance_text(const SchemeEvidence& one, const StudyScale& scale) {
+  const auto times = [](std::int64_t asked, std::int64_t measured) {
+    return static_cast<double>(asked) / static_cast<double>(measured);
+  };
+  std::vector<std::string> far;
+  if (scale.asked_layers > 0 && scale.asked_layers != one.layers)
+    far.push_back(fmt::format("{:.2g} times the depth", times(scale.asked_layers, one.layers)));
+  if (scale.asked_width > 0 && scale.asked_width != scale.width)
+    far.push_back(fmt::format("{:.2g} times the width", times(scale.asked_width, scale.width)));
+  if (far.empty()) return {};
+  const std::string theory = scale.theory ? scale.theory(one) : "";
+  return fmt::format(
+      " The model asked about has {} of what was measured: whether the order holds there was not tested.{}",
+      fmt::join(far, " and "), theory.empty() ? "" : " " + theory);
+}
+
+void say_choice(Advice& advice, const std::vector<const SchemeEvidence*>& ranked, const StudyScale& scale) {
+  const SchemeEvidence &leader = *ranked[0], &chosen = most_robust(ranked);
+  const TrainedCell* cell = best_cell(chosen);
+  const bool final = in_final(chosen);
+  const double lr = final ? chosen.final->lr : cell->lr;
+  const std::int64_t warmup = final ? chosen.final->warmup : cell->warmup;
+  advice.words = fmt::format("At {} layers use {} with a peak rate near {:g} and {}.", chosen.layers, chosen.title, lr,
+                             warmup > 0 ? fmt::format("{} steps of warmup", warmup) : std::string("no warmup"));
+  if (final && !chosen.final->margin)
+    advice.words += " It has no margin: the next larger rate was not tried or does not train.";
+  if (const RateEdge edge = edge_of_best(chosen); edge != RateEdge::none)
+    advice.words +=
+        fmt::format(" In the map the best was the {} rate tried: a wider grid may change the order.", name_of(edge));
+  if (&leader != &chosen)
+    advice.words += fmt::format(" {} is not told apart from it and has the lower mean, but trains in fewer settings.",
+                                leader.title);
+  advice.words += fmt::format(" Measured at {}.{}", scale_text(chosen, scale), distance_text(chosen, scale));
+}
+
+std::string confidence_text(const std::vector<const SchemeEvidence*>& ranked, const StudyScale& scale) {
+  const SchemeEvidence& leader = *ranked[0];
+  if (!in_final(leader))
+    return fmt::format(
+        "Low: there was no final comparison; the order is that of runs of {} steps, on the data and the {} seed{} that "
+        "chose the settings.",
+        leader.map_steps, scale.tuning_seeds, scale.tuning_seeds == 1 ? "" : "s");
+  const FinalEvidence& final = *leader.final;
+  const std::string falls = final.falls ? " The losses still fell when the runs were last made longer." : "";
+  if (final.seeds < 2) return "Low: one seed, so there are no intervals." + falls;
+  if (!final.tied_with.empty())
+    return fmt::format(
+        "Low between the tied schemes: over {} seeds the interval of the paired difference to {} spans 0; a larger "
+        "budget would tell.{}",
+        final.seeds, fmt::join(final.tied_with, ", "), falls);
+  return fmt::format(
+      "Fair for this setting: over {} seeds every paired difference to the others is apart from 0, at 5 % for all of "
+      "them together.{}",
+      final.seeds, falls);
+}
+
+void say_nothing_trained(Advice& advice, const std::vector<SchemeEvidence>& all) {
+  const auto any = [&](Training training) {
+    return std::ranges::any_of(all, [&](const SchemeEvidence& one) { return training_of(one) == training; });
+  };
+  std::vector<std::string> tries;
+  if (any(Training::unclear) || any(Training::late)) tries.emplace_back("a larger budget, so that runs are longer");
+  if (any(Training::diverges)) tries.emplace_back("smaller rates, or more warmup");
+  if (any(Training::stuck)) tries.emplace_back("fewer layers or an easier task");
+  advice.words = fmt::format("No scheme was seen to train, so none is ranked. Try {}.", fmt::join(tries, "; "));
+  for (const SchemeEvidence& one : all) {
+    if (one.budget_to_tell.empty()) continue;
+    advice.words += fmt::format(" {} would tell whether {} trains.", one.budget_to_tell, one.title);
+    break;
+  }
+  advice.confidence = "There is nothing to rank.";
+}
+
+}  // namespace
+
+Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>& verdicts, const StudyScale& scale) {
   Advice advice;
   std::vector<const SchemeEvidence*> trained;
   for (const Verdict& verdict : verdicts) {
-    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& e) { return e.scheme == verdict.scheme; });
-    if (best_cell(*found) == nullptr) continue;
-    trained.push_back(&*found);
+    const SchemeEvidence& one = evidence_of(all, verdict.scheme);
+    if (!in_final(one) && best_cell(one) == nullptr) continue;
+    trained.push_back(&one);
     advice.ranking.push_back(verdict.scheme);
   }
   const bool any_run = std::any_of(all.begin(), all.end(), [](const auto& one) { return !one.cells.empty(); });
@@ -28,36 +146,15 @@ Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>
                        "other widths, batch sizes and lengths",
                        "more training than these runs had",
                        "other data",
-                       fmt::format("optimisers other than {}", optimiser),
+                       fmt::format("optimisers other than {}", scale.optimiser),
                        "half precision",
                        "schemes that are not in the table"};
   if (trained.empty()) {
-    advice.words = "No scheme trained at any tried setting; try lower rates, fewer layers or more steps.";
-    advice.confidence = "There is nothing to rank.";
+    say_nothing_trained(advice, all);
     return advice;
   }
-  const TrainedCell* first = best_cell(*trained[0]);
-  std::vector<std::string> tied;
-  for (std::size_t i = 1; i < trained.size(); ++i) {
-    if (best_cell(*trained[i])->loss.low <= first->loss.high) tied.push_back(trained[i]->title);
-  }
-  advice.words = fmt::format(
-      "At {} layers use {} with a peak rate near {:g} and {}.", trained[0]->layers, trained[0]->title, first->lr,
-      first->warmup > 0 ? fmt::format("{} steps of warmup", first->warmup) : std::string("no warmup"));
-  if (const RateEdge edge = edge_of_best(*trained[0]); edge != RateEdge::none)
-    advice.words += fmt::format(" That is the {} rate tried: a wider grid may change the order.", name_of(edge));
-  if (!tied.empty())
-    advice.words += fmt::format(" Within the interval of its loss lie also: {}.", fmt::join(tied, ", "));
-  if (seeds < 2) {
-    advice.confidence = "Low: one seed, so there are no intervals.";
-  } else if (tied.empty()) {
-    advice.confidence =
-        fmt::format("Fair for this setting: the interval over {} seeds is apart from all others.", seeds);
-  } else {
-    advice.confidence = fmt::format(
-        "Low between the tied schemes: with {} seeds their intervals overlap; more seeds or longer runs would tell.",
-        seeds);
-  }
+  say_choice(advice, trained, scale);
+  advice.confidence = confidence_text(trained, scale);
   return advice;
 }
 

@@ -17,15 +17,17 @@ StudyConfig::StudyConfig()
     : schemes({"post", "pre", "admin", "rezero", "deepnorm", "peri", "lns", "keel"}),
       depths({6, 12, 24, 48}),
       rates({1e-3, 3e-3, 1e-2, 3e-2}),
-      warmups({0, 40}),
-      seeds({1, 2, 3}) {
+      warmups({0, 30}),
+      seeds({1, 2}),
+      budget({StudyBudget::Unit::seconds, 180}) {
   base.model.layers = 12;
   base.model.width = 32;
   base.model.heads = 4;
   base.model.time = 32;
   base.model.batch = 8;
   base.model.embedding_std = 1;
-  base.train.steps = 150;
+  base.train.steps = 100;
+  base.data.evaluation_batches = 16;
   base.train.clip = 0;
   base.train.log_every = 4;
   base.train.evaluate_every = 0;

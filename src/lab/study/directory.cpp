@@ -31,11 +31,12 @@ std::string print_study(const StudyConfig& config) {
   RunConfig base = settle_task(config.base);
   base.train.threads = 0;  // changes no bit of the result
   return fmt::format(
-      "[study]\nschemes = {}\ndepths = [{}]\nlr = [{}]\nextra_rates = {}\nwarmup = [{}]\nseeds = [{}]\ninspect = {}\n"
-      "train = {}\ndepth_use = {}\n\n{}",
+      "[study]\nschemes = {}\ndepths = [{}]\nlr = [{}]\nextra_rates = {}\nwarmup = [{}]\nseeds = [{}]\nbudget = "
+      "\"{}\"\ninspect = {}\n"
+      "train = {}\ndepth_use = {}\nasked = [{}, {}]\n\n{}",
       quoted_list(config.schemes), fmt::join(config.depths, ", "), fmt::join(config.rates, ", "), config.extra_rates,
-      fmt::join(config.warmups, ", "), fmt::join(config.seeds, ", "), config.inspect, config.train, config.depth_use,
-      print_config(base));
+      fmt::join(config.warmups, ", "), fmt::join(config.seeds, ", "), print_budget(config.budget), config.inspect,
+      config.train, config.depth_use, config.asked_layers, config.asked_width, print_config(base));
 }
 
 // Of all that decides what comes out, but the data.

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -17,6 +19,41 @@ TrainedCell& cell_of(SchemeEvidence& evidence, const RunOutcome& outcome) {
   return evidence.cells.emplace_back(TrainedCell{.lr = outcome.lr, .warmup = outcome.warmup, .loss = {}});
 }
 
+void add_final(SchemeEvidence& evidence, const StudyState& state, std::size_t scheme, const Round& round,
+               const RoundRun& run) {
+  if (!evidence.final)
+    evidence.final = FinalEvidence{.lr = run.lr,
+                                   .warmup = run.warmup,
+                                   .steps = round.steps,
+                                   .margin = has_margin(evidence, run.lr, run.warmup),
+                                   .falls = still_falls(state, scheme)};
+  ++evidence.final->seeds;
+  if (run.diverged) ++evidence.final->diverged;
+}
+
+void add_long_run(SchemeEvidence& evidence, const Round& round, const RoundRun& run) {
+  const bool first = evidence.long_steps == 0;
+  evidence.long_steps = round.steps;
+  if (run.learned && (first || evidence.late_loss == 0 || run.loss < evidence.late_loss)) evidence.late_loss = run.loss;
+}
+
+// What a long run takes, beyond what was planned so far, in the unit of the budget and rounded up to two digits.
+std::string budget_to_tell(const RoundPlayer& rounds, const StudyBudget& budget) {
+  const StudyState& state = rounds.state();
+  const double tokens = rounds.tokens_planned() + tokens_of_long_run(state);
+  const auto rounded = [](double value) {
+    const double unit = std::pow(10, std::floor(std::log10(value)) - 1);
+    return std::ceil(value / unit) * unit;
+  };
+  if (budget.unit == StudyBudget::Unit::steps)
+    return fmt::format("--budget {:g}steps", rounded(tokens / state.tokens_per_step));
+  const double each = rounds.seconds_per_token();
+  if (budget.unit != StudyBudget::Unit::seconds || each == 0)
+    return fmt::format("--budget {:g}tokens", rounded(tokens));
+  const double minutes = rounded((budget.amount + tokens_of_long_run(state) * each) / 60);
+  return fmt::format("--budget {:g}min", minutes);
+}
+
 }  // namespace
 
 void gather_cells(std::vector<SchemeEvidence>& evidence, const std::vector<RunOutcome>& outcomes,
@@ -32,14 +69,38 @@ void gather_cells(std::vector<SchemeEvidence>& evidence, const std::vector<RunOu
       ++cell.diverged;
       continue;
     }
-    if (outcome.verdict == "did not learn") ++cell.not_learned;
+    if (outcome.outcome == Outcome::did_not_learn) ++cell.not_learned;
     losses[{outcome.scheme, outcome.lr, outcome.warmup}].push_back(outcome.loss());
   }
   for (SchemeEvidence& one : evidence) {
     for (TrainedCell& cell : one.cells) {
       const auto known = losses.find({one.scheme, cell.lr, cell.warmup});
-      if (known != losses.end()) cell.loss = estimate_of(known->second);
+      if (known == losses.end()) continue;
+      cell.loss = estimate_of(known->second);
+      cell.losses = known->second;
     }
+  }
+}
+
+void gather_rounds(std::vector<SchemeEvidence>& evidence, const RoundPlayer& rounds, const StudyBudget& budget) {
+  const StudyState& state = rounds.state();
+  const std::vector<PairedDifference> pairs = final_pairs(state);
+  for (std::size_t scheme = 0; scheme < evidence.size(); ++scheme) {
+    SchemeEvidence& one = evidence[scheme];
+    one.training = training_after(state, scheme);
+    for (const PlayedRound& played : state.played) {
+      for (const RoundRun& run : played.runs) {
+        if (run.scheme != scheme) continue;
+        if (played.round.stage == Stage::final) add_final(one, state, scheme, played.round, run);
+        if (is_long(played.round)) add_long_run(one, played.round, run);
+      }
+    }
+    if (one.final && !state.finals[scheme].empty()) one.final->loss = crossed_mean(state.finals[scheme]).interval();
+    for (const PairedDifference& pair : pairs) {
+      if (pair.apart || (pair.a != scheme && pair.b != scheme) || !one.final) continue;
+      one.final->tied_with.push_back(evidence[pair.a == scheme ? pair.b : pair.a].title);
+    }
+    if (one.training == Training::unclear) one.budget_to_tell = budget_to_tell(rounds, budget);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "lab/study/play.h"
 #include "lab/study/verdict.h"
 #include "norma/lab/study.h"
 #include "norma/lab/sweep_results.h"
@@ -16,6 +17,9 @@ void check_study(const StudyConfig& config);
 // extra.
 void gather_cells(std::vector<SchemeEvidence>& evidence, const std::vector<RunOutcome>& outcomes,
                   const std::vector<double>& shared_rates);
+
+// What the rounds after the map add: how training stands, the final comparison, which budget would tell more.
+void gather_rounds(std::vector<SchemeEvidence>& evidence, const RoundPlayer& rounds, const StudyBudget& budget);
 
 // How gradient, amplification and stream change with depth, if the analysis is one of these.
 void gather_laws(std::vector<SchemeEvidence>& evidence, const Analysis& analysis);

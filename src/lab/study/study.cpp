@@ -4,58 +4,39 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
-#include <nlohmann/json.hpp>
+#include <cmath>
 
 #include "lab/directory_kind.h"
+#include "lab/study/depth.h"
+#include "lab/study/describe.h"
 #include "lab/study/directory.h"
+#include "lab/study/meter.h"
 #include "lab/study/parts.h"
+#include "lab/study/play.h"
 #include "lab/study/verdict.h"
 #include "lab/sweep/data.h"
-#include "lab/sweep/keys.h"
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
-#include "norma/core/side_by_side.h"
 #include "norma/lab/inspect.h"
+#include "norma/lab/results.h"
 #include "norma/lab/sweep.h"
-#include "norma/lab/sweep_results.h"
 #include "norma/lab/sweep_schemes.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/directory_lock.h"
 #include "norma/store/environment.h"
+#include "norma/theory/predict.h"
 #include "norma/train/data.h"
 #include "norma/train/trainer.h"
 
 namespace norma {
 namespace {
 
-using nlohmann::ordered_json;
-
+// Settings are chosen on one half of the held-out data; the other half judges.
 StudyConfig settled(StudyConfig config) {
   config.base = settle_task(std::move(config.base));
+  config.base.data.held_out = "even";
   return config;
 }
-
-class SweepWatcher final : public SweepObserver {
- public:
-  SweepWatcher(StudyObserver& observer, std::string part) : observer_(observer), part_(std::move(part)) {}
-
-  void planned(std::int64_t runs, std::int64_t ended, int cohorts) override {
-    observer_.said(fmt::format("training {} runs in {} cohorts{}", runs, cohorts,
-                               ended > 0 ? fmt::format(", {} of them done before", ended) : ""));
-  }
-  void warned(const std::string& what) override { observer_.said("warning: " + what); }
-  void stepped(const SweepProgress& progress, const Cohort& cohort) override {
-    const double share =
-        progress.until > 0 ? static_cast<double>(cohort.step()) / static_cast<double>(progress.until) : 0;
-    const double cohorts = std::max(1, progress.cohorts);
-    observer_.progressed(part_, (progress.cohort - 1 + share) / cohorts, cohort.config().model.scheme.asked());
-  }
-
- private:
-  StudyObserver& observer_;
-  std::string part_;
-};
 
 class Study {
  public:
@@ -65,12 +46,15 @@ class Study {
         observer_(observer),
         stop_(stop),
         source_(open_data(config_.base)),
-        resolved_(resolve_config(config_.base, *source_)) {
+        resolved_(resolve_config(config_.base, *source_)),
+        rounds_(config_, request, observer, stop) {
     for (const SchemeChoice& scheme : config_.schemes) schemes_.push_back(summary_of(scheme));
     for (const SchemeChoice& scheme : config_.schemes) {
       SchemeEvidence evidence{.scheme = scheme.asked(), .title = scheme->title, .layers = config_.base.model.layers};
       if (evidence.title.empty()) evidence.title = scheme.asked();
-      if (config_.base.model.family == Family::encoder_decoder) evidence.stack = "decoder ";
+      const std::string scope = last_stack(config_.base.model).scope;
+      if (!scope.empty()) evidence.stack = scope + " ";
+      evidence.map_steps = config_.base.train.steps;
       evidence_.push_back(std::move(evidence));
     }
     std::vector<double> rates = config_.rates;
@@ -80,25 +64,29 @@ class Study {
   }
 
   StudyResult run() {
-    const auto start = std::chrono::steady_clock::now();
     if (config_.inspect && !stop_) inspect_schemes();
     if (config_.train && !stop_) train_schemes();
+    if (config_.train && !stop_) play_rounds();
     if (config_.train && config_.depth_use && !stop_) measure_depth();
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    ordered_json all = describe(seconds);
-    StudyResult result{.results_json = all.dump(1) + "\n", .interrupted = stop_};
-    return result;
+    return {.results_json = write_results(describe()), .interrupted = stop_};
   }
 
  private:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(); }
+  int threads() const {
+    return config_.base.train.threads > 0 ? static_cast<int>(config_.base.train.threads) : machine().cores;
+  }
+
   void inspect_schemes() {
     InspectOptions options;
     options.schemes = config_.schemes;
     options.model = config_.base.model;
     options.depths = config_.depths;
     options.seeds = seeds_at_init(config_.seeds);
+    options.settle = SettledLaw{.analysis = "amplification"};
     options.only = {"gradient", "stream", "amplification"};
     options.theory = true;
+    options.threads = threads();
     options.open = [this](const ModelConfig& model) {
       RunConfig config = config_.base;
       config.model.batch = model.batch;
@@ -114,27 +102,21 @@ class Study {
   SweepConfig sweep_config() const {
     SweepConfig sweep{.base = config_.base};
     for (const SchemeChoice& scheme : config_.schemes) sweep.schemes.put(scheme);
-    const auto texts = [](const auto& values) {
-      std::vector<std::string> all;
-      for (const auto& value : values) all.push_back(fmt::format("{}", value));
-      return all;
-    };
     for (std::size_t i = 0; i < grids_.size(); ++i) {
-      for (const double rate : grids_[i])
-        sweep.points.push_back({{"model.scheme", normal_value(sweep, "model.scheme", config_.schemes[i].asked())},
-                                {"train.lr", normal_value(sweep, "train.lr", fmt::format("{}", rate))}});
+      for (const double rate : grids_[i]) {
+        for (const std::int64_t warmup : config_.warmups)
+          add_points(sweep, config_.schemes[i], rate, warmup, config_.seeds);
+      }
     }
-    set_axis(sweep, "train.warmup", texts(config_.warmups));
-    set_axis(sweep, "train.seed", texts(config_.seeds));
     return sweep;
   }
 
   std::filesystem::path sweep_directory() const { return request_.directory / "sweep"; }
 
   void train_schemes() {
-    train_grids("training");
+    train_grids("map");
     for (int round = 0; round < config_.extra_rates && !stop_ && widen_grids(); ++round) train_grids("rates beyond");
-    if (only_read_ && !stop_) run_grids("training");  // trains nothing, but sets right what a kill left of the index
+    if (only_read_ && !stop_) run_grids("map");  // trains nothing, but sets right what a kill left of the index
   }
 
   // A round that has ended is only read: to a sweep of fewer cells a cohort of the next round, cut short by a kill,
@@ -148,11 +130,13 @@ class Study {
   }
 
   void run_grids(const std::string& part) {
-    SweepWatcher watcher(observer_, part);
+    SweepMeter meter(observer_, part);
     outcomes_ =
         run_sweep({.config = sweep_config(), .directory = sweep_directory(), .command_line = request_.command_line},
-                  watcher, stop_)
+                  meter, stop_)
             .outcomes;
+    map_.training_seconds += meter.seconds();
+    map_.tokens_trained += meter.tokens();
   }
 
   // One more rate for each scheme whose best lies at an end of those tried.
@@ -170,70 +154,48 @@ class Study {
     return wider;
   }
 
-  bool is_extra(double rate) const {
-    return std::find(config_.rates.begin(), config_.rates.end(), rate) == config_.rates.end();
+  void play_rounds() {
+    const auto per_step = static_cast<double>(tokens_per_step(resolved_));
+    const double map_tokens =
+        static_cast<double>(outcomes_.size()) * static_cast<double>(config_.base.train.steps) * per_step;
+    map_.seconds = seconds();
+    if (map_.tokens_trained == 0) {  // by a process that was killed before it could write this down
+      double speed = 1;
+      for (const RunOutcome& outcome : outcomes_) speed = std::max(speed, outcome.tokens_per_second);
+      map_.tokens_trained = map_tokens;
+      map_.training_seconds = map_tokens / speed;
+    }
+    rounds_.play({.schemes = evidence_,
+                  .map_steps = config_.base.train.steps,
+                  .tuning_seeds = config_.seeds,
+                  .tokens_per_step = per_step},
+                 map_, map_tokens);
+    if (!stop_) gather_rounds(evidence_, rounds_, config_.budget);
   }
 
-  // One trained model per seed of the best setting of every scheme, side by side: each has a single member.
+  // One trained model for each of the first seeds of every scheme: of the final where there was one, else of the best
+  // setting of the map.
   void measure_depth() {
-    struct Trained {
-      SchemeEvidence* evidence;
-      const RunOutcome* outcome;
-      DepthFinding found = {};
-      std::vector<std::string> notes = {};
-    };
-    std::vector<Trained> all;
-    for (SchemeEvidence& evidence : evidence_) {
+    constexpr std::size_t kSeeds = 3;
+    std::vector<DepthSubject> subjects;
+    for (std::size_t scheme = 0; scheme < evidence_.size(); ++scheme) {
+      const SchemeEvidence& evidence = evidence_[scheme];
+      const std::size_t before = subjects.size();
+      const auto add = [&](const RunOutcome& outcome, const std::filesystem::path& directory) {
+        if (outcome.scheme != evidence.scheme || outcome.diverged() || subjects.size() - before >= kSeeds) return;
+        subjects.push_back({scheme, outcome, directory});
+      };
+      for (const StagedOutcome& one : rounds_.outcomes()) {
+        if (one.stage == Stage::final) add(one.outcome, one.directory);
+      }
       const TrainedCell* best = best_cell(evidence);
-      if (best == nullptr) continue;
+      if (subjects.size() > before || best == nullptr) continue;
       for (const RunOutcome& outcome : outcomes_) {
-        if (outcome.scheme != evidence.scheme || outcome.lr != best->lr || outcome.warmup != best->warmup) continue;
-        all.push_back({&evidence, &outcome});
+        if (outcome.lr == best->lr && outcome.warmup == best->warmup)
+          add(outcome, sweep_directory() / "runs" / outcome.id);
       }
     }
-    const int threads = config_.base.train.threads > 0 ? static_cast<int>(config_.base.train.threads) : machine().cores;
-    const int at_once = std::max(1, std::min(threads, static_cast<int>(all.size())));
-    std::mutex telling;
-    double done = 0;
-    side_by_side(all.size(), at_once, [&](std::size_t index) {
-      if (stop_) return;
-      Trained& one = all[index];
-      {
-        const std::lock_guard lock(telling);
-        observer_.progressed("use of depth", done++ / static_cast<double>(all.size()), one.evidence->title);
-      }
-      const StoredModel stored = open_stored_model(sweep_directory() / "runs" / one.outcome->id);
-      Subject subject = trained_subject(stored, *one.outcome);
-      subject.threads = std::max(1, threads / at_once);
-      one.notes.clear();
-      one.found = inspect_depth(subject, one.notes);
-    });
-    if (stop_) return;
-    for (SchemeEvidence& evidence : evidence_) {
-      std::vector<double> depths;
-      for (Trained& one : all) {
-        if (one.evidence != &evidence) continue;
-        findings_.notes.insert(findings_.notes.end(), one.notes.begin(), one.notes.end());
-        depths.push_back(one.found.effective_depth.mean);
-        // The profiles of the first seed stand for all; the number is a mean over them.
-        if (depths.size() == 1) findings_.depth_use.push_back(std::move(one.found));
-      }
-      if (depths.empty()) continue;
-      evidence.effective_depth = depths.size() > 1 ? estimate_of(depths) : findings_.depth_use.back().effective_depth;
-      const double layers = static_cast<double>(evidence.layers);  // the interval cannot leave the model
-      evidence.effective_depth->low = std::max(0.0, evidence.effective_depth->low);
-      evidence.effective_depth->high = std::min(layers, evidence.effective_depth->high);
-      findings_.depth_use.back().effective_depth = *evidence.effective_depth;
-    }
-  }
-
-  Subject trained_subject(const StoredModel& stored, const RunOutcome& outcome) const {
-    Subject subject{.model = stored.config.model, .source = source_, .weights = stored.weights};
-    subject.seeds = {static_cast<std::uint64_t>(stored.config.train.data_seed)};
-    subject.model.dropout = subject.model.smoothing = false;
-    subject.step = static_cast<double>(outcome.last_step);
-    subject.steps = static_cast<double>(outcome.steps);
-    return subject;
+    measure_depth_of(subjects, source_, threads(), evidence_, findings_, observer_, stop_);
   }
 
   // At the depth that is trained, whatever depths were inspected.
@@ -243,85 +205,69 @@ class Study {
     return summarise_scheme(model);
   }
 
-  void add_extra_rates(ordered_json& all) const {
-    all["extra_rates"] = ordered_json::array();
-    std::vector<std::string> texts;
-    for (std::size_t i = 0; i < grids_.size(); ++i) {
-      std::vector<double> extra;
-      for (const double rate : grids_[i]) {
-        if (is_extra(rate)) extra.push_back(rate);
-      }
-      if (extra.empty()) continue;
-      all["extra_rates"].push_back(
-          {{"scheme", config_.schemes[i].asked()}, {"lr", extra}, {"edge", name_of(edge_of_best(evidence_[i]))}});
-      texts.push_back(fmt::format("{} ({:g})", evidence_[i].title, fmt::join(extra, ", ")));
-    }
-    if (texts.empty()) return;
-    all["notes"].push_back(fmt::format(
-        "Rates beyond the grid were tried for schemes whose best rate was at its edge: {}. Sensitivity is over "
-        "the rates that all schemes share.",
-        fmt::join(texts, ", ")));
+  StudyScale scale() const {
+    return {.optimiser = std::string(name_of(config_.base.train.optimiser.name)),
+            .data = config_.base.data.path.empty() ? config_.base.data.task : config_.base.data.path,
+            .width = resolved_.model.width,
+            .parameters = schemes_.front().parameters,
+            .tokens_per_step = tokens_per_step(resolved_),
+            .tuning_seeds = static_cast<int>(config_.seeds.size()),
+            .asked_layers = config_.asked_layers,
+            .asked_width = config_.asked_width,
+            .theory = [this](const SchemeEvidence& one) { return theory_of_question(one); }};
   }
 
-  ordered_json describe(double seconds) {
-    std::string command;
-    for (const std::string& word : request_.command_line) command += (command.empty() ? "" : " ") + word;
-    Provenance provenance;
-    provenance.kind = "study";
-    provenance.command = command;
-    provenance.config = print_config(config_.base);
-    provenance.seconds = seconds;
-    provenance.task_name = config_.base.data.task;
-    provenance.task_description = source_->describe();
-    provenance.optimum = source_->optimum();
-    provenance.environment = describe_environment(request_.command_line);
+  // Beyond what was measured there is only theory.
+  std::string theory_of_question(const SchemeEvidence& one) const {
+    ModelConfig measured = resolved_.model, asked = measured;
+    measured.scheme = asked.scheme =
+        *std::ranges::find_if(config_.schemes, [&](const SchemeChoice& s) { return s.asked() == one.scheme; });
+    if (config_.asked_layers > 0) asked.layers = config_.asked_layers;
+    if (config_.asked_width > 0) asked.width = config_.asked_width;
+    if (measured.encoder_layers > 0) asked.encoder_layers = asked.layers;
+    try {
+      return fmt::format("By theory alone, its amplification at init is {:.2g} there and {:.2g} here.",
+                         predict(asked).amplification, predict(measured).amplification);
+    } catch (const Error&) {  // no rule covers it
+      return "";
+    }
+  }
+
+  Results describe() {
+    Results results = new_results(ResultsKind::study);
+    for (const std::string& word : request_.command_line)
+      results.command += (results.command.empty() ? "" : " ") + word;
+    results.config = print_config(config_.base);
+    results.seconds = seconds();
+    results.environment = environment_now(request_.command_line);
+    results.task =
+        TaskFacts{.name = config_.base.data.task, .description = source_->describe(), .optimum = source_->optimum()};
+    const double unigram = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed));
+    if (std::isfinite(unigram)) results.task->unigram = unigram;
     findings_.schemes = schemes_;
-    ordered_json all = ordered_json::parse(results_json(findings_, provenance));
-    all["task"]["unigram"] = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed));
-    if (!outcomes_.empty()) {
-      const ordered_json trained =
-          ordered_json::parse(sweep_results_json(outcomes_, {.config = "",
-                                                             .command = command,
-                                                             .task = config_.base.data.task,
-                                                             .seconds = seconds,
-                                                             .sensitivity_rates = config_.rates}));
-      for (const char* key : {"runs", "maps", "tuned"}) {
-        if (trained.contains(key)) all[key] = trained[key];
-      }
-      add_extra_rates(all);
-    }
-    const std::vector<Verdict> verdicts = judge_schemes(evidence_);
-    all["verdicts"] = ordered_json::array();
-    for (const Verdict& verdict : verdicts) {
-      ordered_json items = ordered_json::array();
-      for (const EvidenceItem& item : verdict.evidence)
-        items.push_back({{"text", item.text}, {"value", item.value}, {"low", item.low}, {"high", item.high}});
-      all["verdicts"].push_back({{"scheme", verdict.scheme},
-                                 {"rank", verdict.rank},
-                                 {"verdict", verdict.verdict},
-                                 {"words", verdict.words},
-                                 {"evidence", items}});
-    }
-    const Advice advice =
-        advise(evidence_, verdicts, static_cast<int>(config_.seeds.size()), name_of(config_.base.train.optimiser.name));
-    all["advice"] = {{"words", advice.words},
-                     {"ranking", advice.ranking},
-                     {"confidence", advice.confidence},
-                     {"not_tested", advice.not_tested}};
-    return all;
+    return describe_study(std::move(results), {.config = config_,
+                                               .findings = findings_,
+                                               .map = outcomes_,
+                                               .grids = grids_,
+                                               .evidence = evidence_,
+                                               .rounds = rounds_,
+                                               .scale = scale()});
   }
 
   const StudyConfig config_;
   const StudyRequest& request_;
   StudyObserver& observer_;
   const std::atomic<bool>& stop_;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::shared_ptr<const Source> source_;
   RunConfig resolved_;  // what the data says is filled in
+  RoundPlayer rounds_;
   std::vector<SchemeSummary> schemes_;
   std::vector<SchemeEvidence> evidence_;
   std::vector<std::vector<double>> grids_;  // rates of each scheme, ascending
   Findings findings_;
-  std::vector<RunOutcome> outcomes_;
+  std::vector<RunOutcome> outcomes_;  // of the map
+  StudyAccount map_;
   bool only_read_ = false;  // all runs of the last round had ended before
 };
 

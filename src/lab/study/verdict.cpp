@@ -26,6 +26,10 @@ std::string rates_text(const SchemeEvidence& evidence) {
   return low == high ? fmt::format("at {:g}", low) : fmt::format("at any tried rate from {:g} to {:g}", low, high);
 }
 
+std::string warmup_text(std::int64_t warmup) {
+  return warmup > 0 ? fmt::format(" with {} steps of warmup", warmup) : " without warmup";
+}
+
 // Where nothing trains: the lowest loss among cells without divergence; null when every cell has some.
 const TrainedCell* least_bad_cell(const SchemeEvidence& evidence) {
   const TrainedCell* best = nullptr;
@@ -64,50 +68,122 @@ void add_law(Verdict& verdict, std::string_view text, const DepthLaw& law) {
     verdict.evidence.push_back({std::string(text), law.exponent->value, law.exponent->low, law.exponent->high});
 }
 
-std::string training_words(const SchemeEvidence& evidence, std::string& verdict) {
-  if (evidence.cells.empty()) {
-    verdict = "untested";
-    return "was not trained";
+// The best cell without warmup is worse than the best with it, at every seed where these are known.
+bool warmup_helps(const TrainedCell& without, const TrainedCell& with) {
+  if (!without.losses.empty() && without.losses.size() == with.losses.size()) {
+    for (std::size_t seed = 0; seed < with.losses.size(); ++seed) {
+      if (!(without.losses[seed] > with.losses[seed] + kWarmupHelps)) return false;
+    }
+    return true;
   }
+  return without.loss.mean > with.loss.mean + kWarmupHelps && without.loss.low > with.loss.high;
+}
+
+// Where it trains in the map.
+std::string map_words(const SchemeEvidence& evidence, Judgement& verdict) {
   const TrainedCell *best = best_cell(evidence), *without = best_cell(evidence, false),
                     *with = best_cell(evidence, true);
   const bool both = has_warmup(evidence, true) && has_warmup(evidence, false);
-  if (best == nullptr) {
-    verdict = "does not train";
-    int diverged = 0, stuck = 0, runs = 0;
-    for (const TrainedCell& cell : evidence.cells) {
-      diverged += cell.diverged;
-      stuck += cell.not_learned;
-      runs += cell.runs;
-    }
-    return fmt::format(
-        "does not train at {} layers {}{} (of {} runs {} diverged and {} never got below guessing by frequency)",
-        evidence.layers, rates_text(evidence), both ? ", with or without warmup" : "", runs, diverged, stuck);
-  }
-  std::string words =
-      fmt::format("reaches {} at {:g}{}", loss_text(best->loss), best->lr,
-                  best->warmup > 0 ? fmt::format(" with {} steps of warmup", best->warmup) : " without warmup");
-  if (const RateEdge edge = edge_of_best(evidence); edge != RateEdge::none)
-    words += fmt::format(", the {} rate tried", name_of(edge));
   const auto shared =
       std::count_if(evidence.cells.begin(), evidence.cells.end(), [](const TrainedCell& cell) { return !cell.extra; });
   const auto training = std::count_if(evidence.cells.begin(), evidence.cells.end(),
                                       [](const TrainedCell& cell) { return !cell.extra && cell.trains(); });
-  verdict = "stable";
-  if (both && without == nullptr) {
-    verdict = "needs warmup";
+  std::string words;
+  verdict = Judgement::stable;
+  if (best != nullptr && both && without == nullptr) {
+    verdict = Judgement::needs_warmup;
     words += "; without warmup no tried rate trains";
-  } else if (both && with != nullptr && without->loss.mean > with->loss.mean + kWarmupHelps &&
-             without->loss.low > with->loss.high) {
-    verdict = "needs warmup";
+  } else if (best != nullptr && both && with != nullptr && warmup_helps(*without, *with)) {
+    verdict = Judgement::needs_warmup;
     words += fmt::format("; without warmup at best {}", loss_text(without->loss));
   } else if (training * 2 < shared) {
-    verdict = "narrow";
+    verdict = Judgement::narrow;
   }
   const bool wider = shared < static_cast<std::ptrdiff_t>(evidence.cells.size());
-  words +=
-      fmt::format("; trains in {} of {} {}", training, shared, wider ? "settings that all share" : "tried settings");
+  const std::string steps = evidence.map_steps > 0 ? fmt::format(" of {} steps", evidence.map_steps) : "";
+  return words + fmt::format("; trains in {} of {} {}{}", training, shared,
+                             wider ? "settings that all share" : "tried settings", steps);
+}
+
+std::string final_words(const FinalEvidence& final, Judgement& verdict) {
+  if (final.loss.n == 0) {
+    verdict = Judgement::narrow;
+    return fmt::format("at {:g} {} of {} fresh seeds diverged within {} steps, though none of those that chose it",
+                       final.lr, final.diverged, final.seeds, final.steps);
+  }
+  std::string words = fmt::format("reaches {} after {} steps at {:g}{}", loss_text(final.loss), final.steps, final.lr,
+                                  warmup_text(final.warmup));
+  if (final.falls) words += ", still falling";
+  if (!final.tied_with.empty()) words += fmt::format(", not told apart from {}", fmt::join(final.tied_with, ", "));
   return words;
+}
+
+// What it takes where nothing in the map or a race trains.
+std::string failing_words(const SchemeEvidence& evidence, Training training, Judgement& verdict) {
+  int diverged = 0, stuck = 0, runs = 0;
+  for (const TrainedCell& cell : evidence.cells) {
+    diverged += cell.diverged;
+    stuck += cell.not_learned;
+    runs += cell.runs;
+  }
+  const std::string where = fmt::format("at {} layers {}", evidence.layers, rates_text(evidence));
+  const std::string counts =
+      fmt::format("of {} short runs {} diverged and {} ended at guessing level", runs, diverged, stuck);
+  if (training == Training::late) {
+    verdict = Judgement::starts_late;
+    return fmt::format("is at guessing level after {} steps, but reaches {:.3f} after {} ({})", evidence.map_steps,
+                       evidence.late_loss, evidence.long_steps, counts);
+  }
+  if (training == Training::stuck) {
+    verdict = Judgement::does_not_train;
+    return fmt::format("does not train {}: after {} steps it still knows no more than how frequent each token is ({})",
+                       where, evidence.long_steps, counts);
+  }
+  if (training == Training::diverges) {
+    verdict = Judgement::diverges;
+    return fmt::format("diverges {} ({}); smaller rates were not tried", where, counts);
+  }
+  verdict = Judgement::unclear;
+  const std::string more =
+      evidence.budget_to_tell.empty() ? "" : fmt::format("; {} would tell", evidence.budget_to_tell);
+  return fmt::format("not enough training to tell {} ({}){}", where, counts, more);
+}
+
+std::string training_words(const SchemeEvidence& evidence, Judgement& verdict) {
+  const Training training = training_of(evidence);
+  if (training == Training::untested) {
+    verdict = Judgement::untested;
+    return "was not trained";
+  }
+  if (training != Training::trains) return failing_words(evidence, training, verdict);
+  const std::string map = map_words(evidence, verdict);
+  if (evidence.final) return final_words(*evidence.final, verdict) + map;
+  const TrainedCell* best = best_cell(evidence);
+  if (best == nullptr) return "trains in longer runs alone, and was in no final" + map;
+  std::string words = fmt::format("reaches {} at {:g}{}", loss_text(best->loss), best->lr, warmup_text(best->warmup));
+  if (const RateEdge edge = edge_of_best(evidence); edge != RateEdge::none)
+    words += fmt::format(", the {} rate tried", name_of(edge));
+  return words + map;
+}
+
+void add_loss(Verdict& verdict, const SchemeEvidence& evidence) {
+  if (evidence.final && evidence.final->loss.n > 0) {
+    const FinalEvidence& final = *evidence.final;
+    verdict.evidence.push_back({fmt::format("held-out loss after {} steps at lr {:g}, warmup {}, {} fresh seeds",
+                                            final.steps, final.lr, final.warmup, final.seeds),
+                                final.loss.mean, final.loss.low, final.loss.high});
+  } else if (const TrainedCell* best = best_cell(evidence)) {
+    verdict.evidence.push_back(
+        {fmt::format("held-out loss at lr {:g}, warmup {}, {} seeds", best->lr, best->warmup, best->loss.n),
+         best->loss.mean, best->loss.low, best->loss.high});
+  }
+}
+
+// Finals first, then maps, then what does not train; by loss among themselves.
+std::pair<int, double> place_of(const SchemeEvidence& evidence) {
+  if (evidence.final && evidence.final->loss.n > 0) return {0, evidence.final->loss.mean};
+  if (const TrainedCell* best = best_cell(evidence)) return {1, best->loss.mean};
+  return {2, 0};
 }
 
 }  // namespace
@@ -129,6 +205,13 @@ const TrainedCell* best_cell(const SchemeEvidence& evidence, bool with_warmup) {
   return best;
 }
 
+Training training_of(const SchemeEvidence& evidence) {
+  if (evidence.training) return *evidence.training;
+  if (evidence.cells.empty()) return Training::untested;
+  if (best_cell(evidence) != nullptr) return Training::trains;
+  return least_bad_cell(evidence) == nullptr ? Training::diverges : Training::unclear;
+}
+
 RateEdge edge_of_best(const SchemeEvidence& evidence) {
   if (evidence.cells.empty()) return RateEdge::none;
   const auto [low, high] = std::minmax_element(evidence.cells.begin(), evidence.cells.end(),
@@ -137,15 +220,6 @@ RateEdge edge_of_best(const SchemeEvidence& evidence) {
   const TrainedCell* best = best_cell(evidence) != nullptr ? best_cell(evidence) : least_bad_cell(evidence);
   if (best == nullptr) return RateEdge::smallest;
   return best->lr == high->lr ? RateEdge::largest : best->lr == low->lr ? RateEdge::smallest : RateEdge::none;
-}
-
-std::string_view name_of(RateEdge edge) {
-  switch (edge) {
-    case RateEdge::none: return "none";
-    case RateEdge::smallest: return "smallest";
-    case RateEdge::largest: return "largest";
-  }
-  return "?";
 }
 
 std::optional<double> rate_beyond(const std::vector<double>& rates, RateEdge edge) {
@@ -163,16 +237,12 @@ std::optional<double> rate_beyond(const std::vector<double>& rates, RateEdge edg
 
 std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all) {
   std::vector<Verdict> verdicts;
-  std::map<std::string, double> losses;
+  std::map<std::string, std::pair<int, double>> places;
   for (const SchemeEvidence& evidence : all) {
     Verdict verdict{.scheme = evidence.scheme};
     std::vector<std::string> parts = {training_words(evidence, verdict.verdict)};
-    if (const TrainedCell* best = best_cell(evidence)) {
-      losses[evidence.scheme] = best->loss.mean;
-      verdict.evidence.push_back(
-          {fmt::format("held-out loss at lr {:g}, warmup {}, {} seeds", best->lr, best->warmup, best->loss.n),
-           best->loss.mean, best->loss.low, best->loss.high});
-    }
+    places[evidence.scheme] = place_of(evidence);
+    add_loss(verdict, evidence);
     if (evidence.effective_depth) {
       const Estimate& depth = *evidence.effective_depth;
       parts.push_back(fmt::format("uses {:.1f} of its {} {}layers ({:.1f} to {:.1f})", depth.mean, evidence.layers,
@@ -189,13 +259,8 @@ std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all) {
     verdict.words = fmt::format("{}: {}.", evidence.title, fmt::join(parts, "; "));
     verdicts.push_back(std::move(verdict));
   }
-  std::stable_sort(verdicts.begin(), verdicts.end(), [&](const Verdict& a, const Verdict& b) {
-    const auto key = [&](const Verdict& v) {
-      const auto found = losses.find(v.scheme);
-      return found == losses.end() ? std::numeric_limits<double>::infinity() : found->second;
-    };
-    return key(a) < key(b);
-  });
+  std::stable_sort(verdicts.begin(), verdicts.end(),
+                   [&](const Verdict& a, const Verdict& b) { return places.at(a.scheme) < places.at(b.scheme); });
   for (std::size_t i = 0; i < verdicts.size(); ++i) verdicts[i].rank = static_cast<int>(i) + 1;
   return verdicts;
 }

@@ -1,12 +1,14 @@
 // From the numbers of a study to words: one verdict per scheme, and advice.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "norma/lab/estimate.h"
+#include "norma/lab/verdict.h"
 
 namespace norma {
 
@@ -17,9 +19,31 @@ struct TrainedCell {
   Estimate loss;  // over the seeds that ended; n = 0: none did
   int runs = 0;
   int diverged = 0;
-  int not_learned = 0;  // ended no better than guessing by frequency
-  bool extra = false;   // at a rate beyond the grid that all schemes share
+  int not_learned = 0;              // ended no better than guessing by frequency
+  bool extra = false;               // at a rate beyond the grid that all schemes share
+  std::vector<double> losses = {};  // of the seeds that ended, in their order
   bool trains() const { return runs > 0 && diverged == 0 && not_learned == 0; }
+};
+
+// How the training of a scheme stands after all that was run.
+enum class Training {
+  untested,
+  trains,
+  late,      // at guessing level in every short run, but not in a long one
+  stuck,     // at guessing level after a long run
+  unclear,   // at guessing level, and nothing ran long enough to tell
+  diverges,  // every setting did, with some seed
+};
+
+// The final comparison, with seeds and held-out data that no choice has seen.
+struct FinalEvidence {
+  double lr = 0;
+  std::int64_t warmup = 0, steps = 0;
+  Estimate loss = {};  // over seeds and held-out batches; n = 0 where a seed diverged
+  int seeds = 0, diverged = 0;
+  bool margin = false;                      // the next larger rate of the map trains too
+  bool falls = false;                       // the loss still fell when the length was last doubled
+  std::vector<std::string> tied_with = {};  // titles of schemes that no interval separates it from
 };
 
 // How a quantity at init changes with depth.
@@ -37,20 +61,12 @@ struct SchemeEvidence {
   std::vector<TrainedCell> cells = {};
   DepthLaw gradient = {}, amplification = {}, stream = {};
   std::optional<Estimate> effective_depth = {};
-};
-
-struct EvidenceItem {
-  std::string text;
-  double value = 0;
-  double low = 0, high = 0;  // 95 % interval; equal where there is none
-};
-
-struct Verdict {
-  std::string scheme;
-  int rank = 0;
-  std::string verdict = {};  // "stable", "narrow", "needs warmup", "does not train", "untested"
-  std::string words = {};
-  std::vector<EvidenceItem> evidence = {};
+  std::optional<Training> training = {};  // nothing: as the cells say
+  std::optional<FinalEvidence> final = {};
+  std::int64_t map_steps = 0;       // of the cells
+  std::int64_t long_steps = 0;      // of its long runs; 0: none
+  double late_loss = 0;             // of the best of these, where it trains
+  std::string budget_to_tell = {};  // where it is unclear
 };
 
 // The cell with the lowest mean loss among those that train; null when none does.
@@ -58,25 +74,29 @@ const TrainedCell* best_cell(const SchemeEvidence& evidence);
 // The same among cells with, or without, warmup.
 const TrainedCell* best_cell(const SchemeEvidence& evidence, bool with_warmup);
 
-// Whether the rate of the best cell is an end of those tried: a better one may lie beyond. Where nothing trains the
-// lowest loss decides, and where everything diverges the smallest rate is the least bad.
-enum class RateEdge { none, smallest, largest };
+// Where nothing trains the lowest loss decides, and where everything diverges the smallest rate is the least bad.
 RateEdge edge_of_best(const SchemeEvidence& evidence);
-std::string_view name_of(RateEdge edge);
 
 // The rate that continues a grid, in ascending order, beyond one of its ends: 0.001, 0.003, 0.01 goes on with 0.03 and
 // 0.0003. Nothing where there is no such end, or no such rate.
 std::optional<double> rate_beyond(const std::vector<double>& rates, RateEdge edge);
 
-// Ranked: those that train by their best loss, then the others.
+Training training_of(const SchemeEvidence& evidence);
+
+// Ranked: those in the final by their loss there, then those that train by their best loss in the map, then the others.
 std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all);
 
-struct Advice {
-  std::string words, confidence;
-  std::vector<std::string> ranking, not_tested;
+// What the advice rests on, and what is asked.
+struct StudyScale {
+  std::string optimiser = "adamw", data = {};
+  std::int64_t width = 0, parameters = 0;
+  std::int64_t tokens_per_step = 0;  // of one run
+  int tuning_seeds = 1;
+  // The model that the question is about; 0: the one that was trained.
+  std::int64_t asked_layers = 0, asked_width = 0;
+  // What the theory predicts there of a scheme, as a sentence; empty: nothing.
+  std::function<std::string(const SchemeEvidence&)> theory = nullptr;
 };
-// `optimiser` is the one that trained all runs.
-Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>& verdicts, int seeds,
-              std::string_view optimiser);
+Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>& verdicts, const StudyScale& scale);
 
 }  // namespace norma

@@ -5,7 +5,6 @@
 
 #include "norma/core/arena.h"
 #include "norma/core/error.h"
-#include "norma/core/machine.h"
 #include "norma/core/names.h"
 #include "norma/train/data.h"
 
@@ -63,19 +62,37 @@ RunConfig cohort_config(const std::vector<const SweepCell*>& cells) {
   return config;
 }
 
-std::int64_t most_members(const RunConfig& config, std::int64_t wanted) {
+std::int64_t memory_for_cohorts(Device device) { return available_memory(device) / kShareOfMemory; }
+
+std::int64_t member_bytes(const RunConfig& config) {
   const auto source = open_data(config);
   const RunConfig resolved = resolve_config(config, *source);
   const TrainingStep step = build_training_step(resolved.model, step_options(resolved));
-  const std::int64_t available = available_memory() / kShareOfMemory;
+  const std::int64_t available = available_memory(config.train.device);
   const std::int64_t bytes = std::max<std::int64_t>(1, step.plan->member_bytes());
-  if (bytes > 2 * available)
+  if (bytes > available)
     fail("one model of {} layers and width {} needs {} MiB but {} MiB are available", resolved.model.layers,
-         resolved.model.width, bytes >> 20, (2 * available) >> 20);
-  const std::int64_t fitting = std::max<std::int64_t>(1, available / bytes);
-  // More members than a few for each core bring no speed, only memory and coarser checkpoints.
-  const std::int64_t by_cores = std::max<std::int64_t>(8, std::int64_t{4} * machine().cores);
-  return std::min(fitting, wanted > 0 ? wanted : by_cores);
+         resolved.model.width, bytes >> 20, available >> 20);
+  return bytes;
+}
+
+CohortLimits cohort_limits(const std::vector<std::int64_t>& bytes, int threads, std::int64_t wanted,
+                           std::int64_t memory, std::int64_t useful) {
+  CohortLimits limits;
+  const std::int64_t largest = bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
+  const auto open = std::count_if(bytes.begin(), bytes.end(), [](std::int64_t one) { return one > 0; });
+  const std::int64_t fitting = largest > 0 ? std::max<std::int64_t>(1, memory / largest) : 1;
+  limits.at_once = static_cast<int>(std::clamp<std::int64_t>(open, 1, std::min<std::int64_t>(threads, fitting)));
+  for (const std::int64_t one : bytes) {
+    const std::int64_t room = one > 0 ? std::max<std::int64_t>(1, memory / limits.at_once / one) : 1;
+    limits.most_members.push_back(std::min(room, wanted > 0 ? wanted : useful));
+  }
+  return limits;
+}
+
+std::int64_t useful_members(Device device, int threads) {
+  constexpr std::int64_t kOnGpu = 256;
+  return resolve(device) == Device::cuda ? kOnGpu : std::max<std::int64_t>(8, std::int64_t{4} * threads);
 }
 
 double work_of_step(const RunConfig& config) {

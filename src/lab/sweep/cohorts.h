@@ -20,8 +20,21 @@ std::vector<SweepGroup> group_cells(const std::vector<SweepCell>& cells);
 // The configuration of a cohort of these cells of one group.
 RunConfig cohort_config(const std::vector<const SweepCell*>& cells);
 
-// How many members one cohort may have. Builds the plan and throws Error when the model is impossible or does not fit.
-std::int64_t most_members(const RunConfig& config, std::int64_t wanted);
+// The memory of one member of a program. Builds the plan and throws Error when the model is impossible or does not fit.
+std::int64_t member_bytes(const RunConfig& config);
+
+// How many groups train side by side, and how many members a cohort of each may have, so that all cohorts at once take
+// no more than `memory`, or one member each. `bytes` of a member by group; 0: it has nothing to train. `wanted`: of one
+// cohort; 0: as many as are useful.
+struct CohortLimits {
+  int at_once = 1;
+  std::vector<std::int64_t> most_members;
+};
+CohortLimits cohort_limits(const std::vector<std::int64_t>& bytes, int threads, std::int64_t wanted,
+                           std::int64_t memory, std::int64_t useful);
+std::int64_t memory_for_cohorts(Device device);  // that a sweep may take of it
+// More members than a few for each core, or than fill a GPU, bring no speed, only memory and coarser checkpoints.
+std::int64_t useful_members(Device device, int threads);
 
 // The operations of one step of one member. Work is only compared with work; a vocabulary that the data will name is
 // taken as small.

@@ -5,6 +5,7 @@
 
 #include "lab/sweep/halving.h"
 #include "norma/core/error.h"
+#include "norma/core/side_by_side.h"
 #include "norma/store/run_directory.h"
 
 namespace norma {
@@ -51,17 +52,20 @@ bool SweepLedger::is_rung(std::size_t cell, std::int64_t step) const {
   return std::find(rungs.begin(), rungs.end(), step) != rungs.end();
 }
 
-std::vector<std::int64_t> SweepLedger::most_members_of_groups() const {
-  std::vector<std::int64_t> most;
-  for (const SweepGroup& group : groups_) {
-    const bool open = std::any_of(group.cells.begin(), group.cells.end(), [&](std::size_t i) { return !is_done(i); });
+CohortLimits SweepLedger::limits(int threads) const {
+  std::vector<std::int64_t> bytes(groups_.size(), 0);
+  side_by_side(groups_.size(), threads, [&](std::size_t index) {
+    const SweepGroup& group = groups_[index];
+    if (std::all_of(group.cells.begin(), group.cells.end(), [&](std::size_t i) { return is_done(i); })) return;
     try {
-      most.push_back(open ? most_members(cells_[group.cells[0]].config, config_.most_members) : 1);
+      bytes[index] = member_bytes(cells_[group.cells[0]].config);
     } catch (const Error& error) {
       fail("{}: {}", cells_[group.cells[0]].id, error.what());
     }
-  }
-  return most;
+  });
+  const Device device = config_.base.train.device;
+  return cohort_limits(bytes, threads, config_.most_members, memory_for_cohorts(device),
+                       useful_members(device, threads));
 }
 
 bool SweepLedger::is_done(std::size_t cell) const { return RunView(paths_.run(cells_[cell].id)).is_done(); }
@@ -78,10 +82,16 @@ void SweepLedger::open() {
   index_->put(outcomes_);
 }
 
-const RunOutcome& SweepLedger::refresh(std::size_t cell) {
-  outcomes_[cell] = outcome_in(paths_, cells_[cell]);
-  index_->put(std::span(&outcomes_[cell], 1));
-  return outcomes_[cell];
+void SweepLedger::refresh(const std::vector<std::string>& ids) {
+  std::vector<RunOutcome> fresh;
+  for (const std::string& id : ids) fresh.push_back(outcomes_[index_of(id)] = outcome_in(paths_, cell(id)));
+  const std::lock_guard lock(index_mutex_);
+  index_->put(fresh);
+}
+
+void SweepLedger::set_running(const std::vector<std::string>& ids) {
+  const std::lock_guard lock(index_mutex_);
+  index_->set_status(ids, RunStatus::running);
 }
 
 void SweepLedger::require_ends() const {

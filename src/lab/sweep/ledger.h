@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,14 +33,15 @@ class SweepLedger {
   bool is_rung(std::size_t cell, std::int64_t step) const;
   bool is_done(std::size_t cell) const;
 
-  // Of the cohorts of each group. Every program that has a cell to train is built once, so that a mistake in any cell
-  // is found before anything is written; throws Error then.
-  std::vector<std::int64_t> most_members_of_groups() const;
+  // Every program that has a cell to train is built once, so that a mistake in any cell is found before anything is
+  // written; throws Error then.
+  CohortLimits limits(int threads) const;
 
   // Reads how far every cell has come, and opens the index. The directory exists by now.
   void open();
-  const RunOutcome& refresh(std::size_t cell);
-  void set_running(const std::vector<std::string>& ids) { index_->set_status(ids, RunStatus::running); }
+  // These two may be called by several threads at once, each for cells that are its own.
+  void refresh(const std::vector<std::string>& ids);
+  void set_running(const std::vector<std::string>& ids);
   // Whatever was damaged: results without some of the runs are never taken for the whole. Throws Error.
   void require_ends() const;
   void nobody_runs() { index_->put(outcomes_); }
@@ -51,6 +53,7 @@ class SweepLedger {
   std::vector<SweepGroup> groups_;
   std::map<std::string, std::size_t> by_id_;
   std::optional<SweepIndex> index_;
+  std::mutex index_mutex_;
   std::vector<RunOutcome> outcomes_;
 };
 

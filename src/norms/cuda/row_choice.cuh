@@ -34,10 +34,10 @@ inline int general_threads(std::int64_t pieces) {
 template <class F>
 int launch_forward(const RowNormCall& call, Stream stream) {
   const std::int64_t warps = (call.width + F::kSpan - 1) / F::kSpan;
-  const dim3 block(kWarp, static_cast<unsigned>(F::kTeam == Team::block ? warps : F::kThreads / kWarp));
+  const dim3 block(kWarp, static_cast<unsigned>(F::kTeam == RowTeam::block ? warps : F::kThreads / kWarp));
   int lanes = kWarp;
-  while (F::kTeam == Team::lanes && lanes / 2 * F::kV >= call.width) lanes /= 2;
-  const std::int64_t teams = F::kTeam == Team::block ? 1 : static_cast<std::int64_t>(block.y) * (kWarp / lanes);
+  while (F::kTeam == RowTeam::lanes && lanes / 2 * F::kV >= call.width) lanes /= 2;
+  const std::int64_t teams = F::kTeam == RowTeam::block ? 1 : static_cast<std::int64_t>(block.y) * (kWarp / lanes);
   const std::int64_t rows = teams * F::kRows;
   const dim3 grid(static_cast<unsigned>((call.rows + rows - 1) / rows), static_cast<unsigned>(call.members.count));
   row_norm_kernel<F><<<grid, block, 0, stream>>>(call, 1.0f / static_cast<float>(call.counted), lanes);
@@ -51,19 +51,21 @@ constexpr std::int64_t kWidestForward = 8192;  // of row_norm_kernel
 template <class Norm, typename X, typename Y, int kTerms>
 int launch_forward_as(const RowNormCall& call, Stream stream) {
   constexpr int kHop = kWarp * kVector<X, Y>;
-  if (call.width <= kHop / 2) return launch_forward<ForwardForm<Norm, X, Y, 1, 4, kTerms, Team::lanes>>(call, stream);
-  if (call.width <= kHop) return launch_forward<ForwardForm<Norm, X, Y, 1, 4, kTerms, Team::warp>>(call, stream);
-  if (call.width <= 2 * kHop) return launch_forward<ForwardForm<Norm, X, Y, 2, 2, kTerms, Team::warp>>(call, stream);
-  if (call.width <= 3 * kHop) return launch_forward<ForwardForm<Norm, X, Y, 3, 1, kTerms, Team::warp>>(call, stream);
-  if (call.width <= 4 * kHop) return launch_forward<ForwardForm<Norm, X, Y, 4, 1, kTerms, Team::warp>>(call, stream);
+  if (call.width <= kHop / 2)
+    return launch_forward<ForwardForm<Norm, X, Y, 1, 4, kTerms, RowTeam::lanes>>(call, stream);
+  if (call.width <= kHop) return launch_forward<ForwardForm<Norm, X, Y, 1, 4, kTerms, RowTeam::warp>>(call, stream);
+  if (call.width <= 2 * kHop) return launch_forward<ForwardForm<Norm, X, Y, 2, 2, kTerms, RowTeam::warp>>(call, stream);
+  if (call.width <= 3 * kHop) return launch_forward<ForwardForm<Norm, X, Y, 3, 1, kTerms, RowTeam::warp>>(call, stream);
+  if (call.width <= 4 * kHop) return launch_forward<ForwardForm<Norm, X, Y, 4, 1, kTerms, RowTeam::warp>>(call, stream);
   if constexpr (sizeof(X) == 4) {
-    if (call.width > 4096) return launch_forward<ForwardForm<Norm, X, Y, 8, 1, kTerms, Team::block>>(call, stream);
+    if (call.width > 4096) return launch_forward<ForwardForm<Norm, X, Y, 8, 1, kTerms, RowTeam::block>>(call, stream);
   }
   const std::int64_t hops = (call.width + kHop - 1) / kHop, by_three = (hops + 2) / 3, by_four = (hops + 3) / 4;
-  if (by_three * 3 < by_four * 4 && by_three * kWarp <= ForwardForm<Norm, X, Y, 3, 1, kTerms, Team::block>::kThreads) {
-    return launch_forward<ForwardForm<Norm, X, Y, 3, 1, kTerms, Team::block>>(call, stream);
+  if (by_three * 3 < by_four * 4 &&
+      by_three * kWarp <= ForwardForm<Norm, X, Y, 3, 1, kTerms, RowTeam::block>::kThreads) {
+    return launch_forward<ForwardForm<Norm, X, Y, 3, 1, kTerms, RowTeam::block>>(call, stream);
   }
-  return launch_forward<ForwardForm<Norm, X, Y, 4, 1, kTerms, Team::block>>(call, stream);
+  return launch_forward<ForwardForm<Norm, X, Y, 4, 1, kTerms, RowTeam::block>>(call, stream);
 }
 
 template <class Norm, typename X, typename Y>
@@ -140,6 +142,7 @@ int row_backward_of(const RowNormBackwardCall& call, Stream stream) {
   if (Norm::kOneGain) lines = {call.members, call.scratch, call.rows, 1, 1, {call.dgain, kAbsent}};
   bool whole = call.width % kV == 0 && multiples_of_16(call.members, {call.x, call.dy, call.gain, call.dx});
   for (int k = 0; k < call.residuals; ++k) whole = whole && call.residual[k] % 16 == 0;
+  for (int k = 0; k < call.scaled; ++k) whole = whole && (call.scaled_dx[k] < 0 || call.scaled_dx[k] % 16 == 0);
   int status = 0;
   if (!whole) {
     status = launch_backward_general<Norm, X, Y, 1>(call, sums, stream);

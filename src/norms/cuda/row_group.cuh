@@ -1,20 +1,11 @@
 // The threads that share a row, and what they add up together. Every sum has one order.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
+#include "device/cuda/device.cuh"
+
 namespace norma::cuda {
-
-constexpr int kWarp = 32;
-constexpr int kMostWarps = 32;  // of a block
-constexpr unsigned kAll = ~0u;  // lanes of a warp
-
-// The address of a tensor of one member, or null.
-template <typename T>
-__device__ __forceinline__ T* at(std::byte* member, std::int64_t offset) {
-  return offset < 0 ? nullptr : reinterpret_cast<T*>(member + offset);
-}
 
 template <int kValues>
 __device__ __forceinline__ void add_across(float (&v)[kValues], int distance) {

@@ -11,26 +11,27 @@
 
 #include "norms/cuda/row_group.cuh"
 #include "norms/cuda/row_launch.h"
+#include "norms/cuda/row_scale.cuh"
 #include "norms/cuda/row_vector.cuh"
 
 namespace norma::cuda {
 
-enum class Team { lanes, warp, block };  // who shares a row; lanes: a power of two of them
+enum class RowTeam { lanes, warp, block };  // who shares a row; lanes: a power of two of them
 
 // kPieces accesses of each of kRows rows per thread.
-template <class Norm_, typename X_, typename Y_, int kPieces_, int kRows_, int kTerms_, Team kTeam_>
+template <class Norm_, typename X_, typename Y_, int kPieces_, int kRows_, int kTerms_, RowTeam kTeam_>
 struct ForwardForm {
   using Norm = Norm_;
   using X = X_;
   using Y = Y_;
   static constexpr int kPieces = kPieces_, kRows = kRows_, kTerms = kTerms_;
-  static constexpr Team kTeam = kTeam_;
+  static constexpr RowTeam kTeam = kTeam_;
   static constexpr int kV = kVector<X, Y>;
-  static constexpr int kHop = kWarp * kV;                           // from a thread's piece to its next
-  static constexpr int kSpan = kPieces * kHop;                      // of a warp
-  static constexpr int kThreads = kTeam == Team::block ? 256 : 64;  // of a block: at most, or exactly
+  static constexpr int kHop = kWarp * kV;                              // from a thread's piece to its next
+  static constexpr int kSpan = kPieces * kHop;                         // of a warp
+  static constexpr int kThreads = kTeam == RowTeam::block ? 256 : 64;  // of a block: at most, or exactly
   // Threads that a multiprocessor should hold at once, as far as they do not spill: with 80, 64 or 48 registers each.
-  static constexpr bool kSpills = kV == 8 && kTeam != Team::block && kPieces != 3;
+  static constexpr bool kSpills = kV == 8 && kTeam != RowTeam::block && kPieces != 3;
   static constexpr int kResident = kPieces > 4 ? 768 : kSpills ? 1024 : 1280;
 };
 
@@ -47,14 +48,14 @@ struct ForwardPlace {
   __device__ __forceinline__ ForwardPlace(const RowNormCall& call, int team)
       : member(call.members.base + blockIdx.y * call.members.stride),
         width(static_cast<int>(call.width)),
-        lanes(F::kTeam == Team::lanes ? team : kWarp),
-        lane(F::kTeam == Team::lanes ? static_cast<int>(threadIdx.x) & (lanes - 1) : static_cast<int>(threadIdx.x)),
-        column((F::kTeam == Team::block ? static_cast<int>(threadIdx.y) * F::kSpan : 0) + lane * F::kV),
+        lanes(F::kTeam == RowTeam::lanes ? team : kWarp),
+        lane(F::kTeam == RowTeam::lanes ? static_cast<int>(threadIdx.x) & (lanes - 1) : static_cast<int>(threadIdx.x)),
+        column((F::kTeam == RowTeam::block ? static_cast<int>(threadIdx.y) * F::kSpan : 0) + lane * F::kV),
         left(width - column),
         counts(static_cast<int>(call.counted) - column) {
-    const int group = F::kTeam == Team::lanes ? static_cast<int>(threadIdx.x) / lanes : 0;
-    next = F::kTeam == Team::lanes ? kWarp / lanes : 1;
-    row = static_cast<int>(F::kTeam == Team::block ? blockIdx.x : blockIdx.x * blockDim.y + threadIdx.y) * F::kRows *
+    const int group = F::kTeam == RowTeam::lanes ? static_cast<int>(threadIdx.x) / lanes : 0;
+    next = F::kTeam == RowTeam::lanes ? kWarp / lanes : 1;
+    row = static_cast<int>(F::kTeam == RowTeam::block ? blockIdx.x : blockIdx.x * blockDim.y + threadIdx.y) * F::kRows *
               next +
           group;
     rows = static_cast<int>(call.rows) - row;
@@ -70,7 +71,7 @@ struct ForwardPlace {
 
 template <class F, int kValues>
 __device__ __forceinline__ void sum_over_team(const ForwardPlace<F>& place, float (&v)[kValues]) {
-  F::kTeam == Team::lanes ? sum_over_lanes(v, place.lanes) : sum_over_warp(v);
+  F::kTeam == RowTeam::lanes ? sum_over_lanes(v, place.lanes) : sum_over_warp(v);
 }
 
 // The rows stay in the stream's type until they are used, again and again: registers are scarcer than conversions.
@@ -113,6 +114,10 @@ __device__ __forceinline__ bool read_rows(const RowNormCall& call, const Forward
         float x[F::kV], other[F::kV];
         rows.get(r, p, x);
         unpack<Y, F::kV>(second[r][p], other);
+        if (call.scaled) {
+          scale_by<F::kV>(call.scale[0], place.member, place.column + p * F::kHop, x);
+          scale_by<F::kV>(call.scale[1], place.member, place.column + p * F::kHop, other);
+        }
 #pragma unroll
         for (int j = 0; j < F::kV; ++j) x[j] += other[j];
         rows.raw[r][p] = pack<X, F::kV>(x);
@@ -228,10 +233,10 @@ template <class F>
 __global__ void __launch_bounds__(F::kThreads, F::kResident / F::kThreads)
     row_norm_kernel(const __grid_constant__ RowNormCall call, const float inverse, const int lanes) {
   const ForwardPlace<F> place(call, lanes);
-  if (F::kTeam != Team::lanes && place.rows <= 0) return;  // the whole warp, or the whole block
+  if (F::kTeam != RowTeam::lanes && place.rows <= 0) return;  // the whole warp, or the whole block
   ForwardRows<F> rows;
   if (!read_rows(call, place, rows)) return;
-  if constexpr (F::kTeam != Team::block) {
+  if constexpr (F::kTeam != RowTeam::block) {
     take_moments(place, inverse, rows);
   } else {
     static_assert(F::kRows == 1);

@@ -3,87 +3,15 @@
 // copy's bandwidth, streaming ones 2 to 4 % of a norm's.
 #pragma once
 
-#include <cuda_bf16.h>
-
 #include <cstdint>
 
+#include "device/cuda/device.cuh"
+
 namespace norma::cuda {
-
-template <int kBytes>
-struct RawBytes;
-template <>
-struct RawBytes<2> {
-  using Type = std::uint16_t;
-};
-template <>
-struct RawBytes<4> {
-  using Type = std::uint32_t;
-};
-template <>
-struct RawBytes<8> {
-  using Type = uint2;
-};
-template <>
-struct RawBytes<16> {
-  using Type = uint4;
-};
-
-template <typename T, int V>
-using Raw = typename RawBytes<static_cast<int>(sizeof(T)) * V>::Type;
 
 // Elements per access when rows of stream type X and branch type Y are walked together.
 template <typename X, typename Y>
 constexpr int kVector = 16 / static_cast<int>(sizeof(X) > sizeof(Y) ? sizeof(X) : sizeof(Y));
-
-template <typename T, int V>
-__device__ __forceinline__ void unpack(Raw<T, V> raw, float (&v)[V]) {
-  if constexpr (sizeof(T) == 4) {
-    const float* const f = reinterpret_cast<const float*>(&raw);
-#pragma unroll
-    for (int j = 0; j < V; ++j) v[j] = f[j];
-  } else if constexpr (V == 1) {
-    v[0] = __uint_as_float(static_cast<std::uint32_t>(raw) << 16);
-  } else {
-    const std::uint32_t* const words = reinterpret_cast<const std::uint32_t*>(&raw);
-#pragma unroll
-    for (int j = 0; j < V / 2; ++j) {
-      v[2 * j] = __uint_as_float(words[j] << 16);
-      v[2 * j + 1] = __uint_as_float(words[j] & 0xffff0000u);
-    }
-  }
-}
-
-template <typename T, int V>
-__device__ __forceinline__ Raw<T, V> pack(const float (&v)[V]) {
-  Raw<T, V> raw;
-  if constexpr (sizeof(T) == 4) {
-    float* const f = reinterpret_cast<float*>(&raw);
-#pragma unroll
-    for (int j = 0; j < V; ++j) f[j] = v[j];
-  } else if constexpr (V == 1) {
-    raw = __bfloat16_as_ushort(__float2bfloat16_rn(v[0]));
-  } else {
-    __nv_bfloat162* const pairs = reinterpret_cast<__nv_bfloat162*>(&raw);
-#pragma unroll
-    for (int j = 0; j < V / 2; ++j) pairs[j] = __floats2bfloat162_rn(v[2 * j], v[2 * j + 1]);
-  }
-  return raw;
-}
-
-template <typename T, int V>
-__device__ __forceinline__ Raw<T, V> load_raw(const T* from) {
-  return *reinterpret_cast<const Raw<T, V>*>(from);
-}
-
-template <typename T, int V>
-__device__ __forceinline__ void load(const T* from, float (&v)[V]) {
-  unpack<T, V>(load_raw<T, V>(from), v);
-}
-
-template <typename T, int V>
-__device__ __forceinline__ void store(T* to, const float (&v)[V]) {
-  *reinterpret_cast<Raw<T, V>*>(to) = pack<T, V>(v);
-}
 
 // V floats at 16-byte accesses, or the same number V times if there are none to read.
 template <int V>

@@ -22,7 +22,8 @@ const distinct = (values: number[]): number[] => [...new Set(values)].filter(Num
 
 function tunedRuns(context: Context, runs: Run[]): Run[] {
   const best = new Set(context.results.tuned.map((item) => `${item.scheme}|${item.layers}|${item.lr}|${item.warmup}`));
-  return runs.filter((run) => best.has(`${run.scheme}|${run.layers}|${run.lr}|${run.warmup}`));
+  const finals = new Set(runs.filter((run) => run.stage === "final").map((run) => run.scheme));
+  return runs.filter((run) => best.has(`${run.scheme}|${run.layers}|${run.lr}|${run.warmup}`) && (run.stage === "final" || !finals.has(run.scheme)));
 }
 
 const settings = (run: Run): string =>

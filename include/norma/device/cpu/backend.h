@@ -1,14 +1,13 @@
 // The CPU as a backend: a table of kernels by the type of their op.
 #pragma once
 
-#include <functional>
 #include <initializer_list>
 #include <typeindex>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "norma/device/cpu/kernel.h"
+#include "norma/device/kernel_table.h"
 #include "norma/graph/kernel.h"
 #include "norma/graph/op.h"
 #include "norma/graph/rewrite.h"
@@ -29,41 +28,31 @@ class CpuProgram final : public Kernel {
   const std::int64_t worker_bytes;  // private to each thread, so no part of a member's memory
 };
 
-// The most that any kernel of the plan needs for itself on each thread.
+// The most that any kernel of the plan needs for itself on each thread; 0 on other devices.
 std::int64_t worker_bytes(const Plan& plan);
 
 class CpuBackend final : public Backend {
  public:
-  using Make = std::function<CpuKernel(const Op& op, Types in, Types out)>;
-
   CpuBackend();
 
   // Enters the kernel of an op, for tensors of these floating dtypes; integers are the op's own business.
   template <typename OpType>
   void add(CpuKernel (*kernel_of)(const OpType& op, Types in, Types out), std::initializer_list<DType> dtypes) {
-    add(typeid(OpType), {.make = [kernel_of](const Op& op, Types in,
-                                             Types out) { return kernel_of(static_cast<const OpType&>(op), in, out); },
-                         .dtypes = dtypes});
+    kernels_.add<OpType>(kernel_of, dtypes);
   }
   void add(std::vector<Rewrite> rewrites);
 
   std::string_view name() const override { return "cpu"; }
-  bool has(const Op& op, Types in, Types out) const override;
+  bool has(const Op& op, Types in, Types out) const override { return kernels_.has(op, in, out); }
   std::unique_ptr<const Kernel> make(const Op& op, Types in, Types out) const override;
   std::span<const Rewrite> rewrites() const override { return rewrites_; }
   std::int64_t alignment() const override;
   std::int64_t spacing(std::int64_t bytes) const override;
 
-  std::vector<std::type_index> ops() const;  // that it has a kernel for, in no order
+  std::vector<std::type_index> ops() const { return kernels_.ops(); }  // that it has a kernel for, in no order
 
  private:
-  struct Entry {
-    Make make;
-    std::vector<DType> dtypes;
-  };
-  void add(std::type_index op, Entry entry);
-
-  std::unordered_map<std::type_index, Entry> table_;
+  KernelTable<CpuKernel> kernels_;
   std::vector<Rewrite> rewrites_;
 };
 

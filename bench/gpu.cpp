@@ -1,0 +1,125 @@
+#include "bench/gpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "bench/prepare.h"
+#include "norma/backends/cuda.h"
+#include "norma/backends/device.h"
+#include "norma/device/cuda/session.h"
+
+namespace norma::bench {
+namespace {
+
+struct GpuCase {
+  std::string name;
+  ModelConfig model;
+  int members = 1;
+  bool tf32 = true;
+};
+
+std::vector<GpuCase> gpu_cases() {
+  const ModelConfig small{.layers = 12, .width = 128, .heads = 4, .vocabulary = 256, .batch = 16, .time = 128};
+  const ModelConfig study{.layers = 12, .width = 32, .heads = 4, .vocabulary = 32, .batch = 8, .time = 32};
+  ModelConfig deep{.layers = 1000, .width = 256, .heads = 4, .vocabulary = 512, .batch = 32, .time = 128};
+  deep.scheme = "deepnorm";
+  const ModelConfig gpt2{.layers = 12, .width = 768, .heads = 12, .vocabulary = 50304, .batch = 32, .time = 1024};
+  return {{"12 layers d=128 T=128 B=16", small, 1, true},           {"12 layers d=128 T=128 B=16 f32", small, 1, false},
+          {"12 layers d=128 T=128 B=16 x64", small, 64, true},      {"12 layers d=32 T=32 B=8 x64", study, 64, false},
+          {"1000 layers d=256 T=128 B=32 deepnorm", deep, 1, true}, {"GPT-2 124M T=1024 B=32", gpt2, 1, true}};
+}
+
+// The step as it is trained: replayed, with one read of the loss at the end.
+double seconds_of_step(Session& session, double seconds) {
+  const Handle loss = session.handle("loss");
+  const auto wait = [&] { session.number(loss, 0); };
+  for (int i = 0; i < 3; ++i) session.run(Watching::no);
+  wait();
+  double best = 0;
+  const auto start = std::chrono::steady_clock::now();
+  for (int round = 0;
+       round < 3 || std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds;
+       ++round) {
+    constexpr int kSteps = 10;
+    const auto before = std::chrono::steady_clock::now();
+    for (int i = 0; i < kSteps; ++i) session.run(Watching::no);
+    wait();
+    const double one = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count() / kSteps;
+    if (round == 0 || one < best) best = one;
+  }
+  return best;
+}
+
+// By op: its time, and what it does of the card's limits.
+void add_profile(Report& report, const std::string& name, Session& session, int members, bool tf32) {
+  struct Sum {
+    double seconds = 0, flops = 0, bytes = 0;
+    int calls = 0;
+  };
+  std::map<std::string, Sum> by_op;
+  const Plan& plan = session.plan();
+  const std::vector<double> seconds = seconds_by_step(session);
+  double total = 0;
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    if (plan.steps()[i].only_watched) continue;
+    const Node& node = plan.nodes()[static_cast<std::size_t>(plan.steps()[i].node)];
+    std::vector<Type> in, out;
+    for (const int id : node.inputs) in.push_back(plan.values()[static_cast<std::size_t>(id)].type);
+    for (const int id : node.outputs) out.push_back(plan.values()[static_cast<std::size_t>(id)].type);
+    const Cost cost = node.op->cost(in, out);
+    Sum& sum = by_op[std::string(node.op->name())];
+    sum.seconds += seconds[i];
+    sum.flops += cost.flops * members;
+    sum.bytes += cost.bytes * members;
+    ++sum.calls;
+    total += seconds[i];
+  }
+  const double products = report.limit(tf32 ? "tf32_product_tflops" : "f32_product_tflops") * 1e12;
+  const double copy = report.limit("gpu_copy_gbs") * 1e9;
+  for (const auto& [op, sum] : by_op) {
+    const double least = std::max(sum.flops / products, sum.bytes / copy);
+    report.add_value(fmt::format("gpu profile/{}/{} ({} calls, {:.1f} % of kernel time)", name, op, sum.calls,
+                                 100 * sum.seconds / total),
+                     sum.seconds * 1e6, "us", "bytes or operations of the card", least / sum.seconds);
+  }
+}
+
+void bench_gpu_step(Report& report, const GpuCase& one, const Options& options) {
+  const std::string name = "gpu step/" + one.name, profile = "gpu profile/" + one.name;
+  if (!options.wants(name) && !options.wants(profile)) return;
+  const auto start = std::chrono::steady_clock::now();
+  const TrainingStep step = build_training_step(one.model, {.backend = &cuda_backend()});
+  const auto session = make_session(step.plan, {.members = one.members, .tf32 = one.tf32});
+  prepare(*session, step, one.model);
+  session->run(Watching::no);
+  session->number("loss", 0);
+  const double first = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double tokens = static_cast<double>(one.model.batch * one.model.time * one.members);
+  const double seconds = seconds_of_step(*session, options.seconds);
+  const double flops = model_flops(one.model) * one.members;
+  const std::string limit = one.tf32 ? "tf32_product_tflops" : "f32_product_tflops";
+  report.add_value(name + "/tokens", tokens / seconds, "tokens/s");
+  report.add_value(name, flops / seconds * 1e-12, "TFLOP/s", limit, flops / seconds * 1e-12 / report.limit(limit));
+  report.add_value(name + "/memory", static_cast<double>(session->memory_bytes()) / 1073741824, "GiB");
+  report.add_value(name + "/first step", first, "s");
+  report.add_value(name + "/kernels", static_cast<double>(step.plan->steps().size()), "launches");
+  if (options.wants(profile) && one.model.layers < 100) add_profile(report, one.name, *session, one.members, one.tf32);
+}
+
+}  // namespace
+
+void measure_gpu_limits(Report& report, const Options&) {
+  report.set_limit("gpu_copy_gbs", card_copy_rate(std::int64_t{2} << 30) * 1e-9);
+  report.set_limit("f32_product_tflops", card_product_rate(8192, DType::f32, false) * 1e-12);
+  report.set_limit("tf32_product_tflops", card_product_rate(8192, DType::f32, true) * 1e-12);
+  report.set_limit("bf16_product_tflops", card_product_rate(8192, DType::bf16, false) * 1e-12);
+}
+
+void bench_gpu_steps(Report& report, const Options& options) {
+  for (const GpuCase& one : gpu_cases()) bench_gpu_step(report, one, options);
+}
+
+}  // namespace norma::bench

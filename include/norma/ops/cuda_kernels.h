@@ -1,0 +1,10 @@
+// The kernels of this folder on NVIDIA GPUs.
+#pragma once
+
+#include "norma/device/cuda/backend.h"
+
+namespace norma {
+
+void add_ops(CudaBackend& cuda);
+
+}  // namespace norma

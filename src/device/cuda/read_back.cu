@@ -1,0 +1,71 @@
+#include <cstring>
+#include <vector>
+
+#include "device/cuda/read_back.h"
+
+namespace norma::cuda {
+namespace {
+
+constexpr std::int64_t kLargestPiece = 64 << 10;  // what is larger is read by itself, when it is asked for
+
+// Sizes are multiples of 4, the smallest element.
+__global__ void gather_outputs(Members members, const std::int64_t* pieces, std::int64_t width, std::byte* block) {
+  const std::int64_t* const piece = pieces + 3 * static_cast<std::int64_t>(blockIdx.x);
+  const std::int64_t from = piece[0], words = piece[1] / 4, to = piece[2];
+  const auto member = static_cast<std::int64_t>(blockIdx.y);
+  const auto* const source = reinterpret_cast<const std::uint32_t*>(members.base + member * members.stride + from);
+  auto* const target = reinterpret_cast<std::uint32_t*>(block + member * width + to);
+  for (std::int64_t i = threadIdx.x; i < words; i += blockDim.x) target[i] = source[i];
+}
+
+}  // namespace
+
+ReadBack::ReadBack(const Plan& plan, const Members& members) : members_(members), arrived_(make_event()) {
+  for (const std::string& name : plan.slot_names(Role::computed)) {
+    const Slot& slot = plan.slot(name);
+    const std::int64_t bytes = slot.type.bytes();
+    if (slot.offset < 0 || bytes > kLargestPiece || bytes % 4 != 0 || pieces_.contains(slot.offset)) continue;
+    pieces_[slot.offset] = {slot.offset, bytes, width_};
+    width_ += (bytes + 15) / 16 * 16;
+  }
+  std::vector<std::int64_t> table;
+  for (const auto& [offset, piece] : pieces_) table.insert(table.end(), {piece.from, piece.bytes, piece.to});
+  table_ = DeviceBytes(table.size() * sizeof(std::int64_t));
+  if (!table.empty()) {
+    check(cudaMemcpy(table_.data(), table.data(), table.size() * sizeof(std::int64_t), cudaMemcpyHostToDevice),
+          "copying to the GPU");
+  }
+  const auto bytes = static_cast<std::size_t>(width_ * members.count);
+  block_ = DeviceBytes(bytes);
+  host_ = PinnedBytes(bytes);
+}
+
+void ReadBack::gather(cudaStream_t stream) {
+  if (pieces_.empty()) return;
+  const dim3 grid(static_cast<unsigned>(pieces_.size()), static_cast<unsigned>(members_.count));
+  gather_outputs<<<grid, 128, 0, stream>>>(members_, reinterpret_cast<const std::int64_t*>(table_.data()), width_,
+                                           block_.data());
+  check(cudaGetLastError(), "gathering outputs");
+}
+
+void ReadBack::download(cudaStream_t stream) {
+  if (pieces_.empty()) return;
+  check(cudaMemcpyAsync(host_.bytes().data(), block_.data(), host_.bytes().size(), cudaMemcpyDeviceToHost, stream),
+        "copying outputs from the GPU");
+  check(cudaEventRecord(arrived_.get(), stream), "recording an event");
+  current_ = true;
+}
+
+bool ReadBack::get(int member, std::int64_t offset, std::span<std::byte> bytes) {
+  if (!current_) return false;
+  auto found = pieces_.upper_bound(offset);
+  if (found == pieces_.begin()) return false;
+  const Piece& piece = (--found)->second;
+  const std::int64_t inside = offset - piece.from;
+  if (inside + static_cast<std::int64_t>(bytes.size()) > piece.bytes) return false;
+  check(cudaEventSynchronize(arrived_.get()), "waiting for the GPU");
+  std::memcpy(bytes.data(), host_.bytes().data() + member * width_ + piece.to + inside, bytes.size());
+  return true;
+}
+
+}  // namespace norma::cuda

@@ -1,0 +1,71 @@
+#include "device/cuda/staging.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace norma::cuda {
+
+Staging::Staging(const Plan& plan, const Members& members) : members_(members) {
+  begin_ = std::numeric_limits<std::int64_t>::max();
+  for (const std::string& name : plan.slot_names(Role::input)) {
+    const Slot& slot = plan.slot(name);
+    begin_ = std::min(begin_, slot.offset);
+    end_ = std::max(end_, slot.offset + slot.type.bytes());
+  }
+  if (end_ == 0) begin_ = 0;
+  const auto count = static_cast<std::size_t>(members.count);
+  inputs_.resize(count * width());
+  inputs_changed_ = !inputs_.empty();
+  flag_values_.assign(count, 1);
+  flags_ = DeviceBytes(count);
+  for (Buffer& buffer : ring_) {
+    buffer.bytes = PinnedBytes(inputs_.size() + count);
+    buffer.copied = make_event();
+  }
+}
+
+void Staging::put(int member, std::int64_t offset, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  std::byte* const to = inputs_.data() + static_cast<std::size_t>(member) * width() + (offset - begin_);
+  if (std::memcmp(to, bytes.data(), bytes.size()) == 0) return;
+  std::memcpy(to, bytes.data(), bytes.size());
+  inputs_changed_ = true;
+}
+
+void Staging::get(int member, std::int64_t offset, std::span<std::byte> bytes) const {
+  if (bytes.empty()) return;
+  std::memcpy(bytes.data(), inputs_.data() + static_cast<std::size_t>(member) * width() + (offset - begin_),
+              bytes.size());
+}
+
+void Staging::set_active(std::span<const int> active) {
+  std::vector<std::uint8_t> flags(flag_values_.size(), 0);
+  for (const int member : active) flags[static_cast<std::size_t>(member)] = 1;
+  if (flags == flag_values_) return;
+  flag_values_ = std::move(flags);
+  flags_changed_ = true;
+}
+
+void Staging::upload(cudaStream_t stream) {
+  if (!inputs_changed_ && !flags_changed_) return;
+  Buffer& buffer = ring_[next_++ % ring_.size()];
+  check(cudaEventSynchronize(buffer.copied.get()), "waiting for the GPU");
+  std::byte* const from = buffer.bytes.bytes().data();
+  if (inputs_changed_) {
+    std::memcpy(from, inputs_.data(), inputs_.size());
+    check(cudaMemcpy2DAsync(members_.base + begin_, static_cast<std::size_t>(members_.stride), from, width(), width(),
+                            flag_values_.size(), cudaMemcpyHostToDevice, stream),
+          "copying inputs to the GPU");
+  }
+  if (flags_changed_) {
+    std::byte* const flags = from + inputs_.size();
+    std::memcpy(flags, flag_values_.data(), flag_values_.size());
+    check(cudaMemcpyAsync(flags_.data(), flags, flag_values_.size(), cudaMemcpyHostToDevice, stream),
+          "copying to the GPU");
+  }
+  check(cudaEventRecord(buffer.copied.get(), stream), "recording an event");
+  inputs_changed_ = flags_changed_ = false;
+}
+
+}  // namespace norma::cuda

@@ -1,0 +1,17 @@
+#include "device/memory_check.h"
+
+#include "norma/core/arena.h"
+#include "norma/core/error.h"
+
+namespace norma {
+
+void check_memory(const Plan& plan, int members, std::int64_t stride, std::int64_t available, std::string_view where) {
+  if (stride <= available / members) return;
+  const std::vector<int> largest = plan.largest_values(1);
+  const Value* value = largest.empty() ? nullptr : &plan.values()[static_cast<std::size_t>(largest[0])];
+  fail("the plan needs {} for each of {} member{} but {} {} available; the largest tensor is {}",
+       describe_bytes(stride), members, members == 1 ? "" : "s", where, describe_bytes(available),
+       value == nullptr ? "none" : "'" + value->name + "' " + value->type.str());
+}
+
+}  // namespace norma

@@ -1,0 +1,68 @@
+#include "lab/study/depth.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "norma/core/side_by_side.h"
+#include "norma/lab/inspect.h"
+
+namespace norma {
+namespace {
+
+struct MeasuredDepth {
+  DepthFinding found = {};
+  std::vector<std::string> notes = {};
+};
+
+Subject subject_of(const DepthSubject& one, const std::shared_ptr<const Source>& source) {
+  const StoredModel stored = open_stored_model(one.directory);
+  Subject subject{.model = stored.config.model, .source = source, .weights = stored.weights};
+  subject.seeds = {static_cast<std::uint64_t>(stored.config.train.data_seed)};
+  subject.model.dropout = subject.model.smoothing = false;
+  subject.step = static_cast<double>(one.outcome.last_step);
+  subject.steps = static_cast<double>(one.outcome.steps);
+  return subject;
+}
+
+}  // namespace
+
+void measure_depth_of(const std::vector<DepthSubject>& subjects, const std::shared_ptr<const Source>& source,
+                      int threads, std::vector<SchemeEvidence>& evidence, Findings& findings, StudyObserver& observer,
+                      const std::atomic<bool>& stop) {
+  std::vector<MeasuredDepth> all(subjects.size());
+  const int at_once = std::max(1, std::min(threads, static_cast<int>(all.size())));
+  std::mutex telling;
+  double done = 0;
+  side_by_side(all.size(), at_once, [&](std::size_t index) {
+    if (stop) return;
+    {
+      const std::lock_guard lock(telling);
+      observer.progressed("use of depth", done++ / static_cast<double>(all.size()),
+                          evidence[subjects[index].scheme].title);
+    }
+    Subject subject = subject_of(subjects[index], source);
+    subject.threads = std::max(1, threads / at_once);
+    all[index] = {};
+    all[index].found = inspect_depth(subject, all[index].notes);
+  });
+  if (stop) return;
+  for (std::size_t scheme = 0; scheme < evidence.size(); ++scheme) {
+    std::vector<double> depths;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (subjects[i].scheme != scheme) continue;
+      findings.notes.insert(findings.notes.end(), all[i].notes.begin(), all[i].notes.end());
+      depths.push_back(all[i].found.effective_depth.mean);
+      // The profiles of the first seed stand for all; the number is a mean over them.
+      if (depths.size() == 1) findings.depth_use.push_back(std::move(all[i].found));
+    }
+    if (depths.empty()) continue;
+    Estimate depth = depths.size() > 1 ? estimate_of(depths) : findings.depth_use.back().effective_depth;
+    const double layers = static_cast<double>(evidence[scheme].layers);  // the interval cannot leave the model
+    depth.low = std::max(0.0, depth.low);
+    depth.high = std::min(layers, depth.high);
+    findings.depth_use.back().effective_depth = depth;
+    evidence[scheme].effective_depth = depth;
+  }
+}
+
+}  // namespace norma

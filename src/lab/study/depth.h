@@ -1,0 +1,29 @@
+// What the layers of trained models are worth, for every scheme of a study.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "lab/study/verdict.h"
+#include "norma/data/source.h"
+#include "norma/lab/results.h"
+#include "norma/lab/study.h"
+#include "norma/lab/sweep_outcome.h"
+
+namespace norma {
+
+struct DepthSubject {
+  std::size_t scheme = 0;
+  RunOutcome outcome;
+  std::filesystem::path directory;
+};
+
+// Side by side, since each has a single member; a scheme's number is a mean over its subjects. Puts it into the
+// evidence and adds to `findings`.
+void measure_depth_of(const std::vector<DepthSubject>& subjects, const std::shared_ptr<const Source>& source,
+                      int threads, std::vector<SchemeEvidence>& evidence, Findings& findings, StudyObserver& observer,
+                      const std::atomic<bool>& stop);
+
+}  // namespace norma

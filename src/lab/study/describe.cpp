@@ -1,0 +1,88 @@
+#include "lab/study/describe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace norma {
+namespace {
+
+void add_extra_rates(const StudyFindings& study, Results& results) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < study.grids.size(); ++i) {
+    std::vector<double> extra;
+    for (const double rate : study.grids[i]) {
+      if (std::ranges::find(study.config.rates, rate) == study.config.rates.end()) extra.push_back(rate);
+    }
+    if (extra.empty()) continue;
+    texts.push_back(fmt::format("{} ({:g})", study.evidence[i].title, fmt::join(extra, ", ")));
+    results.extra_rates.push_back({study.config.schemes[i].asked(), std::move(extra), edge_of_best(study.evidence[i])});
+  }
+  if (texts.empty()) return;
+  results.notes.push_back(fmt::format(
+      "Rates beyond the grid were tried for schemes whose best rate was at its edge: {}. Sensitivity is over "
+      "the rates that all schemes share.",
+      fmt::join(texts, ", ")));
+}
+
+// Runs of all stages; maps and what belongs to them from the map; the best setting and its loss from the final.
+void add_training(const StudyFindings& study, Results& results) {
+  add_outcomes(results, study.map, study.config.rates);
+  for (RunOutcome& run : results.runs) run.stage = Stage::map;
+  for (const StagedOutcome& one : study.rounds.outcomes()) results.runs.emplace_back(one.outcome).stage = one.stage;
+  for (Tuned& tuned : results.tuned) {
+    const auto evidence = std::ranges::find(study.evidence, tuned.scheme, &SchemeEvidence::scheme);
+    if (evidence == study.evidence.end() || !evidence->final || evidence->final->loss.n == 0) continue;
+    tuned.lr = evidence->final->lr;
+    tuned.warmup = evidence->final->warmup;
+    tuned.loss = evidence->final->loss;
+    tuned.steps = evidence->final->steps;
+  }
+  add_extra_rates(study, results);
+}
+
+void add_course(const StudyFindings& study, Results& results) {
+  Course course{.budget = print_budget(study.config.budget), .tokens = study.rounds.tokens_planned(), .rounds = {}};
+  course.rounds.push_back({.stage = Stage::map,
+                           .steps = study.config.base.train.steps,
+                           .runs = std::ssize(study.map),
+                           .seeds = study.config.seeds,
+                           .why = "where each scheme is stable"});
+  for (const Round& round : study.rounds.log().rounds) {
+    std::vector<std::int64_t> seeds = round.entries[0].seeds;
+    for (const RoundEntry& entry : round.entries)
+      if (entry.seeds.size() > seeds.size()) seeds = entry.seeds;
+    course.rounds.push_back({round.stage, round.steps, round.runs(), std::move(seeds), round.why});
+  }
+  results.course = std::move(course);
+}
+
+void add_comparisons(const StudyFindings& study, Results& results) {
+  for (const PairedDifference& pair : final_pairs(study.rounds.state())) {
+    results.comparisons.push_back({.a = study.evidence[pair.a].scheme,
+                                   .b = study.evidence[pair.b].scheme,
+                                   .difference = pair.difference,
+                                   .p = pair.p,
+                                   .adjusted_p = pair.adjusted_p,
+                                   .apart = pair.apart});
+  }
+}
+
+}  // namespace
+
+Results describe_study(Results results, const StudyFindings& study) {
+  add_findings(results, study.findings);
+  if (!study.map.empty()) {
+    add_training(study, results);
+    add_course(study, results);
+    add_comparisons(study, results);
+    if (study.rounds.finals_share_tuning_data())
+      results.notes.push_back(
+          "There is only one held-out batch, so the final comparison was judged on the data that chose the settings.");
+  }
+  results.verdicts = judge_schemes(study.evidence);
+  results.advice = advise(study.evidence, results.verdicts, study.scale);
+  return results;
+}
+
+}  // namespace norma

@@ -1,0 +1,27 @@
+// The results of a study: what its parts found, the course it took, the final comparison, verdicts and advice.
+#pragma once
+
+#include <vector>
+
+#include "lab/study/planner.h"
+#include "lab/study/play.h"
+#include "lab/study/verdict.h"
+#include "norma/lab/results.h"
+#include "norma/lab/study.h"
+
+namespace norma {
+
+struct StudyFindings {
+  const StudyConfig& config;
+  const Findings& findings;
+  const Outcomes& map;                            // runs of the map
+  const std::vector<std::vector<double>>& grids;  // rates of each scheme there
+  const std::vector<SchemeEvidence>& evidence;
+  const RoundPlayer& rounds;
+  StudyScale scale;
+};
+
+// Adds them to results that say where they come from.
+Results describe_study(Results results, const StudyFindings& study);
+
+}  // namespace norma

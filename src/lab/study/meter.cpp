@@ -1,0 +1,17 @@
+#include "lab/study/meter.h"
+
+#include <fmt/format.h>
+
+namespace norma {
+
+void SweepMeter::planned(std::int64_t runs, std::int64_t ended, int cohorts) {
+  observer_.said(fmt::format("{}: {} runs in {} cohort{}{}", part_, runs, cohorts, cohorts == 1 ? "" : "s",
+                             ended > 0 ? fmt::format(", {} of them done before", ended) : ""));
+}
+
+void SweepMeter::stepped(const SweepProgress& progress, const Cohort& cohort) {
+  tokens_ += static_cast<double>(cohort.active_members()) * static_cast<double>(cohort.tokens_per_step());
+  observer_.progressed(part_, progress.share, cohort.config().model.scheme.asked());
+}
+
+}  // namespace norma

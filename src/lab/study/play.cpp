@@ -1,0 +1,190 @@
+#include "lab/study/play.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lab/study/final_losses.h"
+#include "lab/study/meter.h"
+#include "lab/sweep/keys.h"
+#include "norma/core/machine.h"
+#include "norma/train/data.h"
+
+namespace norma {
+namespace {
+
+constexpr double kReserve = 0.1;  // of a time, for the use of depth and the report
+
+std::string value_text(const auto& value) { return fmt::format("{}", value); }
+
+}  // namespace
+
+void add_points(SweepConfig& sweep, const SchemeChoice& scheme, double lr, std::int64_t warmup,
+                const std::vector<std::int64_t>& seeds) {
+  for (const std::int64_t seed : seeds) {
+    SweepPoint point;
+    const auto set = [&](const char* key, const std::string& value) {
+      point.emplace_back(key, normal_value(sweep, key, value));
+    };
+    set("model.scheme", scheme.asked());
+    set("train.lr", value_text(lr));
+    set("train.warmup", value_text(warmup));
+    set("train.seed", value_text(seed));
+    set("train.data_seed", value_text(seed));
+    sweep.points.push_back(std::move(point));
+  }
+}
+
+RoundPlayer::RoundPlayer(const StudyConfig& config, const StudyRequest& request, StudyObserver& observer,
+                         const std::atomic<bool>& stop)
+    : config_(config),
+      request_(request),
+      observer_(observer),
+      stop_(stop),
+      diverged_in_final_(config.schemes.size(), 0) {
+  for (const SchemeChoice& scheme : config.schemes) names_.push_back(scheme.asked());
+}
+
+void RoundPlayer::play(StudyState state, const StudyAccount& before, double map_tokens) {
+  state_ = std::move(state);
+  state_.finals.assign(names_.size(), {});
+  map_tokens_ = map_tokens;
+  if (config_.budget.unit == StudyBudget::Unit::none || stop_) return;
+  log_ = read_rounds(Folder(request_.directory), print_budget(config_.budget), names_);
+  if (is_timed() && log_.before.seconds == 0) {
+    log_.before = before;
+    save();
+  }
+  for (std::size_t i = 0; !stop_; ++i) {
+    if (i == log_.rounds.size()) {
+      const std::optional<Round> next = next_round(state_, tokens_left());
+      if (!next) break;
+      log_.rounds.push_back(*next);
+      save();  // first the decision, then what follows from it
+    }
+    const std::vector<RunOutcome> outcomes = run_round(log_.rounds[i]);
+    if (stop_) break;
+    add_runs(log_.rounds[i], outcomes);
+    if (log_.rounds[i].stage == Stage::final) judge_finals(log_.rounds[i], outcomes);
+  }
+}
+
+double RoundPlayer::tokens_planned() const {
+  double tokens = map_tokens_;
+  for (const Round& round : log_.rounds) tokens += round.member_steps() * state_.tokens_per_step;
+  return tokens;
+}
+
+double RoundPlayer::seconds_per_token() const {
+  double seconds = log_.before.training_seconds, tokens = log_.before.tokens_trained;
+  for (const Round& round : log_.rounds) {
+    seconds += round.seconds;
+    tokens += round.tokens_trained;
+  }
+  return tokens > 0 ? seconds / tokens : 0;
+}
+
+double RoundPlayer::tokens_left() const {
+  switch (config_.budget.unit) {
+    case StudyBudget::Unit::none: return 0;
+    case StudyBudget::Unit::tokens: return config_.budget.amount - tokens_planned();
+    case StudyBudget::Unit::steps: return config_.budget.amount * state_.tokens_per_step - tokens_planned();
+    case StudyBudget::Unit::seconds: break;
+  }
+  double seconds = config_.budget.amount * (1 - kReserve) - log_.before.seconds;
+  for (const Round& round : log_.rounds) seconds -= round.seconds;
+  const double each = seconds_per_token();
+  return each > 0 ? seconds / each : 0;
+}
+
+SweepConfig RoundPlayer::sweep_of(const Round& round) const {
+  constexpr std::int64_t kPointsOfCurve = 200;
+  SweepConfig sweep{.base = config_.base};
+  sweep.base.train.steps = round.steps;
+  sweep.base.train.log_every = std::max(sweep.base.train.log_every, round.steps / kPointsOfCurve);
+  for (const SchemeChoice& scheme : config_.schemes) sweep.schemes.put(scheme);
+  for (const RoundEntry& entry : round.entries)
+    add_points(sweep, config_.schemes[entry.scheme], entry.lr, entry.warmup, entry.seeds);
+  return sweep;
+}
+
+// A round that has ended is only read: to its sweep a cohort of a later round in the same folder, cut short by a kill,
+// would be one that nobody asks for.
+std::vector<RunOutcome> RoundPlayer::run_round(Round& round) {
+  const SweepConfig sweep = sweep_of(round);
+  const std::filesystem::path directory = request_.directory / "rounds" / round.folder();
+  if (round.ended) {
+    std::vector<RunOutcome> outcomes = read_outcomes(sweep, directory);
+    if (std::ranges::none_of(outcomes, [](const RunOutcome& one) { return one.status == RunStatus::waiting; }))
+      return outcomes;
+  }
+  observer_.said(fmt::format("{} of {} steps: {}", name_of(round.stage), round.steps, round.why));
+  SweepMeter meter(observer_, std::string(name_of(round.stage)));
+  const SweepResult result = run_sweep({.config = sweep,
+                                        .directory = directory,
+                                        .command_line = request_.command_line,
+                                        .weights = round.stage == Stage::final ? KeepWeights::yes : KeepWeights::no},
+                                       meter, stop_);
+  if (!result.interrupted && !round.ended) {
+    round.ended = true;
+    if (is_timed()) {
+      round.seconds = meter.seconds();
+      round.tokens_trained = meter.tokens();
+    }
+    save();
+  }
+  return result.outcomes;
+}
+
+void RoundPlayer::add_runs(const Round& round, const std::vector<RunOutcome>& outcomes) {
+  PlayedRound played{.round = round};
+  for (const RunOutcome& outcome : outcomes) {
+    const auto scheme = static_cast<std::size_t>(std::ranges::find(names_, outcome.scheme) - names_.begin());
+    played.runs.push_back({.scheme = scheme,
+                           .lr = outcome.lr,
+                           .warmup = outcome.warmup,
+                           .seed = outcome.seed,
+                           .diverged = outcome.diverged(),
+                           .learned = !outcome.diverged() && !outcome.learned_nothing(),
+                           .loss = outcome.loss()});
+    outcomes_.push_back({round.stage, outcome, request_.directory / "rounds" / round.folder() / "runs" / outcome.id});
+  }
+  state_.played.push_back(std::move(played));
+}
+
+// On the other half of the held-out data. A scheme of which a seed diverged is out of the comparison.
+void RoundPlayer::judge_finals(const Round& round, const std::vector<RunOutcome>& outcomes) {
+  RunConfig config = config_.base;
+  config.data.held_out = "odd";
+  std::shared_ptr<const Source> source = open_data(config);
+  if (source->evaluation_batches() == 0) {  // a single batch is all there is
+    shared_data_ = true;
+    source = open_data(config_.base);
+  }
+  std::vector<FinalRun> runs;
+  for (const RunOutcome& outcome : outcomes) {
+    if (outcome.diverged()) continue;
+    runs.push_back({request_.directory / "rounds" / round.folder() / "runs" / outcome.id,
+                    static_cast<double>(outcome.last_step), static_cast<double>(outcome.steps)});
+  }
+  const std::int64_t asked = config_.base.train.threads;
+  const LossTable losses = losses_by_batch(runs, source, asked > 0 ? static_cast<int>(asked) : machine().cores,
+                                           [this] { return stop_.load(); });
+  if (stop_) return;
+  std::size_t next = 0;
+  for (const RunOutcome& outcome : outcomes) {  // in the order of the round: by scheme, then by seed
+    const auto scheme = static_cast<std::size_t>(std::ranges::find(names_, outcome.scheme) - names_.begin());
+    if (outcome.diverged()) {
+      diverged_in_final_[scheme] = 1;
+    } else {
+      state_.finals[scheme].push_back(losses[next++]);
+    }
+  }
+  for (std::size_t scheme = 0; scheme < names_.size(); ++scheme) {
+    if (diverged_in_final_[scheme] != 0) state_.finals[scheme].clear();
+  }
+}
+
+void RoundPlayer::save() { write_rounds(Folder(request_.directory), log_, names_); }
+
+}  // namespace norma

@@ -1,0 +1,68 @@
+#include <algorithm>
+
+#include "models/transformer/families.h"
+#include "norma/core/error.h"
+#include "norma/core/names.h"
+#include "norma/models/family.h"
+
+namespace norma {
+namespace {
+
+// The one table: a row for each family, made in its own folder.
+const std::vector<FamilyRow>& rows() {
+  static const std::vector<FamilyRow> all = {decoder_family(), encoder_family(), encoder_decoder_family()};
+  return all;
+}
+
+}  // namespace
+
+std::span<const FamilyRow> families() { return rows(); }
+
+std::string family_names() {
+  std::string names;
+  for (const FamilyRow& row : rows()) names += (names.empty() ? "" : &row == &rows().back() ? " or " : ", ") + row.name;
+  return names;
+}
+
+Family::Family(std::string_view name) {
+  std::string plain(name);
+  std::replace(plain.begin(), plain.end(), '-', '_');
+  const auto found = std::ranges::find(rows(), plain, &FamilyRow::name);
+  if (found == rows().end()) {
+    std::vector<std::string> names;
+    for (const FamilyRow& row : rows()) names.push_back(row.name);
+    fail("there is no family '{}'{}; expected {}", name, did_you_mean(name, names), family_names());
+  }
+  row_ = &*found;
+}
+
+Shape InputSpec::shape() const {
+  std::vector<std::int64_t> dimensions;
+  for (const Size& size : sizes) dimensions.push_back(size.value);
+  return Shape(dimensions);
+}
+
+std::string StackSites::site(std::int64_t layer, const BranchKind& branch) const {
+  return fmt::format("{}layers.{}.{}", prefix(), layer, branch.scope);
+}
+
+std::vector<std::string> StackSites::names() const {
+  std::vector<std::string> all;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    for (const LayerBranch& branch : branches) all.push_back(site(layer, *branch.kind));
+  }
+  return all;
+}
+
+std::vector<const BranchKind*> StackSites::kinds() const {
+  std::vector<const BranchKind*> all;
+  for (const LayerBranch& branch : branches) all.push_back(branch.kind);
+  return all;
+}
+
+bool reads_memory(const LayerBranches& layer) {
+  return std::ranges::any_of(layer,
+                             [](const LayerBranch& branch) { return branch.kind->reads == BranchKind::Reads::memory; });
+}
+
+}  // namespace norma

@@ -1,0 +1,211 @@
+// Batch, instance and group norm: moments of every channel over parts of a sample's positions, merged in one order to
+// those of the groups, then one pass that applies them. And the running statistics.
+#include "norma/norms/channel.h"
+#include "norms/channel_layout.h"
+#include "norms/cuda/channel_apply.h"
+#include "norms/cuda/lines.cuh"
+
+namespace norma {
+namespace {
+
+struct ChannelCall {
+  cuda::Members members = {};
+  std::int64_t x = 0, eps = 0;
+  std::int64_t running = cuda::kAbsent, running_variance = cuda::kAbsent;
+  std::int64_t gain = cuda::kAbsent, bias = cuda::kAbsent;
+  std::int64_t means = 0, squares = 0;            // scratch [lines, channels]: of the parts
+  std::int64_t center = 0, scale = 0, shift = 0;  // scratch [samples, channels]
+  std::int64_t out_rstd = cuda::kAbsent, out_mean = cuda::kAbsent, out_variance = cuda::kAbsent;
+  std::int64_t groups = 0, width = 0;
+  cuda::LineLayout layout = {};
+};
+
+// Mean of the block's rows and squares around it: two passes, the second over what the caches still have.
+__global__ void __launch_bounds__(cuda::kWarp* cuda::kLineRows)
+    channel_moments_kernel(const __grid_constant__ ChannelCall call) {
+  __shared__ float shared[cuda::kLineRows][cuda::kWarp];
+  if (cuda::skipped(call.members, blockIdx.y)) return;
+  std::byte* const member = cuda::base_of(call.members, blockIdx.y);
+  const cuda::LinePlace place(call.layout);
+  const std::int64_t channels = call.layout.width;
+  const bool has = place.column < channels;
+  const float* const x =
+      cuda::at<const float>(member, call.x) + place.sample * call.layout.rows * channels + place.column;
+  const std::int64_t first = place.begin + threadIdx.y;
+  float sum = 0.0f;
+  if (has) {
+#pragma unroll 4
+    for (std::int64_t row = first; row < place.end; row += cuda::kLineRows) sum += x[row * channels];
+  }
+  sum = cuda::sum_over_rows(sum, shared);
+  const float mean = place.end > place.begin ? sum / static_cast<float>(place.end - place.begin) : 0.0f;
+  float squares = 0.0f;
+  if (has) {
+#pragma unroll 4
+    for (std::int64_t row = first; row < place.end; row += cuda::kLineRows) {
+      const float centred = x[row * channels] - mean;
+      squares = fmaf(centred, centred, squares);
+    }
+  }
+  squares = cuda::sum_over_rows(squares, shared);
+  if (threadIdx.y != 0 || !has) return;
+  cuda::at<float>(member, call.means)[place.line * channels + place.column] = mean;
+  cuda::at<float>(member, call.squares)[place.line * channels + place.column] = squares;
+}
+
+// Chan, Golub, LeVeque 1979.
+struct ChannelMoments {
+  float count = 0.0f, mean = 0.0f, squares = 0.0f;
+
+  __device__ __forceinline__ void merge(float other_count, float other_mean, float other_squares) {
+    if (other_count == 0.0f) return;
+    const float total = count + other_count, delta = other_mean - mean, share = other_count / total;
+    mean = fmaf(delta, share, mean);
+    squares += other_squares + delta * delta * count * share;
+    count = total;
+  }
+};
+
+// Of one group, in every lane of the warp: each lane merges its share of the group's channels and parts.
+__device__ __forceinline__ ChannelMoments group_moments(const ChannelCall& call, std::byte* member, std::int64_t sample,
+                                                        std::int64_t group) {
+  const cuda::LineLayout& layout = call.layout;
+  const float* const means = cuda::at<const float>(member, call.means);
+  const float* const squares = cuda::at<const float>(member, call.squares);
+  ChannelMoments moments;
+  for (std::int64_t i = threadIdx.x % cuda::kWarp; i < call.width * layout.parts; i += cuda::kWarp) {
+    const std::int64_t part = cuda::quotient(i, call.width), channel = group * call.width + (i - part * call.width);
+    const std::int64_t begin = part * layout.rows_per_part, left = layout.rows - begin;
+    const std::int64_t rows = left < layout.rows_per_part ? left : layout.rows_per_part;
+    const std::int64_t at = (sample * layout.parts + part) * layout.width + channel;
+    if (rows > 0) moments.merge(static_cast<float>(rows), means[at], squares[at]);
+  }
+#pragma unroll
+  for (int distance = cuda::kWarp / 2; distance > 0; distance >>= 1) {
+    const float count = __shfl_down_sync(cuda::kAll, moments.count, distance);
+    const float mean = __shfl_down_sync(cuda::kAll, moments.mean, distance);
+    const float around = __shfl_down_sync(cuda::kAll, moments.squares, distance);
+    moments.merge(count, mean, around);
+  }
+  moments.mean = __shfl_sync(cuda::kAll, moments.mean, 0);
+  moments.squares = __shfl_sync(cuda::kAll, moments.squares, 0);
+  return moments;
+}
+
+// A warp to a group of a sample: its statistics, and what they make of each of its channels.
+__global__ void __launch_bounds__(cuda::kThreads) channel_finish_kernel(const __grid_constant__ ChannelCall call) {
+  const std::int64_t statistic = cuda::Team<cuda::kWarp>::index(), sample = cuda::quotient(statistic, call.groups);
+  if (cuda::skipped(call.members, blockIdx.y) || sample >= call.layout.samples) return;  // a whole warp
+  std::byte* const member = cuda::base_of(call.members, blockIdx.y);
+  const std::int64_t group = statistic - sample * call.groups;
+  const int lane = cuda::Team<cuda::kWarp>::lane();
+  float mean = 0.0f, variance = 0.0f;
+  if (call.running >= 0) {
+    mean = cuda::at<const float>(member, call.running)[group];
+    variance = cuda::at<const float>(member, call.running_variance)[group];
+  } else {
+    const ChannelMoments moments = group_moments(call, member, sample, group);
+    mean = moments.mean;
+    variance = moments.squares / static_cast<float>(call.layout.rows * call.width);
+  }
+  const float rstd = 1.0f / sqrtf(variance + *cuda::at<const float>(member, call.eps));
+  const auto tell = [&](std::int64_t out, float value) {
+    if (lane == 0 && out >= 0) cuda::at<float>(member, out)[statistic] = value;
+  };
+  tell(call.out_rstd, rstd);
+  tell(call.out_mean, mean);
+  tell(call.out_variance, variance);
+  const float* const gain = cuda::at<const float>(member, call.gain);
+  const float* const bias = cuda::at<const float>(member, call.bias);
+  for (std::int64_t i = lane; i < call.width; i += cuda::kWarp) {
+    const std::int64_t channel = group * call.width + i, line = sample * call.layout.width + channel;
+    cuda::at<float>(member, call.center)[line] = mean;
+    cuda::at<float>(member, call.scale)[line] = gain == nullptr ? rstd : rstd * gain[channel];
+    cuda::at<float>(member, call.shift)[line] = bias == nullptr ? 0.0f : bias[channel];
+  }
+}
+
+int run_channel_norm(const cuda::Call& call, ChannelCall told, const ChannelArguments& arguments) {
+  const cuda::LineLayout& layout = told.layout;
+  told.members = call.members;
+  told.x = call.in(0);
+  told.eps = call.in(1);
+  if (arguments.running >= 0) told.running = call.in(arguments.running);
+  if (arguments.running >= 0) told.running_variance = call.in(arguments.running + 1);
+  if (arguments.gain >= 0) told.gain = call.in(arguments.gain);
+  if (arguments.bias >= 0) told.bias = call.in(arguments.bias);
+  told.out_rstd = call.out(1);
+  if (arguments.running < 0) told.out_mean = call.out(2);
+  if (arguments.running < 0) told.out_variance = call.out(3);
+  for (std::int64_t* const room : {&told.means, &told.squares, &told.center, &told.scale, &told.shift}) {
+    *room += call.scratch;
+  }
+  if (arguments.running < 0) {
+    channel_moments_kernel<<<layout.grid(call.members), cuda::LineLayout::block(), 0, call.stream>>>(told);
+    if (const int error = cuda::launched(); error != 0) return error;
+  }
+  const dim3 grid(cuda::blocks_for(layout.samples * told.groups, cuda::Team<cuda::kWarp>::kPerBlock),
+                  static_cast<unsigned>(call.members.count));
+  channel_finish_kernel<<<grid, cuda::kThreads, 0, call.stream>>>(told);
+  if (const int error = cuda::launched(); error != 0) return error;
+  return channel_apply({call.members, told.x, call.out(0), told.center, told.scale, told.shift, layout.samples,
+                        layout.rows, layout.width},
+                       call.stream);
+}
+
+struct RunningCall {
+  cuda::Members members = {};
+  std::int64_t old[2] = {}, batch[2] = {}, out[2] = {};
+  std::int64_t momentum = 0, channels = 0;
+  float unbiased = 1.0f;  // factor of the variance
+};
+
+// Block row 0: means; 1: variances.
+__global__ void __launch_bounds__(cuda::kThreads) running_kernel(const __grid_constant__ RunningCall call) {
+  const std::int64_t channel = std::int64_t{blockIdx.x} * cuda::kThreads + threadIdx.x;
+  if (cuda::skipped(call.members, blockIdx.z) || channel >= call.channels) return;
+  std::byte* const member = cuda::base_of(call.members, blockIdx.z);
+  const int k = static_cast<int>(blockIdx.y);
+  const float momentum = *cuda::at<const float>(member, call.momentum);
+  const float old = cuda::at<const float>(member, call.old[k])[channel];
+  const float batch = cuda::at<const float>(member, call.batch[k])[channel] * (k == 0 ? 1.0f : call.unbiased);
+  cuda::at<float>(member, call.out[k])[channel] = (1.0f - momentum) * old + momentum * batch;
+}
+
+}  // namespace
+
+cuda::Program cuda_kernel(const ChannelNorm& op, Types in, Types) {
+  const ChannelExtent extent(op.options(), in[0].shape);
+  cuda::ScratchRoom room;
+  ChannelCall shape{.groups = extent.groups,
+                    .width = extent.width,
+                    .layout = cuda::LineLayout(extent.samples, extent.positions, extent.channels)};
+  const std::int64_t parts = op.options().region == Region::running ? 0 : shape.layout.lines() * extent.channels;
+  shape.means = room.floats(parts);
+  shape.squares = room.floats(parts);
+  shape.center = room.floats(extent.samples * extent.channels);
+  shape.scale = room.floats(extent.samples * extent.channels);
+  shape.shift = room.floats(extent.samples * extent.channels);
+  return {.launch = [shape, arguments = ChannelArguments(op.options())](
+                        const cuda::Call& call) { return run_channel_norm(call, shape, arguments); },
+          .scratch_bytes = room.bytes()};
+}
+
+cuda::Program cuda_kernel(const RunningUpdate& op, Types in, Types) {
+  const std::int64_t channels = in[0].shape.elements();
+  const float unbiased = static_cast<float>(op.rows()) / static_cast<float>(op.rows() - 1);
+  return {.launch = [channels, unbiased](const cuda::Call& call) {
+    const RunningCall told{.members = call.members,
+                           .old = {call.in(0), call.in(1)},
+                           .batch = {call.in(2), call.in(3)},
+                           .out = {call.out(0), call.out(1)},
+                           .momentum = call.in(4),
+                           .channels = channels,
+                           .unbiased = unbiased};
+    const dim3 grid(cuda::blocks_for(channels, cuda::kThreads), 2, static_cast<unsigned>(call.members.count));
+    running_kernel<<<grid, cuda::kThreads, 0, call.stream>>>(told);
+    return cuda::launched();
+  }};
+}
+
+}  // namespace norma

@@ -1,0 +1,122 @@
+// The output projection and the loss in chunks of rows on a GPU: logits of a chunk live in scratch and are gone after
+// it. Chunks follow one another, so the weight's gradient is summed in a fixed order.
+#include <algorithm>
+
+#include "device/cuda/products.h"
+#include "norma/ops/cross_entropy.h"
+#include "ops/cuda/cross_entropy_rows.h"
+
+namespace norma {
+namespace {
+
+constexpr std::int64_t kChunkBytes = std::int64_t{384} << 20;  // of logits, per member: about 2,000 rows of GPT-2
+constexpr std::int64_t kRowsOfTile = 128;                      // of the products' own tiles: chunks are multiples
+constexpr std::int64_t kFloat = sizeof(float);
+
+struct ProjectionSizes {
+  std::int64_t rows, width, classes;
+  std::int64_t chunk;  // rows at a time
+  bool transposed;     // W[classes, width]
+  std::int32_t ignore;
+
+  ProjectionSizes(Types in, const CrossEntropyOptions& options)
+      : rows(in[0].shape.rows()),
+        width(in[0].shape.channels()),
+        classes(in[1].shape[options.weight == Transpose::yes ? 0 : 1]),
+        transposed(options.weight == Transpose::yes),
+        ignore(options.ignore) {
+    const std::int64_t fitting = kChunkBytes / (classes * kFloat) / kRowsOfTile * kRowsOfTile;
+    chunk = std::min(rows, std::max(fitting, kRowsOfTile));
+  }
+
+  // Scratch: the logits of a chunk, then a number per row, or one.
+  std::int64_t numbers_at() const { return (chunk * classes * kFloat + 255) / 256 * 256; }
+};
+
+// logits = x W of the chunk that begins at row `first`, into the scratch.
+int project(const ProjectionSizes& s, std::int64_t first, std::int64_t rows, const cuda::Call& at) {
+  const cuda::Product product{.m = rows, .n = s.classes, .k = s.width, .transpose_b = s.transposed, .math = at.math};
+  return at.products->run(product, at.members,
+                          {.a = at.in(0) + first * s.width * kFloat, .b = at.in(1), .c = at.scratch}, at.stream);
+}
+
+cuda::CrossEntropyRows rows_of_chunk(const ProjectionSizes& s, std::int64_t first, std::int64_t rows, std::int64_t lse,
+                                     const cuda::Call& at) {
+  return {.members = at.members,
+          .rows = rows,
+          .classes = s.classes,
+          .ignore = s.ignore,
+          .logits = at.scratch,
+          .targets = at.in(2) + first * static_cast<std::int64_t>(sizeof(std::int32_t)),
+          .smoothing = at.in(3),
+          .lse = lse + first * kFloat};
+}
+
+cuda::CountedRows all_rows(const ProjectionSizes& s, const cuda::Call& at) {
+  return {at.members, s.rows, s.ignore, at.in(2)};
+}
+
+int forward_chunks(const ProjectionSizes& s, const cuda::Call& at) {
+  const std::int64_t losses = at.scratch + s.numbers_at();
+  for (std::int64_t first = 0; first < s.rows; first += s.chunk) {
+    const std::int64_t rows = std::min(s.chunk, s.rows - first);
+    if (const int error = project(s, first, rows, at)) return error;
+    const cuda::CrossEntropyRows chunk = rows_of_chunk(s, first, rows, at.out(1), at);
+    if (const int error = cuda::row_losses(chunk, losses + first * kFloat, at.stream)) return error;
+  }
+  return cuda::mean_loss(all_rows(s, at), losses, at.out(0), at.stream);
+}
+
+// dx = dlogits W^T
+int project_back(const ProjectionSizes& s, std::int64_t first, std::int64_t rows, const cuda::Call& at) {
+  const cuda::Product product{.m = rows, .n = s.width, .k = s.classes, .transpose_b = !s.transposed, .math = at.math};
+  return at.products->run(product, at.members,
+                          {.a = at.scratch, .b = at.in(1), .c = at.out(0) + first * s.width * kFloat}, at.stream);
+}
+
+// dW[d, V] += x^T dlogits, or for a tied weight dW[V, d] += dlogits^T x; the first chunk writes.
+int add_weight_gradient(const ProjectionSizes& s, std::int64_t first, std::int64_t rows, const cuda::Call& at) {
+  const cuda::Product product{.m = s.transposed ? s.classes : s.width,
+                              .n = s.transposed ? s.width : s.classes,
+                              .k = rows,
+                              .transpose_a = true,
+                              .math = at.math,
+                              .accumulate = first > 0};
+  const std::int64_t x = at.in(0) + first * s.width * kFloat;
+  return at.products->run(product, at.members,
+                          {.a = s.transposed ? at.scratch : x,
+                           .b = s.transposed ? x : at.scratch,
+                           .c = at.out(1),
+                           .c0 = first > 0 ? at.out(1) : cuda::kAbsent},
+                          at.stream);
+}
+
+int backward_chunks(const ProjectionSizes& s, const cuda::Call& at) {
+  const std::int64_t scale = at.scratch + s.numbers_at();
+  if (const int error = cuda::gradient_scale(all_rows(s, at), at.in(5), scale, at.stream)) return error;
+  for (std::int64_t first = 0; first < s.rows; first += s.chunk) {
+    const std::int64_t rows = std::min(s.chunk, s.rows - first);
+    if (const int error = project(s, first, rows, at)) return error;
+    const cuda::CrossEntropyRows chunk = rows_of_chunk(s, first, rows, at.in(4), at);
+    if (const int error = cuda::row_gradients(chunk, scale, at.scratch, at.stream)) return error;
+    if (const int error = project_back(s, first, rows, at)) return error;
+    if (const int error = add_weight_gradient(s, first, rows, at)) return error;
+  }
+  return 0;
+}
+
+}  // namespace
+
+cuda::Program cuda_kernel(const LinearCrossEntropy& op, Types in, Types) {
+  const ProjectionSizes s(in, op.options());
+  return {.launch = [s](const cuda::Call& at) { return forward_chunks(s, at); },
+          .scratch_bytes = s.numbers_at() + s.rows * kFloat};
+}
+
+cuda::Program cuda_kernel(const LinearCrossEntropyBackward& op, Types in, Types) {
+  const ProjectionSizes s(in, op.options());
+  return {.launch = [s](const cuda::Call& at) { return backward_chunks(s, at); },
+          .scratch_bytes = s.numbers_at() + kFloat};
+}
+
+}  // namespace norma

@@ -1,0 +1,215 @@
+// loss = (1-s) (lse - z_target) + s (lse - mean(z)) per row; dz = scale (softmax(z) - (1-s) onehot - s/n). A warp takes
+// a short row, a block a long one; a row is read once, its sum corrected as larger logits turn up.
+#include "ops/cuda/cross_entropy_rows.h"
+
+#include <cmath>
+
+#include "device/cuda/device.cuh"
+
+namespace norma::cuda {
+namespace {
+
+constexpr std::int64_t kShortRow = 1024;
+constexpr int kCountThreads = 1024;
+
+// Of the logits that a thread, a warp or a block has met: the largest, the sum of exp(z - largest), the sum.
+struct RowSums {
+  float largest = -INFINITY, exponentials = 0.0f, total = 0.0f;
+
+  // exp(-infinity - -infinity) would be NaN where nothing but -infinity has been met.
+  __device__ static __forceinline__ float shift_of(float top) { return top == -INFINITY ? 0.0f : top; }
+
+  template <int V>
+  __device__ __forceinline__ void add(const float (&z)[V]) {
+    float top = largest;
+#pragma unroll
+    for (int j = 0; j < V; ++j) top = fmaxf(top, z[j]);
+    const float shift = shift_of(top);
+    if (top > largest) exponentials *= expf(largest - shift);
+    largest = top;
+#pragma unroll
+    for (int j = 0; j < V; ++j) {
+      exponentials += expf(z[j] - shift);
+      total += z[j];
+    }
+  }
+
+  __device__ __forceinline__ void merge(const RowSums& other) {
+    const float top = fmaxf(largest, other.largest), shift = shift_of(top);
+    exponentials = exponentials * expf(largest - shift) + other.exponentials * expf(other.largest - shift);
+    largest = top;
+    total += other.total;
+  }
+
+  // Lane 0 has the result that counts: those of others may differ in the last bit.
+  __device__ __forceinline__ void merge_warp() {
+#pragma unroll
+    for (int distance = kWarp / 2; distance > 0; distance >>= 1) {
+      RowSums other;
+      other.largest = __shfl_xor_sync(kAll, largest, distance);
+      other.exponentials = __shfl_xor_sync(kAll, exponentials, distance);
+      other.total = __shfl_xor_sync(kAll, total, distance);
+      merge(other);
+    }
+  }
+
+  __device__ __forceinline__ float lse() const { return largest == -INFINITY ? NAN : largest + logf(exponentials); }
+};
+
+// kWarps warps share a row: 1, or all of the block.
+template <int kWarps>
+struct RowThreads {
+  static constexpr int kThreadsOfRow = kWarps * kWarp;
+  __device__ static __forceinline__ std::int64_t row() {
+    return kWarps > 1 ? std::int64_t{blockIdx.x} : std::int64_t{blockIdx.x} * (kThreads / kWarp) + threadIdx.x / kWarp;
+  }
+  __device__ static __forceinline__ int index() { return static_cast<int>(threadIdx.x) % kThreadsOfRow; }
+};
+
+template <int kWarps>
+__device__ __forceinline__ void merge_row(RowSums& sums) {
+  sums.merge_warp();
+  if constexpr (kWarps > 1) {
+    __shared__ float parts[kWarps][3];
+    if (threadIdx.x % kWarp == 0) {
+      parts[threadIdx.x / kWarp][0] = sums.largest;
+      parts[threadIdx.x / kWarp][1] = sums.exponentials;
+      parts[threadIdx.x / kWarp][2] = sums.total;
+    }
+    __syncthreads();
+    sums = RowSums();
+#pragma unroll
+    for (int warp = 0; warp < kWarps; ++warp) sums.merge({parts[warp][0], parts[warp][1], parts[warp][2]});
+  }
+}
+
+template <int V, int kWarps>
+__global__ void __launch_bounds__(kThreads)
+    row_losses_kernel(const __grid_constant__ CrossEntropyRows call, std::int64_t losses) {
+  using Threads = RowThreads<kWarps>;
+  if (skipped(call.members, blockIdx.y)) return;
+  std::byte* const member = base_of(call.members, blockIdx.y);
+  const std::int64_t row = Threads::row();
+  if (row >= call.rows) return;  // a whole warp, or no one
+  const float* const z = at<const float>(member, call.logits) + row * call.classes;
+  RowSums sums;
+  for (std::int64_t i = std::int64_t{Threads::index()} * V; i < call.classes; i += Threads::kThreadsOfRow * V) {
+    float v[V];
+    load<float, V>(z + i, v);
+    sums.add(v);
+  }
+  merge_row<kWarps>(sums);
+  if (Threads::index() != 0) return;
+  const float lse = sums.lse(), smoothing = *at<const float>(member, call.smoothing);
+  const std::int32_t target = at<const std::int32_t>(member, call.targets)[row];
+  at<float>(member, call.lse)[row] = lse;
+  float loss = target < 0 || target >= call.classes ? NAN : lse - z[target];
+  if (smoothing != 0.0f) {
+    loss = (1.0f - smoothing) * loss + smoothing * (lse - sums.total / static_cast<float>(call.classes));
+  }
+  at<float>(member, losses)[row] = target == call.ignore ? 0.0f : loss;
+}
+
+// dz has the logits' layout and may be them: neither pointer promises anything about the other.
+template <int V, int kWarps>
+__global__ void __launch_bounds__(kThreads)
+    row_gradients_kernel(const __grid_constant__ CrossEntropyRows call, std::int64_t scale_at, std::int64_t dlogits) {
+  using Threads = RowThreads<kWarps>;
+  if (skipped(call.members, blockIdx.y)) return;
+  std::byte* const member = base_of(call.members, blockIdx.y);
+  const std::int64_t row = Threads::row();
+  if (row >= call.rows) return;
+  const float* const z = at<const float>(member, call.logits) + row * call.classes;
+  float* const dz = at<float>(member, dlogits) + row * call.classes;
+  const std::int32_t target = at<const std::int32_t>(member, call.targets)[row];
+  const bool ignored = target == call.ignore, known = target >= 0 && target < call.classes;
+  const float smoothing = *at<const float>(member, call.smoothing), lse = at<const float>(member, call.lse)[row];
+  const float scale = known ? *at<const float>(member, scale_at) : NAN;
+  const float uniform = smoothing / static_cast<float>(call.classes), wanted = scale * (1.0f - smoothing);
+  for (std::int64_t i = std::int64_t{Threads::index()} * V; i < call.classes; i += Threads::kThreadsOfRow * V) {
+    float v[V];
+    load<float, V>(z + i, v);
+#pragma unroll
+    for (int j = 0; j < V; ++j) {
+      v[j] = scale * (expf(v[j] - lse) - uniform);
+      if (i + j == target) v[j] -= wanted;
+      if (ignored) v[j] = 0.0f;
+    }
+    store<float, V>(dz + i, v);
+  }
+}
+
+__device__ __forceinline__ double counted(const CountedRows& call, std::byte* member, double* shared) {
+  const std::int32_t* const targets = at<const std::int32_t>(member, call.targets);
+  double count = 0;
+  for (std::int64_t row = threadIdx.x; row < call.rows; row += kCountThreads) {
+    count += targets[row] == call.ignore ? 0.0 : 1.0;
+  }
+  return block_sum(count, shared);
+}
+
+__global__ void __launch_bounds__(kCountThreads)
+    mean_loss_kernel(const __grid_constant__ CountedRows call, std::int64_t losses, std::int64_t loss) {
+  __shared__ double shared[kMostWarps];
+  if (skipped(call.members, blockIdx.x)) return;
+  std::byte* const member = base_of(call.members, blockIdx.x);
+  const double count = counted(call, member, shared);
+  double sum = 0;
+  for (std::int64_t row = threadIdx.x; row < call.rows; row += kCountThreads) {
+    sum += static_cast<double>(at<const float>(member, losses)[row]);
+  }
+  sum = block_sum(sum, shared);
+  if (threadIdx.x == 0) *at<float>(member, loss) = static_cast<float>(sum / count);
+}
+
+__global__ void __launch_bounds__(kCountThreads)
+    gradient_scale_kernel(const __grid_constant__ CountedRows call, std::int64_t dloss, std::int64_t scale) {
+  __shared__ double shared[kMostWarps];
+  if (skipped(call.members, blockIdx.x)) return;
+  std::byte* const member = base_of(call.members, blockIdx.x);
+  const double count = counted(call, member, shared);
+  if (threadIdx.x == 0) *at<float>(member, scale) = *at<const float>(member, dloss) / static_cast<float>(count);
+}
+
+// launch(width, warps) with the number of elements per access and of warps per row, and the grid.
+template <class Launch>
+int launch_rows(const CrossEntropyRows& call, bool wide, const Launch& launch) {
+  const bool whole_block = call.classes > kShortRow;
+  const dim3 grid(whole_block ? static_cast<unsigned>(call.rows) : blocks_for(call.rows, kThreads / kWarp),
+                  static_cast<unsigned>(call.members.count));
+  constexpr int kBlock = kThreads / kWarp;
+  if (wide) {
+    whole_block ? launch.template operator()<4, kBlock>(grid) : launch.template operator()<4, 1>(grid);
+  } else {
+    whole_block ? launch.template operator()<1, kBlock>(grid) : launch.template operator()<1, 1>(grid);
+  }
+  return launched();
+}
+
+}  // namespace
+
+int row_losses(const CrossEntropyRows& call, std::int64_t losses, Stream stream) {
+  const bool wide = call.classes % 4 == 0 && aligned(16, {call.logits});
+  return launch_rows(call, wide, [&]<int V, int kWarps>(dim3 grid) {
+    row_losses_kernel<V, kWarps><<<grid, kThreads, 0, stream>>>(call, losses);
+  });
+}
+
+int row_gradients(const CrossEntropyRows& call, std::int64_t scale, std::int64_t dlogits, Stream stream) {
+  const bool wide = call.classes % 4 == 0 && aligned(16, {call.logits, dlogits});
+  return launch_rows(call, wide, [&]<int V, int kWarps>(dim3 grid) {
+    row_gradients_kernel<V, kWarps><<<grid, kThreads, 0, stream>>>(call, scale, dlogits);
+  });
+}
+
+int mean_loss(const CountedRows& call, std::int64_t losses, std::int64_t loss, Stream stream) {
+  mean_loss_kernel<<<static_cast<unsigned>(call.members.count), kCountThreads, 0, stream>>>(call, losses, loss);
+  return launched();
+}
+
+int gradient_scale(const CountedRows& call, std::int64_t dloss, std::int64_t scale, Stream stream) {
+  gradient_scale_kernel<<<static_cast<unsigned>(call.members.count), kCountThreads, 0, stream>>>(call, dloss, scale);
+  return launched();
+}
+
+}  // namespace norma::cuda

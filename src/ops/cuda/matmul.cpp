@@ -1,0 +1,34 @@
+// Matrix products on the GPU.
+#include "norma/ops/matmul.h"
+
+#include "device/cuda/products.h"
+
+namespace norma {
+
+cuda::Program cuda_kernel(const MatMul& op, Types in, Types out) {
+  const MatMul::Sizes s = op.sizes(in);
+  const bool batched = op.product() == Product::batched;
+  cuda::Product product{
+      .m = s.m,
+      .n = s.n,
+      .k = s.k,
+      .transpose_a = op.product() == Product::reduce_rows || (batched && op.transpose_a() == Transpose::yes),
+      .transpose_b = op.product() != Product::reduce_rows && op.transpose_b() == Transpose::yes,
+      .a = in[0].dtype,
+      .b = in[1].dtype,
+      .c = out[0].dtype,
+      .accumulate = op.accumulates(),
+      .batch = s.batch,
+      .batch_a = s.m * s.k,
+      .batch_b = s.k * s.n,
+      .batch_c = s.m * s.n};
+  return {.launch = [product](const cuda::Call& call) {
+    cuda::Product now = product;
+    now.math = call.math;
+    const cuda::Operands operands{
+        .a = call.in(0), .b = call.in(1), .c = call.out(0), .c0 = product.accumulate ? call.in(2) : cuda::kAbsent};
+    return call.products->run(now, call.members, operands, call.stream);
+  }};
+}
+
+}  // namespace norma

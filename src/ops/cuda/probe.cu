@@ -1,0 +1,165 @@
+// The largest score and the mean entropy over a few queries of every head: a block to a query and head, then all
+// queries of a head in order.
+#include <algorithm>
+
+#include "device/cuda/device.cuh"
+#include "norma/ops/attention_probe.h"
+#include "ops/attention_kernel.h"
+
+namespace norma {
+namespace {
+
+struct ProbeRow {
+  double largest, entropy;
+  std::int64_t seen;  // keys; none: the query does not count
+};
+
+struct ProbeCall {
+  cuda::Members members = {};
+  std::int64_t q = 0, k = 0;  // of the first sample and head
+  std::int64_t lengths = cuda::kAbsent;
+  std::int64_t rows = 0;    // ProbeRow [heads, looked_at], scratch
+  std::int64_t scores = 0;  // f32 [heads, looked_at, keys], scratch
+  std::int64_t out = 0;     // [heads, AttentionProbe::size]
+  std::int64_t heads = 0, queries = 0, keys = 0, looked_at = 0, width = 0, q_row = 0, kv_row = 0;
+  std::int64_t heads_per_kv = 1;
+  float scale = 1.0f;
+  bool causal = false;
+};
+
+__device__ __forceinline__ float block_largest(float value, float* shared) {
+  const bool poisoned = __syncthreads_or(isnan(value) ? 1 : 0) != 0;
+  const float most = cuda::block_max(value, shared);
+  return poisoned ? __int_as_float(0x7fc00000) : most;
+}
+
+// NaN wins.
+__device__ __forceinline__ float largest_of(float a, float b) { return isnan(a) || isnan(b) ? a + b : fmaxf(a, b); }
+
+template <int V>
+__device__ __forceinline__ float probe_dot(const float* q, const float* k, std::int64_t width) {
+  float sums[V] = {};
+#pragma unroll 4
+  for (std::int64_t c = 0; c < width; c += V) {
+    float a[V], b[V];
+    cuda::load<float, V>(q + c, a);
+    cuda::load<float, V>(k + c, b);
+#pragma unroll
+    for (int j = 0; j < V; ++j) sums[j] = fmaf(a[j], b[j], sums[j]);
+  }
+  float dot = sums[0];
+#pragma unroll
+  for (int j = 1; j < V; ++j) dot += sums[j];
+  return dot;
+}
+
+// Of the query at hand, how many keys it sees.
+__device__ __forceinline__ std::int64_t probe_keys(const ProbeCall& call, std::byte* member, std::int64_t query) {
+  std::int64_t keys = call.keys;
+  if (const std::int32_t* const lengths = cuda::at<const std::int32_t>(member, call.lengths)) {
+    keys = lengths[0] < 0 ? 0 : (lengths[0] < keys ? lengths[0] : keys);
+  }
+  return call.causal && query + 1 < keys ? query + 1 : keys;
+}
+
+template <int V>
+__global__ void __launch_bounds__(cuda::kThreads) probe_rows_kernel(const __grid_constant__ ProbeCall call) {
+  __shared__ double shared[cuda::kMostWarps];
+  __shared__ float shared_max[cuda::kMostWarps];
+  if (cuda::skipped(call.members, blockIdx.y)) return;
+  std::byte* const member = cuda::base_of(call.members, blockIdx.y);
+  const std::int64_t row = blockIdx.x, head = row / call.looked_at, i = row - head * call.looked_at;
+  const std::int64_t query = ((i + 1) * call.queries) / call.looked_at - 1;  // the last one included
+  const std::int64_t keys = probe_keys(call, member, query);
+  const float* const q = cuda::at<const float>(member, call.q) + head * call.width + query * call.q_row;
+  const float* const k = cuda::at<const float>(member, call.k) + head / call.heads_per_kv * call.width;
+  float* const scores = cuda::at<float>(member, call.scores) + row * call.keys;
+  float most = __int_as_float(0xff800000);  // -infinity
+  for (std::int64_t key = threadIdx.x; key < keys; key += cuda::kThreads) {
+    const float score = call.scale * probe_dot<V>(q, k + key * call.kv_row, call.width);
+    scores[key] = score;  // read by this thread alone
+    most = largest_of(most, score);
+  }
+  most = block_largest(most, shared_max);
+  double sum = 0, weighted = 0;
+  for (std::int64_t key = threadIdx.x; key < keys; key += cuda::kThreads) {
+    const double shifted = static_cast<double>(scores[key] - most), weight = exp(shifted);
+    sum += weight;
+    weighted += weight == 0 ? 0 : weight * shifted;
+  }
+  sum = cuda::block_sum(sum, shared);
+  weighted = cuda::block_sum(weighted, shared);
+  if (threadIdx.x == 0) {
+    cuda::at<ProbeRow>(member, call.rows)[row] = {static_cast<double>(most), log(sum) - weighted / sum, keys};
+  }
+}
+
+// A thread to a head.
+__global__ void __launch_bounds__(cuda::kWarp) probe_heads_kernel(const __grid_constant__ ProbeCall call) {
+  const std::int64_t head = std::int64_t{blockIdx.x} * cuda::kWarp + threadIdx.x;
+  if (cuda::skipped(call.members, blockIdx.y) || head >= call.heads) return;
+  std::byte* const member = cuda::base_of(call.members, blockIdx.y);
+  const ProbeRow* const rows = cuda::at<const ProbeRow>(member, call.rows) + head * call.looked_at;
+  float largest = __int_as_float(0xff800000);
+  double spread = 0;
+  for (std::int64_t i = 0; i < call.looked_at; ++i) {
+    if (rows[i].seen == 0) continue;
+    largest = largest_of(largest, static_cast<float>(rows[i].largest));
+    spread += rows[i].entropy;
+  }
+  float* const out = cuda::at<float>(member, call.out) + head * AttentionProbe::size;
+  out[AttentionProbe::logit_max] = largest;
+  out[AttentionProbe::entropy] = static_cast<float>(spread / static_cast<double>(call.looked_at));
+}
+
+int run_probe(const ProbeCall& told, cuda::Stream stream) {
+  const auto members = static_cast<unsigned>(told.members.count);
+  const dim3 grid(static_cast<unsigned>(told.heads * told.looked_at), members);
+  const bool wide = (told.q | told.k) % 16 == 0 && (told.width | told.q_row | told.kv_row) % 4 == 0;
+  if (wide) {
+    probe_rows_kernel<4><<<grid, cuda::kThreads, 0, stream>>>(told);
+  } else {
+    probe_rows_kernel<1><<<grid, cuda::kThreads, 0, stream>>>(told);
+  }
+  if (const int error = cuda::launched(); error != 0) return error;
+  const dim3 heads(cuda::blocks_for(told.heads, cuda::kWarp), members);
+  probe_heads_kernel<<<heads, cuda::kWarp, 0, stream>>>(told);
+  return cuda::launched();
+}
+
+}  // namespace
+
+cuda::Program cuda_kernel(const AttentionProbe& op, Types in, Types) {
+  const AttentionShape s = attention_shape(op.layout(), op.options(), in);
+  const bool packed = op.layout() == QkvLayout::packed;
+  const int lengths_at = packed ? 1 : 3;
+  const bool with_lengths = static_cast<int>(in.size()) > lengths_at;
+  const ProbeCall shape{.heads = s.heads,
+                        .queries = s.queries,
+                        .keys = s.keys,
+                        .looked_at = std::min(AttentionProbe::kQueries, s.queries),
+                        .width = s.width,
+                        .q_row = s.q_row,
+                        .kv_row = s.kv_row,
+                        .heads_per_kv = s.heads / s.kv_heads,
+                        .scale = static_cast<float>(s.scale),
+                        .causal = s.mask == Mask::causal};
+  constexpr auto kElement = static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t rows = s.heads * shape.looked_at;
+  const std::int64_t row_bytes = rows * static_cast<std::int64_t>(sizeof(ProbeRow));
+  return {.launch =
+              [shape, packed, lengths_at, with_lengths, row_bytes](const cuda::Call& call) {
+                ProbeCall told = shape;
+                told.members = call.members;
+                told.q = call.in(0);
+                told.k = packed ? call.in(0) + told.heads * told.width * kElement : call.in(1);
+                if (with_lengths) told.lengths = call.in(lengths_at);
+                told.rows = call.scratch;
+                told.scores = call.scratch + row_bytes;
+                told.out = call.out(0);
+                return run_probe(told, call.stream);
+              },
+          .scratch_bytes = row_bytes + rows * s.keys * kElement};
+}
+
+}  // namespace norma

@@ -1,0 +1,109 @@
+#include "norma/ops/cuda_kernels.h"
+
+#include <algorithm>
+
+#include "norma/graph/sum.h"
+#include "norma/ops/activation.h"
+#include "norma/ops/attention.h"
+#include "norma/ops/attention_probe.h"
+#include "norma/ops/cross_entropy.h"
+#include "norma/ops/dropout.h"
+#include "norma/ops/elementwise.h"
+#include "norma/ops/embedding.h"
+#include "norma/ops/gradient_norm.h"
+#include "norma/ops/linear.h"
+#include "norma/ops/matmul.h"
+#include "norma/ops/one_hot.h"
+#include "norma/ops/optimiser.h"
+#include "norma/ops/reduce.h"
+#include "norma/ops/rope.h"
+#include "norma/ops/scaled_add.h"
+#include "norma/ops/softmax.h"
+#include "norma/ops/statistics.h"
+#include "norma/ops/views.h"
+#include "ops/cuda/limits.h"
+
+// One line per op: the function cuda_kernel that a file in cuda/ defines, and the floating dtypes that it computes, or
+// moves.
+#define NORMA_OPS_ON_CUDA(KERNEL)         \
+  KERNEL(Accumulate, f32)                 \
+  KERNEL(ActivationBackward, f32, bf16)   \
+  KERNEL(ActivationOp, f32, bf16)         \
+  KERNEL(AttentionProbe, f32)             \
+  KERNEL(BinaryOp, f32, bf16)             \
+  KERNEL(BroadcastTo, f32, bf16)          \
+  KERNEL(Cast, f32, bf16)                 \
+  KERNEL(ClipScale, f32)                  \
+  KERNEL(Concat, f32, f64, bf16)          \
+  KERNEL(CrossEntropy, f32)               \
+  KERNEL(CrossEntropyBackward, f32)       \
+  KERNEL(Dropout, f32, bf16)              \
+  KERNEL(Embedding, f32)                  \
+  KERNEL(EmbeddingBackward, f32)          \
+  KERNEL(Linear, f32)                     \
+  KERNEL(LinearCrossEntropy, f32)         \
+  KERNEL(LinearCrossEntropyBackward, f32) \
+  KERNEL(MatMul, f32)                     \
+  KERNEL(OneHot, f32)                     \
+  KERNEL(Pad, f32, f64, bf16)             \
+  KERNEL(Permute, f32, f64, bf16)         \
+  KERNEL(Rope, f32, bf16)                 \
+  KERNEL(ScaledAdd, f32, bf16)            \
+  KERNEL(Slice, f32, f64, bf16)           \
+  KERNEL(Softmax, f32)                    \
+  KERNEL(SoftmaxBackward, f32)            \
+  KERNEL(SquaredSums, f32)                \
+  KERNEL(SumTo, f32)                      \
+  KERNEL(SwiGlu, f32, bf16)               \
+  KERNEL(SwiGluBackward, f32, bf16)       \
+  KERNEL(UnaryOp, f32, bf16)
+
+// Those that serve some applications only; see add_ops.
+#define NORMA_CHOOSY_OPS_ON_CUDA(KERNEL)           \
+  KERNEL(Attention, has_narrow_heads, f32)         \
+  KERNEL(AttentionBackward, has_narrow_heads, f32) \
+  KERNEL(Optimiser, reads_no_f64, f32, f64)        \
+  KERNEL(StatisticsOp, reads_no_f64, f32, f64)     \
+  KERNEL(Sum, has_few_terms, f32, bf16)
+
+namespace norma {
+
+#define NORMA_DECLARE(OpType, ...) cuda::Program cuda_kernel(const OpType& op, Types in, Types out);
+NORMA_OPS_ON_CUDA(NORMA_DECLARE)
+NORMA_CHOOSY_OPS_ON_CUDA(NORMA_DECLARE)
+#undef NORMA_DECLARE
+
+bool cuda_serves(const Attention& op, Types in, Types out);
+bool cuda_serves(const AttentionBackward& op, Types in, Types out);
+
+namespace {
+
+template <typename OpType>
+bool has_narrow_heads(const OpType& op, Types in, Types out) {
+  return cuda_serves(op, in, out);
+}
+
+// Results are f64, arithmetic is not.
+template <typename OpType>
+bool reads_no_f64(const OpType&, Types in, Types) {
+  return std::none_of(in.begin(), in.end(), [](const Type& type) { return type.dtype == DType::f64; });
+}
+
+template <typename OpType>
+bool has_few_terms(const OpType&, Types in, Types) {
+  return in.size() <= kMostSumTerms;
+}
+
+}  // namespace
+
+void add_ops(CudaBackend& cuda) {
+  using enum DType;
+#define NORMA_ADD(OpType, ...) cuda.kernels().add<OpType>(cuda_kernel, {__VA_ARGS__});
+  NORMA_OPS_ON_CUDA(NORMA_ADD)
+#undef NORMA_ADD
+#define NORMA_ADD(OpType, serves, ...) cuda.kernels().add<OpType>(cuda_kernel, {__VA_ARGS__}, serves<OpType>);
+  NORMA_CHOOSY_OPS_ON_CUDA(NORMA_ADD)
+#undef NORMA_ADD
+}
+
+}  // namespace norma

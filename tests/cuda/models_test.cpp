@@ -1,0 +1,167 @@
+// Whole models on the GPU against the CPU: loss and gradients of every scheme in every family, and training curves.
+#include <filesystem>
+
+#include "cuda/agreement.h"
+#include "models/model_check.h"
+#include "norma/graph/differentiate.h"
+#include "norma/models/model.h"
+#include "norma/schemes/library.h"
+#include "norma/store/safetensors_writer.h"
+#include "norma/train/cohort.h"
+#include "temporary_folder.h"
+#include "train/cohort_check.h"
+
+namespace norma {
+namespace {
+
+using test::make_cohort;
+using test::small_run;
+
+ModelConfig tiny_model(Family family, const std::string& scheme, DType dtype) {
+  ModelConfig config = test::tiny(family, scheme, dtype);
+  config.dropout = config.smoothing = true;
+  return config;
+}
+
+// Loss and gradients, weights as they are drawn.
+test::Tensors gradients_of(const ModelConfig& config, const Backend& backend, bool fuse) {
+  Graph graph;
+  const Model model = build_model(graph, config);
+  Wires parameters;
+  for (const ParameterSpec& spec : model.parameters) parameters.push_back(graph.find(spec.name));
+  const Wires gradients = differentiate(model.loss, parameters);
+  graph.output("loss", model.loss);
+  for (std::size_t i = 0; i < parameters.size(); ++i) graph.output("d/" + model.parameters[i].name, gradients[i]);
+  CompileOptions options;
+  if (!fuse) options.rewrites.emplace();
+  const auto session = make_session(compile(graph, backend, options), {.members = 2, .threads = 1});
+  for (int member = 0; member < 2; ++member) {
+    test::stage_start(*session, member, 5, 9);
+    for (const std::string& name : session->plan().slot_names(Role::input)) {
+      if (name.starts_with("schedule.")) session->stage_number(name, member, 0.3);
+      if (!name.ends_with("lengths")) continue;
+      const Handle lengths = session->handle(name);
+      std::vector<std::int32_t> values(lengths.elements());
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = 7 - static_cast<std::int32_t>(2 * i);
+      session->write<std::int32_t>(lengths, values, member);
+    }
+    initialise(*session, model.parameters, static_cast<std::uint64_t>(member + 1), member);
+  }
+  session->run();
+  test::Tensors results = test::results_of(*session, 1);
+  std::erase_if(results, [](const auto& entry) { return entry.first != "loss" && !entry.first.starts_with("d/"); });
+  return results;
+}
+
+TEST(CudaModels, EverySchemeHasTheLossAndGradientsOfTheCpu) {
+  SKIP_WITHOUT_GPU();
+  for (const Family family : {Family("decoder"), Family("encoder"), Family("encoder_decoder")}) {
+    for (const Scheme& scheme : catalogue()) {
+      try {
+        const test::Tensors truth = gradients_of(tiny_model(family, scheme.name, DType::f64), cpu_backend(), true);
+        const ModelConfig config = tiny_model(family, scheme.name, DType::f32);
+        const test::Tensors cpu = gradients_of(config, cpu_backend(), true);
+        for (const bool fuse : {true, false}) {
+          const test::Tensors gpu = gradients_of(config, cuda_backend(), fuse);
+          EXPECT_EQ(test::disagreement(truth, cpu, gpu, {.factor = 16, .floor = 3e-5, .rest = 1e-7}), "")
+              << scheme.name << " " << family->name << (fuse ? " fused" : "");
+        }
+      } catch (const Error& error) {
+        ADD_FAILURE() << scheme.name << " " << family->name << ": " << error.what();
+      }
+    }
+  }
+}
+
+RunConfig on(const std::string& device, const std::string& changes) {
+  return small_run("train.device = \"" + device + "\"\ntrain.steps = 200\n" + changes);
+}
+
+TEST(CudaTraining, CurvesAreThoseOfTheCpu) {
+  SKIP_WITHOUT_GPU();
+  const std::vector<std::string> families = {"decoder", "encoder", "encoder_decoder"};
+  for (const std::string& family : families) {
+    for (const std::string scheme : {"pre", "post", "deepnorm", "rezero", "peri", "realformer"}) {
+      const std::string changes = "model.family = \"" + family + "\"\nmodel.scheme = \"" + scheme + "\"";
+      try {
+        Cohort cpu = make_cohort(on("cpu", changes)), gpu = make_cohort(on("cuda", changes));
+        double worst = 0;
+        for (int step = 0; step < 200; ++step) {
+          cpu.train_step(Watching::no);
+          gpu.train_step(Watching::no);
+          worst = std::max(worst, std::abs(cpu.member(0).loss - gpu.member(0).loss));
+        }
+        EXPECT_LT(worst, 5e-3) << changes;
+      } catch (const Error& error) {
+        ADD_FAILURE() << changes << ": " << error.what();
+      }
+    }
+  }
+}
+
+TEST(CudaTraining, ResumesWithTheSameBits) {
+  SKIP_WITHOUT_GPU();
+  const test::TemporaryFolder folder;
+  const RunConfig config = on("cuda", "members.lr = [1e-3, 1e-2]\ntrain.dropout = 0.1");
+  Cohort whole = make_cohort(config), first = make_cohort(config), second = make_cohort(config);
+  for (int step = 0; step < 30; ++step) whole.train_step(step % 5 == 0 ? Watching::yes : Watching::no);
+  for (int step = 0; step < 13; ++step) first.train_step(Watching::no);
+  const auto path = folder.path() / "checkpoint.safetensors";
+  write_safetensors(path, first.checkpoint_tensors(), first.checkpoint_metadata());
+  second.restore(SafetensorsFile(path));
+  for (int step = 13; step < 30; ++step) second.train_step(Watching::no);
+  for (int member = 0; member < 2; ++member) {
+    EXPECT_EQ(test::weights(whole, member), test::weights(second, member));
+    EXPECT_EQ(whole.member(member).loss, second.member(member).loss);
+  }
+}
+
+TEST(CudaTraining, ACheckpointMovesBetweenDevices) {
+  SKIP_WITHOUT_GPU();
+  const test::TemporaryFolder folder;
+  Cohort cpu = make_cohort(on("cpu", "")), gpu = make_cohort(on("cuda", "")), back = make_cohort(on("cpu", ""));
+  for (int step = 0; step < 10; ++step) cpu.train_step();
+  const auto path = folder.path() / "a.safetensors", second = folder.path() / "b.safetensors";
+  write_safetensors(path, cpu.checkpoint_tensors(), cpu.checkpoint_metadata());
+  gpu.restore(SafetensorsFile(path));
+  EXPECT_EQ(test::weights(cpu), test::weights(gpu));
+  for (int step = 0; step < 10; ++step) gpu.train_step();
+  write_safetensors(second, gpu.checkpoint_tensors(), gpu.checkpoint_metadata());
+  back.restore(SafetensorsFile(second));
+  for (int step = 0; step < 10; ++step) cpu.train_step();
+  EXPECT_NEAR(cpu.member(0).loss, gpu.member(0).loss, 1e-4);
+  gpu.evaluate();
+  back.evaluate();
+  EXPECT_NEAR(*gpu.member(0).evaluation_loss, *back.member(0).evaluation_loss, 1e-4);
+}
+
+// The promise: to rounding, because the algorithm of a product may differ with the number of members.
+TEST(CudaTraining, AMemberIsTheSameModelAlone) {
+  SKIP_WITHOUT_GPU();
+  Cohort both = make_cohort(on("cuda", "members.lr = [1e-3, 1e-2, 3e-3]\nmembers.seed = [5, 6, 7]"));
+  Cohort alone = make_cohort(on("cuda", "train.lr = 1e-2\ntrain.seed = 6"));
+  for (int step = 0; step < 50; ++step) {
+    both.train_step();
+    alone.train_step();
+    ASSERT_NEAR(both.member(1).loss, alone.member(0).loss, 1e-3) << step;
+  }
+}
+
+TEST(CudaTraining, DivergenceFreezesOneMember) {
+  SKIP_WITHOUT_GPU();
+  Cohort cohort = make_cohort(on("cuda", "members.seed = [1, 2]"));
+  for (int step = 0; step < 5; ++step) cohort.train_step();
+  test::poison(cohort, 1);
+  std::vector<MemberEvent> events;
+  for (int step = 0; step < 5; ++step) {
+    for (const MemberEvent& event : cohort.train_step()) events.push_back(event);
+  }
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].what, "diverged");
+  EXPECT_EQ(events[0].member, 1);
+  EXPECT_NE(events[0].why.find("layers.1.attn.out.bias"), std::string::npos) << events[0].why;
+  EXPECT_TRUE(std::isfinite(cohort.member(0).loss));
+}
+
+}  // namespace
+}  // namespace norma

@@ -1,0 +1,240 @@
+// The plan of a study on made-up schemes whose truth is known: whole studies in microseconds.
+#include "lab/study/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <random>
+
+namespace norma {
+namespace {
+
+constexpr double kGuessing = 3.0;
+constexpr std::int64_t kMapSteps = 100;
+constexpr double kTokens = 256;
+
+// The mean loss after so many steps at a rate; not finite: diverges.
+using Curve = std::function<double(double lr, std::int64_t steps)>;
+
+Curve falling(double end, double half_life = 100, double best = 1e-2) {
+  return [=](double lr, std::int64_t steps) {
+    const double detour = std::pow(std::log(lr / best), 2) * 0.05;
+    return end + detour + (kGuessing - end) * std::exp2(-static_cast<double>(steps) / half_life);
+  };
+}
+Curve starting_after(std::int64_t start) {
+  return [=](double lr, std::int64_t steps) { return steps < start ? kGuessing : falling(1.5)(lr, steps - start); };
+}
+Curve hopeless() {
+  return [](double, std::int64_t) { return kGuessing; };
+}
+Curve diverging_above(double largest, const Curve& below) {
+  return [=](double lr, std::int64_t steps) {
+    return lr > largest ? std::numeric_limits<double>::infinity() : below(lr, steps);
+  };
+}
+
+class World {
+ public:
+  World(std::vector<Curve> schemes, unsigned seed, double seed_noise = 0.01, double batch_noise = 0.01)
+      : schemes_(std::move(schemes)), random_(seed), seed_noise_(seed_noise), batch_noise_(batch_noise) {
+    state_.map_steps = kMapSteps;
+    state_.tuning_seeds = {1, 2};
+    state_.tokens_per_step = kTokens;
+    for (std::size_t s = 0; s < schemes_.size(); ++s) {
+      batches_.emplace_back();
+      for (int b = 0; b < 16; ++b) batches_.back().push_back(batch_noise_ * normal());
+      SchemeEvidence evidence{.scheme = std::to_string(s), .title = std::to_string(s), .layers = 12};
+      for (const double lr : {1e-3, 3e-3, 1e-2, 3e-2}) {
+        for (const std::int64_t warmup : {0, 30}) evidence.cells.push_back(cell(s, lr, warmup));
+      }
+      state_.schemes.push_back(std::move(evidence));
+    }
+    state_.finals.resize(schemes_.size());
+  }
+
+  // A whole study with so many steps of all runs after the map.
+  const StudyState& play(double budget_steps) {
+    double left = budget_steps * kTokens;
+    while (const std::optional<Round> round = next_round(state_, left)) {
+      EXPECT_LE(round->member_steps() * kTokens, left) << "a round that is not paid for";
+      left -= round->member_steps() * kTokens;
+      play(*round);
+      if (state_.played.size() > 60) {
+        ADD_FAILURE() << "no end of rounds";
+        break;
+      }
+    }
+    return state_;
+  }
+
+  std::vector<const Round*> rounds(Stage stage) const {
+    std::vector<const Round*> all;
+    for (const PlayedRound& played : state_.played) {
+      if (played.round.stage == stage) all.push_back(&played.round);
+    }
+    return all;
+  }
+
+ private:
+  double normal() { return normal_(random_); }
+
+  RoundRun run(std::size_t scheme, double lr, std::int64_t warmup, std::int64_t seed, std::int64_t steps) {
+    const double mean = schemes_[scheme](lr, steps);
+    const double loss = mean >= kGuessing || !std::isfinite(mean) ? mean : mean + seed_noise_ * normal();
+    return {.scheme = scheme,
+            .lr = lr,
+            .warmup = warmup,
+            .seed = seed,
+            .diverged = !std::isfinite(loss),
+            .learned = loss < kGuessing - 0.02,
+            .loss = loss};
+  }
+
+  TrainedCell cell(std::size_t scheme, double lr, std::int64_t warmup) {
+    TrainedCell cell{.lr = lr, .warmup = warmup, .loss = {}};
+    std::vector<double> losses;
+    for (const std::int64_t seed : state_.tuning_seeds) {
+      const RoundRun one = run(scheme, lr, warmup, seed, kMapSteps);
+      ++cell.runs;
+      cell.diverged += one.diverged ? 1 : 0;
+      cell.not_learned += !one.diverged && !one.learned ? 1 : 0;
+      if (!one.diverged) losses.push_back(one.loss);
+    }
+    if (!losses.empty()) cell.loss = estimate_of(losses);
+    return cell;
+  }
+
+  void play(const Round& round) {
+    PlayedRound played{.round = round};
+    for (const RoundEntry& entry : round.entries) {
+      for (const std::int64_t seed : entry.seeds) {
+        played.runs.push_back(run(entry.scheme, entry.lr, entry.warmup, seed, round.steps));
+        if (round.stage != Stage::final) continue;
+        std::vector<double> row;
+        for (const double batch : batches_[entry.scheme])
+          row.push_back(played.runs.back().loss + batch + 0.002 * normal());
+        state_.finals[entry.scheme].push_back(row);
+      }
+    }
+    state_.played.push_back(std::move(played));
+  }
+
+  std::vector<Curve> schemes_;
+  std::mt19937 random_;
+  double seed_noise_, batch_noise_;
+  std::normal_distribution<double> normal_;
+  std::vector<std::vector<double>> batches_;  // what each does to a scheme
+  StudyState state_;
+};
+
+TEST(Planner, TheFinalIsPaidForWhateverTheBudget) {
+  for (const double budget : {3e3, 1e4, 1e5, 1e6}) {
+    World world({falling(1.0), falling(1.5), falling(1.2, 1000)}, 1);
+    world.play(budget);
+    ASSERT_FALSE(world.rounds(Stage::final).empty()) << budget;
+    EXPECT_GE(world.rounds(Stage::final)[0]->entries[0].seeds.size(), 5u) << budget;
+    for (const Round* round : world.rounds(Stage::race)) EXPECT_GT(round->steps, kMapSteps);
+  }
+  World poor({falling(1.0)}, 1);
+  EXPECT_TRUE(poor.play(0).played.empty());
+}
+
+TEST(Planner, StepsGoToCurvesThatFall) {
+  World flat({falling(1.0, 10), falling(1.5, 10)}, 1, 0.002), slow({falling(1.0, 10), falling(1.5, 800)}, 1, 0.002);
+  flat.play(1e6);
+  slow.play(1e6);
+  EXPECT_EQ(flat.rounds(Stage::race).size(), 1u) << "one more length shows that nothing falls any more";
+  EXPECT_GE(slow.rounds(Stage::race).back()->steps, 3200);
+  EXPECT_LT(slow.rounds(Stage::race).back()->steps, 25'600) << "until it has flattened";
+  EXPECT_NE(slow.rounds(Stage::race).back()->why.find("still falling: 1"), std::string::npos);
+}
+
+TEST(Planner, SettingsAreHalvedAndTheFinalHasFreshSeeds) {
+  World world({falling(1.0, 400), falling(1.5, 400)}, 1);
+  world.play(1e6);
+  const std::vector<const Round*> races = world.rounds(Stage::race);
+  EXPECT_EQ(races[0]->entries.size(), 8u);
+  EXPECT_EQ(races[1]->entries.size(), 4u);
+  const Round& final = *world.rounds(Stage::final)[0];
+  EXPECT_EQ(final.entries.size(), 2u);
+  EXPECT_EQ(final.entries[0].seeds, (std::vector<std::int64_t>{3, 4, 5, 6, 7}));
+  EXPECT_NEAR(final.entries[0].lr, 1e-2, 1e-9);
+}
+
+TEST(Planner, SeedsGoToTies) {
+  World world({falling(1.0, 20), falling(1.008, 20), falling(2.0, 20)}, 3);
+  const StudyState& state = world.play(1e5);
+  EXPECT_GT(state.finals[0].size(), 5u);
+  EXPECT_EQ(state.finals[0].size(), state.finals[1].size());
+  EXPECT_EQ(state.finals[2].size(), 5u) << "nobody doubts that it is worse";
+}
+
+TEST(Planner, ASchemeThatOnlyStartsLateIsNeverSaidNotToTrain) {
+  bool late = false;
+  for (const double budget : {0.0, 3e2, 1e3, 3e3, 1e4, 3e4, 1e5, 1e6}) {
+    World world({falling(1.0), starting_after(1000)}, 1);
+    const StudyState& state = world.play(budget);
+    const Training training = training_after(state, 1);
+    EXPECT_NE(training, Training::stuck) << budget;
+    EXPECT_NE(training, Training::diverges) << budget;
+    late = late || training == Training::late || training == Training::trains;
+  }
+  EXPECT_TRUE(late) << "with enough budget it is seen to train";
+}
+
+TEST(Planner, GuessingAfterALongRunIsSaidNotToTrain) {
+  World poor({falling(1.0, 20), hopeless()}, 1), rich({falling(1.0, 20), hopeless()}, 1), alone({hopeless()}, 1);
+  EXPECT_EQ(training_after(poor.play(3e3), 1), Training::unclear);
+  const StudyState& state = rich.play(1e5);
+  EXPECT_EQ(training_after(state, 1), Training::stuck);
+  EXPECT_EQ(training_after(state, 0), Training::trains);
+  EXPECT_GE(rich.rounds(Stage::longest)[0]->steps, 3000);
+  EXPECT_EQ(training_after(alone.play(1e5), 0), Training::stuck);
+  EXPECT_GE(alone.rounds(Stage::race).back()->steps, 3000) << "nobody trains, so steps are all there is to try";
+  EXPECT_TRUE(alone.rounds(Stage::final).empty()) << "nothing trains, so nothing is compared";
+  World wild({diverging_above(1e-9, hopeless())}, 1);
+  EXPECT_EQ(training_after(wild.play(1e5), 0), Training::diverges);
+  EXPECT_TRUE(wild.rounds(Stage::race).empty());
+}
+
+TEST(Planner, OfTiedSettingsTheOneWithMarginIsTaken) {
+  // All but equal up to 1e-2, and nothing trains above.
+  const Curve even = diverging_above(
+      2e-2, [](double lr, std::int64_t steps) { return falling(1.0, 20, lr)(lr, steps) + (lr < 1e-2 ? 0.01 : 0.0); });
+  World world({even}, 1, 0.0001);
+  world.play(1e5);
+  EXPECT_LT(world.rounds(Stage::final)[0]->entries[0].lr, 5e-3) << "1e-2 stands before a cliff";
+}
+
+// The whole course, with its choices, repeated looks and races, on schemes that are the same.
+TEST(Planner, EqualSchemesAreToldApartNoMoreOftenThanTheLevelSays) {
+  constexpr int kStudies = 600;
+  int apart = 0;
+  for (unsigned study = 0; study < kStudies; ++study) {
+    World world({falling(1.0, 30), falling(1.0, 30), falling(1.0, 30)}, study, 0.02, 0.02);
+    for (const PairedDifference& pair : final_pairs(world.play(2e4))) {
+      if (!pair.apart) continue;
+      ++apart;
+      break;
+    }
+  }
+  EXPECT_LE(apart, 0.05 * kStudies + 4 * std::sqrt(kStudies * 0.05 * 0.95));
+}
+
+TEST(Planner, TheSameStateGivesTheSameRounds) {
+  World one({falling(1.0), starting_after(700), falling(1.1, 500)}, 5),
+      two({falling(1.0), starting_after(700), falling(1.1, 500)}, 5);
+  const StudyState &a = one.play(2e5), &b = two.play(2e5);
+  ASSERT_EQ(a.played.size(), b.played.size());
+  for (std::size_t i = 0; i < a.played.size(); ++i) {
+    EXPECT_EQ(a.played[i].round.steps, b.played[i].round.steps);
+    EXPECT_EQ(a.played[i].round.why, b.played[i].round.why);
+    EXPECT_EQ(a.played[i].round.runs(), b.played[i].round.runs());
+  }
+}
+
+}  // namespace
+}  // namespace norma

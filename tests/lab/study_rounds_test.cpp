@@ -1,0 +1,174 @@
+// Whole studies with a budget, of tiny models on schemes whose truth is known.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "norma/core/error.h"
+#include "norma/lab/study.h"
+#include "temporary_folder.h"
+
+namespace norma {
+namespace {
+
+using json = nlohmann::json;
+using test::TemporaryFolder;
+
+StudyConfig tiny_study(const std::vector<SchemeChoice>& schemes, double budget_steps) {
+  StudyConfig config;
+  config.schemes = schemes;
+  config.rates = {1e-2, 3e-2};
+  config.warmups = {0};
+  config.seeds = {1};
+  config.extra_rates = 0;
+  config.inspect = config.depth_use = false;
+  config.budget = {StudyBudget::Unit::steps, budget_steps};
+  for (const char* setting : {"model.layers=1", "model.width=8", "model.heads=1", "model.batch=4", "model.time=8",
+                              "train.steps=40", "train.threads=1", "data.evaluation_batches=4"})
+    override_config(config.base, setting);
+  return config;
+}
+
+json play_study(const StudyConfig& config, const std::string& directory) {
+  StudyObserver observer;
+  const std::atomic<bool> stop{false};
+  return json::parse(run_study({.config = config, .directory = directory}, observer, stop).results_json);
+}
+
+// What must depend neither on the number of threads nor on interruptions.
+json lasting(json results) {
+  for (json& run : results["runs"]) run.erase("tokens_per_second");
+  return {results["runs"],     results["maps"],        results["tuned"], results["course"],
+          results["verdicts"], results["comparisons"], results["advice"]};
+}
+
+json verdict_of(const json& results, const std::string& scheme) {
+  for (const json& verdict : results["verdicts"]) {
+    if (verdict["scheme"] == scheme) return verdict;
+  }
+  return {};
+}
+
+SchemeChoice scheme_of(const std::string& name, const std::string& toml) {
+  SchemeLibrary library;
+  library.put(name, toml, SchemeLibrary::Rank::first);
+  return library.find(name);
+}
+
+TEST(StudyRounds, ABudgetOfStepsIsOneStudyOnAnyNumberOfThreads) {
+  const TemporaryFolder folder;
+  StudyConfig config = tiny_study({"pre", "post"}, 4000);
+  const json one = play_study(config, folder / "one");
+  config.base.train.threads = 3;
+  const json three = play_study(config, folder / "three");
+  EXPECT_EQ(lasting(one), lasting(three));
+  std::vector<std::string> stages;
+  for (const json& round : one["course"]["rounds"]) stages.push_back(round["stage"]);
+  ASSERT_GE(stages.size(), 3u) << one["course"];
+  EXPECT_EQ(stages[0], "map");
+  EXPECT_EQ(stages[1], "race");
+  EXPECT_EQ(std::count(stages.begin(), stages.end(), "final") > 0, true) << one["course"];
+  EXPECT_EQ(one["comparisons"].size(), 1u);
+  EXPECT_LE(one["course"]["tokens"], 4000 * 32);
+  for (const json& run : one["runs"]) {
+    const bool tuning = run["seed"] == 1;
+    EXPECT_EQ(run["stage"] == "final", !tuning) << "the final has fresh seeds";
+    EXPECT_EQ(run["axes"]["train.data_seed"], run["axes"]["train.seed"]) << "the order of the data follows the seed";
+  }
+  EXPECT_EQ(one["tuned"][0]["loss"]["n"], 5);
+}
+
+TEST(StudyRounds, StoppedAnywhereItRepeatsItsRounds) {
+  struct Counter final : StudyObserver {
+    void progressed(std::string_view, double, std::string_view) override {
+      if (++steps % 61 == 0) stop = true;
+    }
+    std::atomic<bool> stop{false};
+    int steps = 0;
+  } broken;
+  const TemporaryFolder folder;
+  const StudyConfig config = tiny_study({"pre", "post"}, 4000);
+  const json whole = play_study(config, folder / "whole");
+  StudyResult result;
+  int starts = 0;
+  do {
+    broken.stop = false;
+    result = run_study({.config = config, .directory = folder / "broken"}, broken, broken.stop);
+    ASSERT_LT(++starts, 100);
+  } while (result.interrupted);
+  EXPECT_GT(starts, 3);
+  EXPECT_EQ(lasting(json::parse(result.results_json)), lasting(whole));
+}
+
+TEST(StudyRounds, WrittenDownRoundsAreRepeatedAndDamageIsNamed) {
+  const TemporaryFolder folder;
+  const StudyConfig config = tiny_study({"pre"}, 2000);
+  play_study(config, folder / "study");
+  const std::string rounds = test::read_file(folder / "study/rounds.json");
+  EXPECT_NE(rounds.find("\"stage\": \"final\""), std::string::npos);
+  std::filesystem::remove(folder / "study/DONE");
+  play_study(config, folder / "study");
+  EXPECT_EQ(test::read_file(folder / "study/rounds.json"), rounds) << "nothing was decided anew";
+  std::filesystem::remove(folder / "study/DONE");
+  test::write_file(folder / "study/rounds.json", rounds.substr(0, rounds.size() / 2));
+  try {
+    play_study(config, folder / "study");
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("rounds.json' is damaged"), std::string::npos) << error.what();
+  }
+}
+
+// The same function, rounded differently: training makes of that what another seed would.
+TEST(StudyRounds, TwinsAreNotToldApart) {
+  int apart = 0;
+  for (std::int64_t seed = 1; seed <= 6; ++seed) {
+    const TemporaryFolder folder;
+    StudyConfig config = tiny_study({"x + f(norm(x))", "0.3*x + f(norm(x)) + 0.7*x"}, 3000);
+    config.seeds = {100 * seed};
+    const json results = play_study(config, folder / "study");
+    ASSERT_EQ(results["comparisons"].size(), 1u) << results["course"];
+    apart += results["comparisons"][0]["apart"].get<bool>() ? 1 : 0;
+  }
+  EXPECT_LE(apart, 2) << "of 6, at 5 %";
+}
+
+// Its stream reaches the head only after 300 steps.
+TEST(StudyRounds, ASchemeThatStartsLateIsNeverSaidNotToTrain) {
+  const SchemeChoice late = scheme_of("late",
+                                      "title = \"Late\"\nsublayer = \"x + f(norm(x))\"\nfinal = \"s*norm(x)\"\n"
+                                      "[constants]\ns = \"clamp((t - 300)/10, 0, 1)\"\n");
+  const TemporaryFolder folder;
+  const json poor = play_study(tiny_study({"pre", late}, 1500), folder / "poor");
+  EXPECT_EQ(verdict_of(poor, "late")["verdict"], "not enough training to tell") << verdict_of(poor, "late");
+  EXPECT_NE(verdict_of(poor, "late")["words"].get<std::string>().find("--budget"), std::string::npos)
+      << verdict_of(poor, "late");
+  const json rich = play_study(tiny_study({"pre", late}, 20'000), folder / "rich");
+  const std::string verdict = verdict_of(rich, "late")["verdict"];
+  EXPECT_TRUE(verdict == "starts late" || verdict == "stable" || verdict == "narrow") << verdict_of(rich, "late");
+}
+
+TEST(StudyRounds, WhatNeverLearnsIsSaidNotToTrainAfterALongRunAndNothingIsRanked) {
+  const SchemeChoice dead = scheme_of("dead", "sublayer = \"x + f(norm(x))\"\nfinal = \"0*norm(x)\"\n");
+  const TemporaryFolder folder;
+  const json results = play_study(tiny_study({dead}, 7000), folder / "study");
+  EXPECT_EQ(verdict_of(results, "dead")["verdict"], "does not train") << results["course"];
+  EXPECT_TRUE(results["advice"]["ranking"].empty());
+  EXPECT_NE(results["advice"]["words"].get<std::string>().find("none is ranked. Try"), std::string::npos)
+      << results["advice"];
+}
+
+TEST(StudyBudgets, AreReadAndPrinted) {
+  EXPECT_EQ(parse_budget("3min").amount, 180);
+  EXPECT_EQ(parse_budget("1h").amount, 3600);
+  EXPECT_EQ(parse_budget("2e9tokens").unit, StudyBudget::Unit::tokens);
+  EXPECT_EQ(parse_budget("2e9tokens").amount, 2e9);
+  EXPECT_EQ(parse_budget("40000steps").unit, StudyBudget::Unit::steps);
+  EXPECT_EQ(parse_budget("0").unit, StudyBudget::Unit::none);
+  EXPECT_EQ(print_budget(parse_budget("1.5h")), "5400s");
+  EXPECT_EQ(parse_budget(print_budget(parse_budget("7Mtokens"))).amount, 7e6);
+  for (const char* wrong : {"", "min", "3", "3 parsecs", "-1h", "nan", "inf h"})
+    EXPECT_THROW(parse_budget(wrong), Error) << wrong;
+}
+
+}  // namespace
+}  // namespace norma
