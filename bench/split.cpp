@@ -4,7 +4,7 @@
 #include <chrono>
 #include <numeric>
 
-#include "bench/steps.h"
+#include "bench/prepare.h"
 #include "device/cpu/cpu_session.h"
 #include "device/cpu/programme.h"
 #include "norma/core/machine.h"
@@ -161,7 +161,7 @@ void bench_split(Report& report, const std::string& name, const ModelConfig& con
   const int threads = options.threads == 0 ? machine().cores : options.threads;
   const TrainingStep step = build_training_step(config, {.probes = false});
   CpuSession session(step.plan, {.members = 1, .threads = 1});
-  prepare_step(session, step, config);
+  prepare(session, step, config);
   std::byte* const member =
       reinterpret_cast<std::byte*>(session.tensor<float>("control").data()) - step.plan->slot("control").offset;
   TimedCrew crew(*step.plan, member, threads);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "device/cpu/gemm.h"
+#include "device/cpu/gemm_packing.h"
 #include "norma/core/error.h"
 #include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
@@ -12,6 +12,28 @@
 #include "ops/check.h"
 
 namespace norma {
+namespace {
+
+// One product for every block of rows; the last block may be shorter.
+struct RowBlockGemms {
+  std::shared_ptr<const Gemm> full, last;
+
+  RowBlockGemms(GemmShape shape, const Tiling& blocks, DType dtype) {
+    shape.m = std::min(blocks.block, blocks.total);
+    full = make_gemm(shape, dtype);
+    shape.m = blocks.end(blocks.tiles - 1) - blocks.begin(blocks.tiles - 1);
+    last = make_gemm(shape, dtype);
+  }
+  bool packs() const { return full->panels().width > 0 && full->panels() == last->panels(); }
+};
+
+// Rows of so many floats, a power of two, lie in the same places of the cache: the library packs such weights for every
+// block of rows, and it is cheaper to do so once. The bits are the same.
+bool worth_packing(std::int64_t n, const Tiling& blocks, DType dtype) {
+  return dtype == DType::f32 && blocks.tiles >= 4 && n >= 512 && (n & (n - 1)) == 0;
+}
+
+}  // namespace
 
 std::string Linear::attributes() const {
   if (activation_ == Activation::none) return bias_ ? "bias" : "";
@@ -62,35 +84,41 @@ CpuKernel cpu_kernel(const Linear& op, Types in, Types) {
   const std::int64_t rows = in[0].shape.rows(), k = in[1].shape[0], n = in[1].shape[1];
   const std::int64_t element = static_cast<std::int64_t>(size_of(in[0].dtype));
   const Tiling blocks(rows, gemm_tile_grain(n, k), 16);
-  const auto gemm_for = [&](std::int64_t m) {
-    GemmShape shape = row_major_gemm(m, n, k, false, false);
-    shape.bias = op.has_bias();
-    return make_gemm(shape, in[0].dtype);
-  };
-  const auto full = gemm_for(std::min(blocks.block, rows));
-  const std::int64_t rest = blocks.end(blocks.tiles - 1) - blocks.begin(blocks.tiles - 1);
-  const auto last = rest == blocks.block ? full : gemm_for(rest);
+  GemmShape shape = row_major_gemm(rows, n, k, false, false);
+  shape.bias = op.has_bias();
+  shape.packed = worth_packing(n, blocks, in[0].dtype);
+  RowBlockGemms gemms(shape, blocks, in[0].dtype);
   CpuKernel kernel;
-  kernel.worker_bytes = std::max(full->worker_bytes(), last->worker_bytes());
-  const auto product = [=, bias = op.has_bias()](const Call& call, std::int64_t tile, std::byte* z) {
-    (tile + 1 == blocks.tiles ? last : full)
-        ->run(call.in<std::byte>(0) + blocks.begin(tile) * k * element, call.in<std::byte>(1),
-              bias ? call.in<std::byte>(2) : nullptr, z, call.worker_scratch);
+  double share = 1;  // of the products
+  if (shape.packed && gemms.packs()) {
+    share -= add_packing(kernel, shape, gemms.full->panels());
+  } else if (shape.packed) {
+    shape.packed = false;
+    gemms = RowBlockGemms(shape, blocks, in[0].dtype);
+  }
+  kernel.worker_bytes = std::max(gemms.full->worker_bytes(), gemms.last->worker_bytes());
+  const auto product = [=](const Call& call, std::int64_t tile, std::byte* z) {
+    const std::byte* weight = shape.packed ? call.shared<std::byte>() : call.in<std::byte>(1);
+    (tile + 1 == blocks.tiles ? gemms.last : gemms.full)
+        ->run(call.in<std::byte>(0) + blocks.begin(tile) * k * element, weight,
+              shape.bias ? call.in<std::byte>(2) : nullptr, z, call.worker_scratch);
   };
   if (op.activation() == Activation::none) {
-    kernel.phases.push_back({blocks.tiles, [=](const Call& call, std::int64_t tile) {
-                               product(call, tile, call.out<std::byte>(0) + blocks.begin(tile) * n * element);
-                             }});
+    const auto run = [=](const Call& call, std::int64_t tile) {
+      product(call, tile, call.out<std::byte>(0) + blocks.begin(tile) * n * element);
+    };
+    kernel.phases.push_back({.tiles = blocks.tiles, .run = run, .share = share});
     return kernel;
   }
   const auto add_phase = [&]<typename T>(auto* activation_loop) {
-    kernel.phases.push_back({blocks.tiles, [=, f = op.activation()](const Call& call, std::int64_t tile) {
-                               const std::int64_t at = blocks.begin(tile) * n;
-                               T* y = call.out<T>(0) + at;
-                               T* z = call.out<T>(1) == nullptr ? y : call.out<T>(1) + at;
-                               product(call, tile, reinterpret_cast<std::byte*>(z));
-                               activation_loop(f, z, y, (blocks.end(tile) - blocks.begin(tile)) * n);
-                             }});
+    const auto run = [=, f = op.activation()](const Call& call, std::int64_t tile) {
+      const std::int64_t at = blocks.begin(tile) * n;
+      T* y = call.out<T>(0) + at;
+      T* z = call.out<T>(1) == nullptr ? y : call.out<T>(1) + at;
+      product(call, tile, reinterpret_cast<std::byte*>(z));
+      activation_loop(f, z, y, (blocks.end(tile) - blocks.begin(tile)) * n);
+    };
+    kernel.phases.push_back({.tiles = blocks.tiles, .run = run, .share = share});
   };
   if (in[0].dtype == DType::f32) {
     add_phase.operator()<float>(activation_loop_f32());

@@ -24,23 +24,15 @@ Wire apply(Product product, Wire a, Wire b, Transpose ta, Transpose tb) {
 // The rows that one weight makes are many tiles. Where the weight is transposed, the library would turn it around for
 // each of them: so it is packed once, in a phase of its own, which need not wait for the rows. The bits are the same.
 // Returns the phase's share of the work, or 0 where packing does not pay or the library has no layout for it.
-double add_packing(CpuKernel& kernel, const MatMul& op, GemmShape& shape, DType dtype) {
+double pack_weight(CpuKernel& kernel, const MatMul& op, GemmShape& shape, DType dtype) {
   constexpr std::int64_t kLeastTiles = 4;
-  constexpr double kOperationsPerMove = 30;  // that take as long as moving one element
   if (op.product() != Product::rows || !yes(op.transpose_b()) || dtype != DType::f32) return 0;
   GemmShape packed = shape;
   packed.packed = true;
   const GemmTiles tiles(packed, dtype, GemmTiles::Cut::rows);
   if (tiles.count() < kLeastTiles || tiles.panels().width == 0) return 0;
   shape = packed;
-  const GemmPacking packing(packed, tiles.panels());
-  const double share = kOperationsPerMove / (kOperationsPerMove + 2.0 * static_cast<double>(shape.m));
-  const auto pack = [packing](const Call& call, std::int64_t tile) {
-    packing.run(tile, call.in<float>(1), call.shared<float>());
-  };
-  kernel.scratch_bytes = packing.bytes();
-  kernel.phases.push_back({.tiles = packing.tiles(), .run = pack, .share = share, .reads_only = 1});
-  return share;
+  return add_packing(kernel, packed, tiles.panels());
 }
 
 }  // namespace
@@ -128,7 +120,7 @@ CpuKernel cpu_kernel(const MatMul& op, Types in, Types) {
   GemmShape shape = row_major_gemm(s.m, s.n, s.k, a_transposed, b_transposed);
   shape.accumulate = op.accumulates();
   CpuKernel kernel;
-  const double share = add_packing(kernel, op, shape, in[0].dtype);
+  const double share = pack_weight(kernel, op, shape, in[0].dtype);
   const auto cut = op.product() == Product::reduce_rows ? GemmTiles::Cut::rows_and_columns : GemmTiles::Cut::rows;
   // A whole product of a batch is one tile when the batch alone gives enough of them.
   const GemmTiles tiles(shape, in[0].dtype, cut);

@@ -104,7 +104,7 @@ std::vector<double> run_linear(std::int64_t rows, std::int64_t in, std::int64_t 
 
 TEST(Linear, SinglePrecisionAgreesWithDouble) {
   for (const auto& [rows, in, out] :
-       {std::array<std::int64_t, 3>{1, 1, 1}, {3, 31, 33}, {257, 65, 17}, {130, 128, 130}}) {
+       {std::array<std::int64_t, 3>{1, 1, 1}, {3, 31, 33}, {257, 65, 17}, {130, 128, 130}, {515, 37, 512}}) {
     const std::vector<double> f32 = run_linear<float>(rows, in, out, 2, 1, 0),
                               f64 = run_linear<double>(rows, in, out, 2, 1, 0);
     double scale = 0;
@@ -118,11 +118,26 @@ TEST(Linear, SinglePrecisionAgreesWithDouble) {
 }
 
 TEST(Linear, SameBitsForAnyThreadsAndMembers) {
-  const std::vector<double> alone = run_linear<float>(515, 96, 130, 1, 1, 0);
-  for (const int threads : {1, 2, 3}) {
-    EXPECT_EQ(alone, run_linear<float>(515, 96, 130, threads, 1, 0)) << threads << " threads";
-    EXPECT_EQ(alone, run_linear<float>(515, 96, 130, threads, 3, 2)) << threads << " threads, member 2 of 3";
+  for (const std::int64_t out : {130, 512}) {  // the second is packed
+    const std::vector<double> alone = run_linear<float>(515, 96, out, 1, 1, 0);
+    for (const int threads : {1, 2, 3}) {
+      EXPECT_EQ(alone, run_linear<float>(515, 96, out, threads, 1, 0)) << threads << " threads";
+      EXPECT_EQ(alone, run_linear<float>(515, 96, out, threads, 3, 2)) << threads << " threads, member 2 of 3";
+    }
   }
+}
+
+// A weight that is packed for being wide gives the bits of one that is taken as it is.
+TEST(Linear, PackedWeightsGiveTheSameBits) {
+  Graph g;
+  const Wire x = g.input("x", {{515, 40}, DType::f32}), w = g.parameter("w", {{40, 512}, DType::f32});
+  g.output("plain", matmul_rows(x, w));
+  g.output("packed", linear(x, w));
+  CpuSession session(test::plain_plan(g));
+  test::randomise_all(session);
+  session.run();
+  const std::span<float> plain = session.tensor<float>("plain"), packed = session.tensor<float>("packed");
+  EXPECT_TRUE(std::equal(plain.begin(), plain.end(), packed.begin(), packed.end()));
 }
 
 TEST(Linear, WrongShapesAreNamed) {

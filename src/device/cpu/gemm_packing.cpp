@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "norma/core/error.h"
+
 namespace norma {
 namespace {
 
@@ -38,6 +40,19 @@ void GemmPacking::pack_piece(const float* b, float* packed, std::int64_t panel, 
   for (std::int64_t c = 0; c < columns; ++c) {
     for (std::int64_t r = 0; r < real_rows; ++r) to[r * width + c] = from[c * shape_.b_column + r * shape_.b_row];
   }
+}
+
+double add_packing(CpuKernel& kernel, const GemmShape& shape, const GemmPanels& panels) {
+  constexpr double kOperationsPerMove = 30;  // that take as long as moving one element
+  const GemmPacking packing(shape, panels);
+  const double share = kOperationsPerMove / (kOperationsPerMove + 2.0 * static_cast<double>(shape.m));
+  const auto pack = [packing](const Call& call, std::int64_t tile) {
+    packing.run(tile, call.in<float>(1), call.shared<float>());
+  };
+  NORMA_ASSERT(kernel.phases.empty() && kernel.scratch_bytes == 0);
+  kernel.scratch_bytes = packing.bytes();
+  kernel.phases.push_back({.tiles = packing.tiles(), .run = pack, .share = share, .reads_only = 1});
+  return share;
 }
 
 }  // namespace norma

@@ -24,4 +24,8 @@ class GemmPacking {
   Tiling tiling_;        // over the pieces of all panels
 };
 
+// Adds the phase that packs input 1, described by `shape`, into all of the kernel's scratch, before anything else is
+// added. It need not wait for the other inputs. Returns its share of the kernel's work.
+double add_packing(CpuKernel& kernel, const GemmShape& shape, const GemmPanels& panels);
+
 }  // namespace norma
