@@ -9,7 +9,7 @@ namespace norma {
 namespace {
 
 std::string sentence(const char* scheme, std::int64_t width = 128) {
-  ModelConfig model = initial_model(Family::decoder, width);
+  ModelConfig model = initial_model("decoder", width);
   model.scheme = scheme;
   return judge_by_theory(model);
 }
