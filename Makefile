@@ -81,8 +81,8 @@ web:  ## build web/dist/report.html, the page of the report, from TypeScript (ne
 	@if $(WEB_READY); then cd web && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm install --no-save --silent --no-progress; } && npm run --silent build; \
 	else echo "web: skipped, there is no npm with node 20.19 or newer; the committed web/dist/report.html is used"; fi
 
-web-check: web  ## fail when the committed page is not what its sources make
-	@git diff --stat --exit-code -- web/dist || { echo "web/dist is out of date: commit what \`make web\` builds"; exit 1; }
+web-check: web  ## fail when the committed page, or its types of results.json, are not what their sources make
+	@git diff --stat --exit-code -- web/dist web/src/data/results_schema.ts || { echo "out of date: commit what \`make web\` builds"; exit 1; }
 
 web-test: web  ## test the report in headless Chromium (skipped without chromium or npm)
 	@if $(WEB_READY); then node --test --test-reporter=spec tests/web/*.test.mjs; else echo "web-test: skipped"; fi

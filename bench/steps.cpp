@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "bench/prepare.h"
+#include "bench/split.h"
 #include "norma/backends/device.h"
 #include "norma/train/config.h"
 #include "norma/train/step.h"
@@ -17,7 +18,7 @@ namespace {
 Timing time_step(const ModelConfig& config, Session::Options options, double seconds) {
   const TrainingStep step = build_training_step(config, {});
   const auto session = make_session(step.plan, options);
-  prepare(*session, step, config);
+  prepare_step(*session, step, config);
   return time_repeated([&] { session->run(Watching::no); }, seconds);
 }
 
@@ -37,8 +38,8 @@ void bench_probes(Report& report, const std::string& name, const ModelConfig& co
   const TrainingStep plain = build_training_step(config, {.probes = false});
   const auto with = make_session(watched.plan, {.members = 1, .threads = options.threads});
   const auto without = make_session(plain.plan, {.members = 1, .threads = options.threads});
-  prepare(*with, watched, config);
-  prepare(*without, plain, config);
+  prepare_step(*with, watched, config);
+  prepare_step(*without, plain, config);
   const std::int64_t steps = TrainConfig{}.log_every;
   const auto some = [&](Session& session) {
     for (std::int64_t step = 0; step < steps; ++step) session.run(step == 0 ? Watching::yes : Watching::no);
@@ -47,6 +48,24 @@ void bench_probes(Report& report, const std::string& name, const ModelConfig& co
   report.add_value("probes/" + name, 100 * (ratio - 1), "%", "step without probes", 1 / ratio);
   ratio = time_ratio([&] { with->run(); }, [&] { without->run(); }, 4 * options.seconds);
   report.add_value(watched_step, 100 * (ratio - 1), "%", "step without probes", 1 / ratio);
+}
+
+// DeepNorm is Post-LN with a scale in front of every norm: what that costs, in kernels and in time, both in turns.
+void bench_scales(Report& report, const std::string& name, const ModelConfig& post, const Options& options) {
+  const std::string entry = "scales/deepnorm over post/" + name;
+  if (!options.wants(entry)) return;
+  ModelConfig deepnorm = post;
+  deepnorm.scheme = "deepnorm";
+  const TrainingStep scaled = build_training_step(deepnorm, {}), plain = build_training_step(post, {});
+  const auto with = make_session(scaled.plan, {.members = 1, .threads = options.threads});
+  const auto without = make_session(plain.plan, {.members = 1, .threads = options.threads});
+  prepare_step(*with, scaled, deepnorm);
+  prepare_step(*without, plain, post);
+  const auto kernels = [](const TrainingStep& step) { return static_cast<double>(step.plan->steps().size()); };
+  report.add_value(entry + "/kernels", kernels(scaled) - kernels(plain), "more");
+  const double ratio =
+      time_ratio([&] { with->run(Watching::no); }, [&] { without->run(Watching::no); }, 4 * options.seconds);
+  report.add_value(entry + "/time", 100 * (ratio - 1), "%", "Post-LN step", 1 / ratio);
 }
 
 // Two members on two threads against one on one thread, in steps of a member per second.
@@ -83,6 +102,22 @@ void bench_deep_plan(Report& report, ModelConfig config, const Options& options)
 
 }  // namespace
 
+void prepare_step(Session& session, const TrainingStep& step, const ModelConfig& config) {
+  for (int member = 0; member < session.members(); ++member) {
+    initialise(session, step.parameters, static_cast<std::uint64_t>(member + 1), member);
+    for (const char* name : {"tokens", "targets"}) {
+      const RandomStream stream(1, name);
+      std::vector<std::int32_t> ids(session.handle(name).elements());
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        ids[i] = static_cast<std::int32_t>(stream.below(i, static_cast<std::uint64_t>(config.vocabulary)));
+      }
+      session.write<std::int32_t>(name, ids, member);
+    }
+    const ControlBlock control = control_block({.weight_decay = 0.01}, 1e-4, 1, 1);
+    session.write<float>("control", std::vector<float>(control.begin(), control.end()), member);
+  }
+}
+
 void bench_steps(Report& report, const Options& options) {
   const ModelConfig small{.layers = 6, .width = 128, .heads = 4, .vocabulary = 256, .batch = 16, .time = 64};
   const ModelConfig deep{.layers = 100, .width = 64, .heads = 4, .vocabulary = 256, .batch = 8, .time = 32};
@@ -98,6 +133,8 @@ void bench_steps(Report& report, const Options& options) {
   ModelConfig small_post = small;
   small_post.scheme = "post";
   bench_step(report, "6 layers d=128 T=64 B=16 post", small_post, options);
+  bench_scales(report, "6 layers d=128 T=64 B=16", small_post, options);
+  bench_split(report, "6 layers d=128 T=64 B=16", small, options);
   bench_step(report, "12 layers d=64 T=32 B=16", shakespeare, options);
   bench_step(report, "100 layers d=64 T=32 B=8", deep, options);
 

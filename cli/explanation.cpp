@@ -4,6 +4,7 @@
 
 #include "norma/backends/cpu.h"
 #include "norma/core/error.h"
+#include "norma/lab/judgement.h"
 
 namespace norma::cli {
 namespace {
@@ -80,6 +81,12 @@ void add_theory(const SchemesOptions& options, const SchemeChoice& scheme, Expla
   } catch (const NotPredictedError& error) {
     said.not_predicted = error.what();
   }
+  ModelConfig asked = initial_model(options.family, options.width);
+  asked.heads = options.heads;
+  asked.time = options.theory_time;
+  asked.scheme = scheme;
+  asked.norm = model.norm;
+  said.judgement = judge_by_theory(asked);
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ struct Explanation {
   std::optional<TokenCost> cost;
   std::string not_built;
   std::optional<Exponents> exponents;
+  std::string judgement;  // one sentence, at the asked width
   std::string not_predicted;
   std::vector<StackNumbers> stacks;  // the only one, or encoder and decoder
 };

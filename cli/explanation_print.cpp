@@ -185,6 +185,7 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
       "(docs/theory.md)\n",
       *least, *most, options.theory_width, options.theory_time);
   print_theory(said);
+  print("\n{}\n", said.judgement);
 }
 
 }  // namespace norma::cli

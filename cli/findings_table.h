@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "norma/lab/results.h"
+#include "norma/lab/findings.h"
 
 namespace norma::cli {
 

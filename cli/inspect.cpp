@@ -12,6 +12,7 @@
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/lab/inspect.h"
+#include "norma/lab/results.h"
 #include "norma/norms/norm.h"
 #include "norma/report/report.h"
 #include "norma/store/atomic_file.h"
@@ -128,13 +129,18 @@ std::string repeat_command(const InspectVerb& verb) {
   return command + repeat_choices(verb);
 }
 
-void show(const InspectVerb& verb, const Findings& findings, Provenance provenance) {
-  provenance.environment = describe_environment(command_line());
-  const std::string all = results_json(findings, provenance) + "\n";
+void show(const InspectVerb& verb, const Findings& findings, Results results) {
+  results.environment = environment_now(command_line());
+  add_findings(results, findings);
+  const std::string all = write_results(results);
   if (!verb.out.empty()) write_atomically(verb.out, all);
   if (!verb.report.empty()) write_report(verb.report, all);
   verb.json ? write_json(all) : print("{}", findings_table(findings));
-  if (!verb.json && !verb.quiet) print("\n{:.1f} s\n", provenance.seconds);
+  if (!verb.json && !verb.quiet) print("\n{:.1f} s\n", results.seconds);
+}
+
+TaskFacts task_facts(const std::string& name, const Source& source) {
+  return {.name = name, .description = source.describe(), .optimum = source.optimum()};
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -156,19 +162,18 @@ void inspect_run(const InspectVerb& verb) {
   subject.steps = static_cast<double>(stored.config.train.steps);
   subject.threads = verb.threads;
   subject.device = parse_device(verb.device);
-  Provenance provenance{.command = repeat_command(verb),
-                        .config = print_config(stored.config),
-                        .task_name = stored.config.data.task,
-                        .task_description = subject.source->describe(),
-                        .optimum = subject.source->optimum()};
   Findings findings;
   {
     ProgressLine line(verb.quiet);
     findings = inspect(subject, verb.only.empty() ? std::vector<std::string>() : split(verb.only), verb.batches,
                        std::ref(line));
   }
-  provenance.seconds = seconds_since(start);
-  show(verb, findings, provenance);
+  Results results = new_results(ResultsKind::inspect);
+  results.command = repeat_command(verb);
+  results.config = print_config(stored.config);
+  results.task = task_facts(stored.config.data.task, *subject.source);
+  results.seconds = seconds_since(start);
+  show(verb, findings, std::move(results));
 }
 
 void run_inspect(InspectVerb verb) {
@@ -193,20 +198,17 @@ void run_inspect(InspectVerb verb) {
   options.open = [&](const ModelConfig& model) { return open_data(verb, model); };
   const auto start = std::chrono::steady_clock::now();
   Findings findings;
-  Provenance provenance{.command = repeat_command(verb),
-                        .config = "",
-                        .task_name = verb.text.empty() ? verb.task : "text",
-                        .task_description = "",
-                        .optimum = {}};
+  TaskFacts task;
   {
     ProgressLine line(verb.quiet);
-    const auto source = open_data(verb, options.model);
-    provenance.task_description = source->describe();
-    provenance.optimum = source->optimum();
+    task = task_facts(verb.text.empty() ? verb.task : "text", *open_data(verb, options.model));
     findings = inspect(options, std::ref(line));
   }
-  provenance.seconds = seconds_since(start);
-  show(verb, findings, provenance);
+  Results results = new_results(ResultsKind::inspect);
+  results.command = repeat_command(verb);
+  results.task = std::move(task);
+  results.seconds = seconds_since(start);
+  show(verb, findings, std::move(results));
 }
 
 // An empty value would read as the option left out, and its default run for minutes.

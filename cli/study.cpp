@@ -123,7 +123,8 @@ int run(const StudyOptions& options, const std::vector<std::string>& extras) {
   if (options.json) {
     write_json(result.results_json);
   } else {
-    print("\n{}\nreport: {}\n", study_table(result.results_json), (folder / "report.html").string());
+    const Results results = read_results(result.results_json, fmt::format("'{}'", (folder / "results.json").string()));
+    print("\n{}\nreport: {}\n", study_table(results), (folder / "report.html").string());
   }
   return 0;
 }

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -18,10 +17,9 @@
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
-#include "norma/core/json_depth.h"
 #include "norma/core/mapped_file.h"
+#include "norma/lab/results.h"
 #include "norma/lab/sweep.h"
-#include "norma/lab/sweep_results.h"
 #include "norma/lab/sweep_schemes.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
@@ -144,25 +142,32 @@ void show(const Outcomes& outcomes, const std::string& results, const std::strin
 
 void report(const Outcomes& outcomes, const SweepConfig& config, const std::string& directory, double seconds,
             bool as_json) {
-  const std::string results = sweep_results_json(outcomes, {.config = print_sweep(config),
-                                                            .command = joined(command_line()),
-                                                            .task = tasks_of(config),
-                                                            .seconds = seconds,
-                                                            .environment = describe_environment(command_line()),
-                                                            .schemes = summarise_schemes(config, directory)});
-  write_atomically(std::filesystem::path(directory) / "results.json", results);
-  show(outcomes, results, directory, as_json);
+  Results results = new_results(ResultsKind::sweep);
+  results.seconds = seconds;
+  results.config = print_sweep(config);
+  results.command = joined(command_line());
+  results.environment = environment_now(command_line());
+  if (!outcomes.empty()) results.task = task_of(outcomes, tasks_of(config));
+  results.schemes = summarise_schemes(config, directory);
+  add_outcomes(results, outcomes);
+  const std::string text = write_results(results);
+  write_atomically(std::filesystem::path(directory) / "results.json", text);
+  show(outcomes, text, directory, as_json);
 }
 
-// The results of a sweep of which every run had ended before, where they are there and of this grid.
+// The results of a sweep of which every run had ended before, where they are there and of this grid. Damaged ones are
+// made anew.
 std::optional<std::string> results_before(const SweepConfig& config, const std::string& directory) {
   const std::filesystem::path path = std::filesystem::path(directory) / "results.json";
   if (kind_of(path) != PathKind::file) return std::nullopt;
   std::string text = read_text(path);
-  const nlohmann::json results = nlohmann::json::parse(is_shallow_json(text) ? text : "", nullptr, false);
-  const bool same = results.is_object() && results.value("norma", "") == NORMA_VERSION &&
-                    results.value("config", "") == print_sweep(config);
-  return same ? std::optional(std::move(text)) : std::nullopt;
+  try {
+    const Results results = read_results(text, fmt::format("'{}'", path.string()));
+    const bool same = results.norma == NORMA_VERSION && results.config == print_sweep(config);
+    return same ? std::optional(std::move(text)) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 int run(const SweepOptions& options, const std::vector<std::string>& extras) {

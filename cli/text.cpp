@@ -4,10 +4,6 @@
 
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
-
-#include "norma/core/error.h"
-#include "norma/core/json_depth.h"
 
 namespace norma::cli {
 namespace {
@@ -22,8 +18,8 @@ std::string scaled(double number, double base, const std::array<const char*, 5>&
   return fmt::format("{:.3g}{}", number, units[unit]);
 }
 
-std::string number_or_dash(const nlohmann::json& value, const char* format) {
-  return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>()) : "-";
+std::string number_or_dash(double value, const char* format) {
+  return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : "-";
 }
 
 }  // namespace
@@ -39,24 +35,18 @@ std::string duration_text(double seconds) {
                    : fmt::format("{}:{:02}", minutes, whole % 60);
 }
 
-std::string outcome_table(std::string_view result_json) try {
-  if (!is_shallow_json(result_json)) fail("result.json is damaged: it is nested too deeply");
-  const nlohmann::json result = nlohmann::json::parse(result_json);
+std::string outcome_table(const RunResult& result) {
   std::string text;
-  if (result.at("optimum").is_number())
-    text += fmt::format("best reachable loss {:.4f}\n", result.at("optimum").get<double>());
+  if (result.optimum) text += fmt::format("best reachable loss {:.4f}\n", *result.optimum);
   text += fmt::format("{:>6}  {:>6}  {:>9}  {:>7}  {:>9}  {:>9}  {}\n", "member", "seed", "lr", "warmup", "loss",
                       "held out", "verdict");
-  for (const nlohmann::json& member : result.at("members")) {
-    text +=
-        fmt::format("{:>6}  {:>6}  {:>9}  {:>7}  {:>9}  {:>9}  {}\n", member.at("member").get<int>(),
-                    member.at("seed").get<long long>(), number_or_dash(member.at("lr"), "{:.2e}"),
-                    member.at("warmup").get<long long>(), number_or_dash(member.at("final_loss"), "{:.4f}"),
-                    number_or_dash(member.at("evaluation_loss"), "{:.4f}"), member.at("verdict").get<std::string>());
+  for (const MemberResult& member : result.members) {
+    text += fmt::format("{:>6}  {:>6}  {:>9}  {:>7}  {:>9}  {:>9}  {}\n", member.member, member.seed,
+                        number_or_dash(member.lr, "{:.2e}"), member.warmup, number_or_dash(member.final_loss, "{:.4f}"),
+                        number_or_dash(member.evaluation_loss.value_or(std::nan("")), "{:.4f}"),
+                        verdict_of(member.outcome, member.facts));
   }
   return text;
-} catch (const nlohmann::json::exception& problem) {
-  fail("result.json is damaged: {}", problem.what());
 }
 
 }  // namespace norma::cli

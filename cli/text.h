@@ -2,7 +2,8 @@
 #pragma once
 
 #include <string>
-#include <string_view>
+
+#include "norma/train/result.h"
 
 namespace norma::cli {
 
@@ -10,7 +11,7 @@ std::string with_units(double number);      // 12.3k, 4.56M
 std::string bytes_text(double bytes);       // 45.0 MiB
 std::string duration_text(double seconds);  // 1:05, 2:03:04
 
-// The members of a result.json, one per line.
-std::string outcome_table(std::string_view result_json);
+// The members of a run, one per line.
+std::string outcome_table(const RunResult& result);
 
 }  // namespace norma::cli

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/output.h"
 #include "cli/overrides.h"
@@ -13,7 +12,6 @@
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
-#include "norma/core/json_depth.h"
 #include "norma/store/run_directory.h"
 #include "norma/train/run_schemes.h"
 #include "norma/train/trainer.h"
@@ -125,11 +123,13 @@ std::string default_directory(const TrainOptions& options) {
   return "runs/" + stem;
 }
 
-std::string table_of(const std::string& result, const std::filesystem::path& path) {
-  const nlohmann::json parsed = nlohmann::json::parse(is_shallow_json(result) ? result : "", nullptr, false);
-  if (!parsed.is_object() || !parsed.contains("optimum") || !parsed.contains("members") || parsed["members"].empty())
-    fail("'{}' is damaged; remove it and DONE beside it to have it made anew from the last checkpoint", path.string());
-  return outcome_table(result);
+RunResult stored_result(const RunView& run) {
+  const std::string text = run.result();
+  try {
+    return read_result(text, fmt::format("'{}'", run.result_path().string()));
+  } catch (const Error& error) {
+    fail("{}; remove it and DONE beside it to have it made anew from the last checkpoint", error.what());
+  }
 }
 
 int run_train(const TrainOptions& options, const std::vector<std::string>& extras, std::vector<std::string> command) {
@@ -150,11 +150,10 @@ int run_train(const TrainOptions& options, const std::vector<std::string>& extra
     return 130;
   }
   if (end == RunEnd::finished_before) note("{} had finished before; nothing was trained\n", directory);
-  const std::string result = RunView(directory).result();
   if (options.json) {
-    write_json(result);
+    write_json(RunView(directory).result());
   } else {
-    print("{}", table_of(result, RunView(directory).result_path()));
+    print("{}", outcome_table(stored_result(RunView(directory))));
     print("{} {}\n", end == RunEnd::finished_before ? "as it is in" : "written to", directory);
   }
   return 0;

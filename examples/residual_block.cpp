@@ -1,6 +1,6 @@
 // One residual block, x + f(norm(x)): traced, differentiated, planned and run.
 #include <norma/backends/cpu.h>
-#include <norma/device/session.h>
+#include <norma/backends/device.h>
 #include <norma/graph/differentiate.h>
 #include <norma/graph/graph.h>
 #include <norma/graph/plan.h>

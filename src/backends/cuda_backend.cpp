@@ -3,8 +3,22 @@
 #include "norma/norms/fusions.h"
 #include "norma/ops/cuda_kernels.h"
 #include "norma/ops/fusions.h"
+#include "norma/ops/matmul.h"
+#include "norma/ops/reduce.h"
 
 namespace norma {
+namespace {
+
+// Gradients of weights and biases are read by the optimiser alone: they run beside the chain that the rest of the
+// backward pass is.
+int lane_of(const Op& op, Types in, Types out) {
+  if (const auto* product = dynamic_cast<const MatMul*>(&op)) return product->product() == Product::reduce_rows ? 1 : 0;
+  if (dynamic_cast<const SumTo*>(&op) == nullptr) return 0;
+  const Shape& sums = out[0].shape;
+  return sums.rank() == 1 && sums.elements() == in[0].shape.channels() && in[0].shape.rows() > 1 ? 1 : 0;
+}
+
+}  // namespace
 
 const CudaBackend& cuda_backend() {
   static const CudaBackend backend = [] {
@@ -12,7 +26,9 @@ const CudaBackend& cuda_backend() {
     add_ops(cuda);
     add_norms(cuda);
     cuda.add(norm_fusions());
+    cuda.add(norm_scale_fusions());
     cuda.add(op_fusions());
+    cuda.set_lanes(lane_of);
     return cuda;
   }();
   return backend;

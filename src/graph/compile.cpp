@@ -130,7 +130,7 @@ std::vector<int> Compilation::find_joins() {
     std::iota(joins.begin(), joins.end(), 0);
     return joins;
   }
-  Lanes lanes;
+  Lanes lanes(backend_.most_ahead());
   for (Step& step : plan_->steps_) {
     const Node& node = graph_.node(step.node);
     std::vector<int> reads, writes;

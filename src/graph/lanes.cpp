@@ -16,6 +16,12 @@ std::vector<int> Lanes::add(int lane, std::span<const int> reads, std::span<cons
 
   std::vector<int> needed(latest_.size(), -1);
   if (lane != 0) needed[0] = latest_[0];
+  if (lane == 0) {
+    const int far = step - most_ahead_;
+    for (int behind = far; behind >= 0 && behind > far - most_ahead_; --behind) {
+      if (int& wait = needed[at(lane_of_[at(behind)])]; lane_of_[at(behind)] != 0 && wait < 0) wait = behind;
+    }
+  }
   const auto touch = [&](int memory, bool writing) {
     std::vector<Touch>& touches = touches_[memory];
     for (const Touch& other : touches) {

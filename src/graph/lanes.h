@@ -2,10 +2,11 @@
 //
 // A step follows the earlier steps of its own lane. A step of a side lane also follows every earlier step of the main
 // lane, so that memory which the main lane has given back is free for it. The main lane waits for a side lane when it
-// reads what was made there, or writes what is read there: the lanes join. Until then the side lane may not have begun,
-// so what it touches lives on.
+// reads what was made there, or writes what is read there, or is far ahead of it: the lanes join. Until then the side
+// lane may not have begun, so what it touches lives on.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -14,6 +15,9 @@ namespace norma {
 
 class Lanes {
  public:
+  // The main lane runs at most so many steps ahead of the others.
+  explicit Lanes(int most_ahead = std::numeric_limits<int>::max()) : most_ahead_(most_ahead) {}
+
   // Appends a step that reads and writes these pieces of memory; returns the steps of other lanes that it waits for.
   std::vector<int> add(int lane, std::span<const int> reads, std::span<const int> writes);
 
@@ -27,6 +31,7 @@ class Lanes {
     int last_read, last_write;  // steps; -1 = none
   };
 
+  int most_ahead_;
   std::vector<int> lane_of_;                             // by step
   std::vector<std::vector<int>> waits_;                  // by step
   std::vector<std::vector<int>> waited_;                 // by lane and other lane: the latest step waited for, or -1

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/cpu/gemm_packing.h"
 #include "device/cpu/gemm_tiles.h"
 #include "norma/core/error.h"
 #include "norma/device/cpu/kernel.h"
@@ -18,6 +19,28 @@ Transpose flip(Transpose transpose) { return yes(transpose) ? Transpose::no : Tr
 Wire apply(Product product, Wire a, Wire b, Transpose ta, Transpose tb) {
   const Wire in[] = {a, b};
   return a.graph().apply(std::make_shared<MatMul>(product, ta, tb), in)[0];
+}
+
+// The rows that one weight makes are many tiles. Where the weight is transposed, the library would turn it around for
+// each of them: so it is packed once, in a phase of its own, which need not wait for the rows. The bits are the same.
+// Returns the phase's share of the work, or 0 where packing does not pay or the library has no layout for it.
+double add_packing(CpuKernel& kernel, const MatMul& op, GemmShape& shape, DType dtype) {
+  constexpr std::int64_t kLeastTiles = 4;
+  constexpr double kOperationsPerMove = 30;  // that take as long as moving one element
+  if (op.product() != Product::rows || !yes(op.transpose_b()) || dtype != DType::f32) return 0;
+  GemmShape packed = shape;
+  packed.packed = true;
+  const GemmTiles tiles(packed, dtype, GemmTiles::Cut::rows);
+  if (tiles.count() < kLeastTiles || tiles.panels().width == 0) return 0;
+  shape = packed;
+  const GemmPacking packing(packed, tiles.panels());
+  const double share = kOperationsPerMove / (kOperationsPerMove + 2.0 * static_cast<double>(shape.m));
+  const auto pack = [packing](const Call& call, std::int64_t tile) {
+    packing.run(tile, call.in<float>(1), call.shared<float>());
+  };
+  kernel.scratch_bytes = packing.bytes();
+  kernel.phases.push_back({.tiles = packing.tiles(), .run = pack, .share = share, .reads_only = 1});
+  return share;
 }
 
 }  // namespace
@@ -104,27 +127,28 @@ CpuKernel cpu_kernel(const MatMul& op, Types in, Types) {
   const bool b_transposed = op.product() != Product::reduce_rows && yes(op.transpose_b());
   GemmShape shape = row_major_gemm(s.m, s.n, s.k, a_transposed, b_transposed);
   shape.accumulate = op.accumulates();
+  CpuKernel kernel;
+  const double share = add_packing(kernel, op, shape, in[0].dtype);
   const auto cut = op.product() == Product::reduce_rows ? GemmTiles::Cut::rows_and_columns : GemmTiles::Cut::rows;
   // A whole product of a batch is one tile when the batch alone gives enough of them.
   const GemmTiles tiles(shape, in[0].dtype, cut);
-  CpuKernel kernel;
   kernel.worker_bytes = tiles.worker_bytes();
-  const bool accumulate = op.accumulates();
-  kernel.phases.push_back({s.batch * tiles.count(), [=](const Call& call, std::int64_t item) {
-                             const std::int64_t batch = item / tiles.count(), tile = item % tiles.count();
-                             const std::byte* a = call.in<std::byte>(0) + batch * s.m * s.k * element;
-                             const std::byte* b = call.in<std::byte>(1) + batch * s.k * s.n * element;
-                             std::byte* c = call.out<std::byte>(0) + batch * s.m * s.n * element;
-                             if (accumulate && call.in<std::byte>(2) != call.out<std::byte>(0)) {
-                               const std::byte* old = call.in<std::byte>(2) + batch * s.m * s.n * element;
-                               const GemmTiles::Block block = tiles.block(tile);
-                               for (std::int64_t row = block.row; row < block.row + block.rows; ++row) {
-                                 const std::int64_t at = (row * s.n + block.column) * element;
-                                 std::memcpy(c + at, old + at, static_cast<std::size_t>(block.columns * element));
-                               }
-                             }
-                             tiles.run(tile, a, b, c, call.worker_scratch);
-                           }});
+  const auto product = [=, accumulate = op.accumulates()](const Call& call, std::int64_t item) {
+    const std::int64_t batch = item / tiles.count(), tile = item % tiles.count();
+    const std::byte* a = call.in<std::byte>(0) + batch * s.m * s.k * element;
+    const std::byte* b = shape.packed ? call.shared<std::byte>() : call.in<std::byte>(1) + batch * s.k * s.n * element;
+    std::byte* c = call.out<std::byte>(0) + batch * s.m * s.n * element;
+    if (accumulate && call.in<std::byte>(2) != call.out<std::byte>(0)) {
+      const std::byte* old = call.in<std::byte>(2) + batch * s.m * s.n * element;
+      const GemmTiles::Block block = tiles.block(tile);
+      for (std::int64_t row = block.row; row < block.row + block.rows; ++row) {
+        const std::int64_t at = (row * s.n + block.column) * element;
+        std::memcpy(c + at, old + at, static_cast<std::size_t>(block.columns * element));
+      }
+    }
+    tiles.run(tile, a, b, c, call.worker_scratch);
+  };
+  kernel.phases.push_back({.tiles = s.batch * tiles.count(), .run = product, .share = 1 - share});
   return kernel;
 }
 

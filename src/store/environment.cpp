@@ -7,11 +7,12 @@
 #include <cstdint>
 #include <ctime>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "core/json_write.h"
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
 #include "norma/version.h"
+#include "store/environment_fields.h"
 
 namespace norma {
 namespace {
@@ -40,20 +41,21 @@ std::string kernel() {
 
 }  // namespace
 
+Environment environment_now(std::span<const std::string> command_line) {
+  return {.norma = NORMA_VERSION,
+          .commit = NORMA_COMMIT,
+          .compiler = compiler(),
+          .cpu = cpu_model(),
+          .instruction_set = std::string(machine().instruction_set),
+          .cores = machine().cores,
+          .memory_bytes = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE),
+          .kernel = kernel(),
+          .time = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
+          .command_line = {command_line.begin(), command_line.end()}};
+}
+
 std::string describe_environment(std::span<const std::string> command_line) {
-  nlohmann::ordered_json facts;
-  facts["norma"] = NORMA_VERSION;
-  facts["commit"] = NORMA_COMMIT;  // at which the build was configured; empty outside a repository
-  facts["compiler"] = compiler();
-  facts["cpu"] = cpu_model();
-  facts["instruction_set"] = machine().instruction_set;
-  facts["cores"] = machine().cores;
-  facts["memory_bytes"] = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
-  facts["kernel"] = kernel();
-  facts["time"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-  facts["command_line"] = command_line;
-  // An argument may be any bytes; those that are not UTF-8 are marked rather than refused.
-  return facts.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return write_json_text<nlohmann::ordered_json, NonFiniteAs::name>(environment_now(command_line), 2);
 }
 
 }  // namespace norma

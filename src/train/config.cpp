@@ -5,10 +5,10 @@
 #include <limits>
 #include <sstream>
 
+#include "norma/core/words.h"
 #include "norma/train/data.h"
 #include "train/config_fields.h"
 #include "train/toml_input.h"
-#include "train/words.h"
 
 namespace norma {
 namespace {

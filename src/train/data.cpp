@@ -34,7 +34,11 @@ RunConfig settle_task(RunConfig config) {
   // Whoever names a file wants to learn it.
   const bool file = !config.data.path.empty();
   const std::vector<std::string> tasks = tasks_for(config.model.family->data);
-  config.data.task = *std::ranges::find_if(tasks, [&](const std::string& task) { return reads_files(task) == file; });
+  const auto usual = std::ranges::find_if(tasks, [&](const std::string& task) { return reads_files(task) == file; });
+  if (usual == tasks.end())
+    fail("data.path is '{}', but no task for model.family = \"{}\" reads {}; expected one of {}", config.data.path,
+         config.model.family->name, file ? "a file" : "anything but files", fmt::join(tasks, ", "));
+  config.data.task = *usual;
   return config;
 }
 

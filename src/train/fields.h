@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "norma/core/error.h"
+#include "norma/core/words.h"
 #include "train/config_fields.h"
 #include "train/toml_input.h"
-#include "train/words.h"
 
 namespace norma {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "train/words.h"
+#include "norma/core/words.h"
 
 namespace norma {
 namespace {

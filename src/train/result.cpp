@@ -1,22 +1,38 @@
 // What a run comes to: the outcome of every member in words and numbers.
+#include "norma/train/result.h"
+
 #include <cmath>
 #include <limits>
-#include <map>
-#include <nlohmann/json.hpp>
 
-#include "norma/train/trainer.h"
+#include "norma/train/cohort.h"
 #include "norma/version.h"
 
 namespace norma {
 namespace {
 
-using json = nlohmann::json;
-
 constexpr std::uint64_t kBatchesCounted = 64;
-constexpr double kLearned = 0.02;  // nats below the unigram entropy that count as having learned more than frequencies
 
-json finite(double value) { return std::isfinite(value) ? json(value) : json(); }
-json finite(const std::optional<double>& value) { return value ? finite(*value) : json(); }
+MemberResult result_of_member(const Cohort& cohort, int member, const Source& source) {
+  const MemberState& state = cohort.member(member);
+  const TrainConfig& settings = cohort.settings()[static_cast<std::size_t>(member)];
+  const double unigram = unigram_entropy(source, static_cast<std::uint64_t>(settings.data_seed));
+  MemberResult result{.member = member,
+                      .seed = settings.seed,
+                      .lr = settings.lr,
+                      .warmup = settings.schedule.warmup,
+                      .final_loss = state.loss,
+                      .best_loss = state.best_evaluation_loss.value_or(state.best_loss),
+                      .evaluation_loss = state.evaluation_loss,
+                      .best_evaluation_loss = state.best_evaluation_loss,
+                      .unigram_entropy = std::isfinite(unigram) ? std::optional(unigram) : std::nullopt,
+                      .outcome = outcome_of(state, unigram),
+                      .spikes = state.spikes,
+                      .recovery_actions = state.actions,
+                      .skipped_steps = state.skipped_steps};
+  if (state.diverged) result.facts = {state.diverged_at_step, state.diverged_because};
+  result.facts.first_bad_wire = state.first_bad_wire;
+  return result;
+}
 
 }  // namespace
 
@@ -38,57 +54,54 @@ double unigram_entropy(const Source& source, std::uint64_t seed) {
   return entropy;
 }
 
-std::string describe_outcome(const MemberState& state, double unigram_entropy) {
-  if (state.diverged) return fmt::format("diverged at step {}: {}", state.diverged_at_step, state.diverged_because);
+Outcome outcome_of(const MemberState& state, double unigram_entropy) {
+  if (state.diverged) return Outcome::diverged;
   const double loss = state.evaluation_loss.value_or(state.loss);
-  if (loss > unigram_entropy - kLearned) return "did not learn";
-  return state.spikes > 0 ? "stable after spikes" : "stable";
+  if (loss > unigram_entropy - kLearned) return Outcome::did_not_learn;
+  return state.spikes > 0 ? Outcome::stable_after_spikes : Outcome::stable;
 }
 
-std::string describe_result(const Cohort& cohort, const Source& source, double seconds, std::int64_t steps_timed,
-                            std::span<const Scores> scores) {
+std::string verdict_of(Outcome outcome, const OutcomeFacts& facts) {
+  const std::string_view name = name_of(outcome);
+  switch (outcome) {
+    case Outcome::diverged:
+      return fmt::format("{} at step {}: {}", name, facts.diverged_at_step, facts.diverged_because);
+    case Outcome::stopped: return fmt::format("{} at step {}", name, facts.stopped_at_step);
+    default: return std::string(name);
+  }
+}
+
+std::optional<Outcome> outcome_of_verdict(std::string_view verdict) {
+  for (const auto& [word, outcome] : kOutcomeWords) {
+    const bool with_step = outcome == Outcome::diverged || outcome == Outcome::stopped;
+    if (with_step ? verdict.starts_with(word) : verdict == word) return outcome;
+  }
+  return std::nullopt;
+}
+
+RunResult describe_result(const Cohort& cohort, const Source& source, double seconds, std::int64_t steps_timed,
+                          std::span<const Scores> scores) {
+  RunResult result{.norma = NORMA_VERSION,
+                   .scheme = cohort.config().model.scheme.asked(),
+                   .task = source.describe(),
+                   .steps = cohort.step(),
+                   .parameters = cohort.parameters(),
+                   .memory_bytes = cohort.memory_bytes(),
+                   .optimum = source.optimum(),
+                   .seconds = seconds};
   const double per_step = steps_timed > 0 ? seconds / static_cast<double>(steps_timed) : 0;
   const double tokens = static_cast<double>(cohort.tokens_per_step());
-  json result = {{"norma", NORMA_VERSION},
-                 {"scheme", cohort.config().model.scheme.asked()},
-                 {"task", source.describe()},
-                 {"steps", cohort.step()},
-                 {"parameters", cohort.parameters()},
-                 {"memory_bytes", cohort.memory_bytes()},
-                 {"optimum", finite(source.optimum())},
-                 {"seconds", seconds},
-                 {"tokens_per_second", per_step > 0 ? json(tokens * cohort.members() / per_step) : json()},
-                 {"gflops", per_step > 0 ? json(cohort.flops_per_step() * cohort.members() / per_step * 1e-9) : json()},
-                 {"members", json::array()}};
-  for (int member = 0; member < cohort.members(); ++member) {
-    const MemberState& state = cohort.member(member);
-    const TrainConfig& settings = cohort.settings()[static_cast<std::size_t>(member)];
-    const double unigram = unigram_entropy(source, static_cast<std::uint64_t>(settings.data_seed));
-    json named = json::object();
-    if (!scores.empty()) {
-      for (const Score& score : scores[static_cast<std::size_t>(member)]) named[score.name] = finite(score.value);
-    }
-    result["members"].push_back({{"member", member},
-                                 {"seed", settings.seed},
-                                 {"lr", settings.lr},
-                                 {"warmup", settings.schedule.warmup},
-                                 {"final_loss", finite(state.loss)},
-                                 {"best_loss", finite(state.best_evaluation_loss.value_or(state.best_loss))},
-                                 {"evaluation_loss", finite(state.evaluation_loss)},
-                                 {"best_evaluation_loss", finite(state.best_evaluation_loss)},
-                                 {"scores", named},
-                                 {"unigram_entropy", unigram},
-                                 {"diverged", state.diverged},
-                                 {"diverged_at_step", state.diverged ? json(state.diverged_at_step) : json()},
-                                 {"diverged_because", state.diverged ? json(state.diverged_because) : json()},
-                                 {"first_bad_wire", state.first_bad_wire.empty() ? json() : json(state.first_bad_wire)},
-                                 {"spikes", state.spikes},
-                                 {"recovery_actions", state.actions},
-                                 {"skipped_steps", state.skipped_steps},
-                                 {"tokens_per_second", per_step > 0 ? json(tokens / per_step) : json()},
-                                 {"verdict", describe_outcome(state, unigram)}});
+  if (per_step > 0) {
+    result.tokens_per_second = tokens * cohort.members() / per_step;
+    result.gflops = cohort.flops_per_step() * cohort.members() / per_step * 1e-9;
   }
-  return result.dump(2) + "\n";
+  for (int member = 0; member < cohort.members(); ++member) {
+    MemberResult& one = result.members.emplace_back(result_of_member(cohort, member, source));
+    if (per_step > 0) one.tokens_per_second = tokens / per_step;
+    if (scores.empty()) continue;
+    for (const Score& score : scores[static_cast<std::size_t>(member)]) one.scores[score.name] = score.value;
+  }
+  return result;
 }
 
 }  // namespace norma

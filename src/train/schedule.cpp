@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "train/words.h"
+#include "norma/core/words.h"
 
 namespace norma {
 namespace {

@@ -140,7 +140,7 @@ class Run {
       if (due(train.checkpoint_every) && !last) save();
     }
     save();
-    directory_.finish(describe_result(cohort_, *source_, seconds_, steps_, scores()));
+    directory_.finish(write_result(describe_result(cohort_, *source_, seconds_, steps_, scores())));
     return RunEnd::finished;
   }
 

@@ -97,6 +97,15 @@ inline std::vector<Example> examples(Sizes sizes = {}) {
       return apply_norm(info, x, declare_norm(g, info, width, t), {.groups = 2});
     });
   }
+  // Scaled residuals under a norm, the sum read elsewhere too: numbers, and one for each channel.
+  all.push_back([=](Graph& g, DType t) {
+    const Wire sum = matrix(g, t) * one(g, t, "a") + matrix(g, t, "y");
+    return layer_norm(sum, vector(g, t, "gain"), vector(g, t, "bias")) + sum * 0.5;
+  });
+  all.push_back([=](Graph& g, DType t) {
+    const Wire sum = matrix(g, t) + matrix(g, t, "y") * vector(g, t, "v");
+    return rms_norm(sum, vector(g, t, "gain"));
+  });
   return all;
 }
 

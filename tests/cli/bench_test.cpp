@@ -10,13 +10,13 @@ namespace norma {
 namespace {
 
 using nlohmann::json;
-using test::Outcome;
+using test::Ended;
 using test::TemporaryFolder;
 
 TEST(BenchProcess, PrintsLimitsAndSharesOfThem) {
   const TemporaryFolder folder;
   const std::string kept = folder / "kept";
-  const Outcome outcome = test::run(folder, {"bench", "--json", "--only", "norms", "--match", "layer/forward/4096x512",
+  const Ended outcome = test::run(folder, {"bench", "--json", "--only", "norms", "--match", "layer/forward/4096x512",
                                              "--seconds", "0.001", "--out", kept});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const json all = json::parse(outcome.out);
@@ -40,11 +40,11 @@ TEST(BenchProcess, PrintsLimitsAndSharesOfThem) {
 
 TEST(BenchProcess, MistakesAreOneClearError) {
   const TemporaryFolder folder;
-  const Outcome nothing =
+  const Ended nothing =
       test::run(folder, {"bench", "--only", "theory", "--match", "no such name", "--seconds", "0.001"});
   EXPECT_EQ(nothing.code, 2);
   EXPECT_NE(nothing.err.find("nothing among theory has 'no such name' in its name"), std::string::npos) << nothing.err;
-  const Outcome peer = test::run(folder, {"bench", "--peer", folder / "missing.json"});
+  const Ended peer = test::run(folder, {"bench", "--peer", folder / "missing.json"});
   EXPECT_EQ(peer.code, 2);
   EXPECT_NE(peer.err.find("missing.json"), std::string::npos) << peer.err;
 }

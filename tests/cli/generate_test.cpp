@@ -11,7 +11,7 @@ namespace norma {
 namespace {
 
 using nlohmann::json;
-using test::Outcome;
+using test::Ended;
 using test::TemporaryFolder;
 namespace fs = std::filesystem;
 
@@ -54,13 +54,13 @@ TEST(GenerateProcess, ALanguageModelContinuesTextTheSameWayForTheSameSeed) {
                                          "--model.time=16", "--train.steps=200", "--train.lr=1e-2"}))
                 .code,
             0);
-  const Outcome greedy =
+  const Ended greedy =
       test::run(folder, {"generate", run, "--prompt", "abc a", "--temperature", "0", "--tokens", "30"});
   ASSERT_EQ(greedy.code, 0) << greedy.err;
   EXPECT_EQ(greedy.out, "abc abc. abc abc. abc abc. abc abc.\n") << "30 characters after the prompt, beyond the window";
   const std::vector<std::string> drawn = {"generate", run,      "--prompt", "a",     "--temperature",
                                           "3",        "--seed", "5",        "--json"};
-  const Outcome first = test::run(folder, drawn), second = test::run(folder, drawn);
+  const Ended first = test::run(folder, drawn), second = test::run(folder, drawn);
   EXPECT_EQ(first.out, second.out);
   const json result = json::parse(first.out);
   EXPECT_EQ(result["outputs"][0]["tokens"].size(), 200u);
@@ -70,7 +70,7 @@ TEST(GenerateProcess, ALanguageModelContinuesTextTheSameWayForTheSameSeed) {
       test::run(folder, {"generate", checkpoint, "--prompt", "abc a", "--temperature", "0", "--tokens", "30"}).out,
       greedy.out);
   EXPECT_EQ(test::run(folder, {"generate", run, "--tokens", "3"}).code, 0) << "begins by itself";
-  const Outcome unknown = test::run(folder, {"generate", run, "--prompt", "abc xyz"});
+  const Ended unknown = test::run(folder, {"generate", run, "--prompt", "abc xyz"});
   EXPECT_EQ(unknown.code, 2);
   EXPECT_NE(unknown.err.find("has no token for 'xyz'"), std::string::npos) << unknown.err;
 }
@@ -84,7 +84,7 @@ TEST(GenerateProcess, ATranslatorKeepsItsTokenizerAndIsJudgedAsAtTheEndOfTrainin
   ASSERT_EQ(test::run(folder, tiny(run, more)).code, 0);
   EXPECT_TRUE(fs::exists(fs::path(run) / "tokenizer.model"));
   const json trained = json::parse(RunView(run).result());
-  const Outcome judged = test::run(folder, {"generate", run, "--evaluate", "--member", "1", "--json"});
+  const Ended judged = test::run(folder, {"generate", run, "--evaluate", "--member", "1", "--json"});
   ASSERT_EQ(judged.code, 0) << judged.err;
   const json scores = json::parse(judged.out)["scores"];
   EXPECT_EQ(scores, trained["members"][1]["scores"]);
@@ -93,11 +93,11 @@ TEST(GenerateProcess, ATranslatorKeepsItsTokenizerAndIsJudgedAsAtTheEndOfTrainin
     EXPECT_TRUE(scores[name].is_number()) << name;
 
   const std::string lines = folder.write("lines.txt", "one two\nthree\n");
-  const Outcome both = test::run(folder, {"generate", run, "--source", lines, "--json"});
+  const Ended both = test::run(folder, {"generate", run, "--source", lines, "--json"});
   ASSERT_EQ(both.code, 0) << both.err;
   const json outputs = json::parse(both.out)["outputs"];
   ASSERT_EQ(outputs.size(), 2u);
-  const Outcome alone = test::run(folder, {"generate", run, "--prompt", "three", "--json"});
+  const Ended alone = test::run(folder, {"generate", run, "--prompt", "three", "--json"});
   EXPECT_EQ(json::parse(alone.out)["outputs"][0]["tokens"], outputs[1]["tokens"]);
 }
 
@@ -148,7 +148,7 @@ TEST(GenerateProcess, MistakesExitWithTwoAndOneClearMessage) {
   for (const Mistake& mistake : mistakes) {
     std::vector<std::string> arguments = {"generate"};
     arguments.insert(arguments.end(), mistake.arguments.begin(), mistake.arguments.end());
-    const Outcome outcome = test::run(folder, arguments);
+    const Ended outcome = test::run(folder, arguments);
     EXPECT_EQ(outcome.code, 2) << fmt::format("{}: {}", fmt::join(arguments, " "), outcome.err);
     EXPECT_NE(outcome.err.find(mistake.message), std::string::npos)
         << fmt::format("{}\n  said: {}\n  expected: {}", fmt::join(arguments, " "), outcome.err, mistake.message);

@@ -12,7 +12,7 @@
 namespace norma {
 namespace {
 
-using test::Outcome;
+using test::Ended;
 using test::TemporaryFolder;
 using Json = nlohmann::json;
 
@@ -24,7 +24,7 @@ std::vector<std::string> small_inspection(std::vector<std::string> more, const c
 }
 
 Json inspected(const TemporaryFolder& folder, const std::vector<std::string>& arguments) {
-  const Outcome outcome = test::run(folder, arguments);
+  const Ended outcome = test::run(folder, arguments);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
   return Json::parse(outcome.out);
@@ -115,7 +115,7 @@ TEST(InspectProcess, SetsExponentsBesideTheTheory) {
 
 TEST(InspectProcess, PrintsZerosOfAStreamThatDoesNotChange) {
   const TemporaryFolder folder;
-  const Outcome outcome =
+  const Ended outcome =
       test::run(folder, small_inspection({"--scheme", "rezero", "--depths", "2,4", "--only", "gradient,stream"}));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out.find("nan"), std::string::npos) << outcome.out;
@@ -131,7 +131,7 @@ TEST(InspectProcess, ReadsASchemeFromAFileAsItsHelpSays) {
 
 TEST(InspectProcess, SetsTheTheoryBesideBothStacks) {
   const TemporaryFolder folder;
-  const Outcome text = test::run(
+  const Ended text = test::run(
       folder, small_inspection({"--scheme", "pre", "--family", "encoder_decoder", "--depths", "2,3", "--only",
                                 "gradient,stream", "--out", folder / "all.json", "--report", folder / "all.html"}));
   ASSERT_EQ(text.code, 0) << text.err;
@@ -155,7 +155,7 @@ TEST(InspectProcess, SetsTheTheoryBesideBothStacks) {
 
 TEST(InspectProcess, DrawsALevelStreamLevel) {
   const TemporaryFolder folder;
-  const Outcome outcome =
+  const Ended outcome =
       test::run(folder, small_inspection({"--scheme", "post", "--layers", "4", "--only", "stream"}));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("post        \u2585\u2585\u2585\u2585\u2585\u2585\u2585\u2585  1 at layers.0.attn"),
@@ -181,7 +181,7 @@ TEST(InspectProcess, GivesTheHistogramOfSingularValues) {
   }
   EXPECT_EQ(small.at("histograms")[0].at("method"), "exact");
   EXPECT_EQ(large.at("histograms")[0].at("method"), "projections");
-  const Outcome text = test::run(folder, small_inspection({"--scheme", "pre", "--depths", "2,4", "--only", "jacobian",
+  const Ended text = test::run(folder, small_inspection({"--scheme", "pre", "--depths", "2,4", "--only", "jacobian",
                                                            "--report", folder / "report.html"}));
   EXPECT_NE(text.out.find("singular values at 4 layers, all"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("█"), std::string::npos) << text.out;
@@ -190,7 +190,7 @@ TEST(InspectProcess, GivesTheHistogramOfSingularValues) {
 
 TEST(InspectProcess, TheCommandInTheResultsRepeatsThem) {
   const TemporaryFolder folder;
-  const Outcome outcome = test::run(folder, small_inspection({"--scheme", "x + f(norm(x))", "--layers", "2", "--only",
+  const Ended outcome = test::run(folder, small_inspection({"--scheme", "x + f(norm(x))", "--layers", "2", "--only",
                                                               "stream", "--vocabulary", "31", "--out", folder / "a"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json first = Json::parse(test::read_file(folder / "a"));
@@ -214,7 +214,7 @@ TEST(InspectProcess, TheCommandInTheResultsRepeatsThem) {
 
 TEST(InspectProcess, MeasuresATrainedRun) {
   const TemporaryFolder folder;
-  const Outcome trained = test::run(folder, test::small_model("train", folder / "run", {"--train.steps=20"}));
+  const Ended trained = test::run(folder, test::small_model("train", folder / "run", {"--train.steps=20"}));
   ASSERT_EQ(trained.code, 0) << trained.err;
   const Json results = inspected(folder, {"inspect", "--quiet", "--run", folder / "run", "--json"});
   expect_environment(results);
@@ -226,7 +226,7 @@ TEST(InspectProcess, MeasuresATrainedRun) {
   EXPECT_EQ(depth.at("deletion").size(), 2u);
   EXPECT_EQ(depth.at("curve").at("loss").size(), 3u);
   EXPECT_EQ(depth.at("curve").at("loss")[2], depth.at("loss").at("mean")) << "with all layers";
-  const Outcome text = test::run(folder, {"inspect", "--quiet", "--run", folder / "run", "--only", "depth"});
+  const Ended text = test::run(folder, {"inspect", "--quiet", "--run", folder / "run", "--only", "depth"});
   EXPECT_NE(text.out.find("effective depth"), std::string::npos) << text.out << text.err;
 }
 
@@ -241,16 +241,16 @@ TEST(InspectProcess, ADamagedNewestCheckpointIsPassedOverByEveryVerb) {
   for (const std::string& damaged : {whole.substr(0, whole.size() / 2), std::string("x") + whole.substr(1)}) {
     folder.write("run/checkpoints/step-00000020.safetensors", damaged);
     const std::string warning = "warning: '" + newest + "'";
-    const Outcome said = test::run(folder, {"generate", folder / "run", "--tokens", "3", "--json"});
+    const Ended said = test::run(folder, {"generate", folder / "run", "--tokens", "3", "--json"});
     ASSERT_EQ(said.code, 0) << said.err;
     EXPECT_EQ(Json::parse(said.out)["step"], 15);
     EXPECT_TRUE(said.err.starts_with(warning)) << said.err;
-    const Outcome inspected =
+    const Ended inspected =
         test::run(folder, {"inspect", "--run", folder / "run", "--only", "stream", "--json", "--quiet"});
     ASSERT_EQ(inspected.code, 0) << inspected.err;
     EXPECT_TRUE(inspected.err.starts_with(warning)) << inspected.err;
     std::filesystem::remove(folder / "run/DONE");
-    const Outcome resumed = test::run(folder, train);
+    const Ended resumed = test::run(folder, train);
     EXPECT_EQ(resumed.code, 0) << resumed.err;
     EXPECT_TRUE(resumed.err.starts_with(warning)) << resumed.err;
     EXPECT_EQ(test::read_file(newest), whole) << "the steps behind it were taken again";
@@ -263,7 +263,7 @@ TEST(InspectProcess, DamagedAndMissingCheckpointsAreMistakes) {
   const RunView run(folder / "run");
   const std::string whole = test::read_file(run.checkpoint_path(run.checkpoint_steps().back()));
   const auto error_with = [&](const std::string& path) {
-    const Outcome outcome = test::run(folder, {"inspect", "--run", path});
+    const Ended outcome = test::run(folder, {"inspect", "--run", path});
     EXPECT_EQ(outcome.code, 2) << path;
     EXPECT_EQ(outcome.out, "") << path;
     return outcome.err;
@@ -304,7 +304,7 @@ TEST(InspectProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{"--schemes-dir", folder / "missing"}, "missing"},
   };
   for (const auto& [more, message] : mistakes) {
-    const Outcome outcome = test::run(folder, small_inspection(more));
+    const Ended outcome = test::run(folder, small_inspection(more));
     const std::string what = fmt::format("{}: {}", fmt::join(more, " "), outcome.err);
     EXPECT_EQ(outcome.code, 2) << what;
     EXPECT_EQ(outcome.out, "") << what;

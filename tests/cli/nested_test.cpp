@@ -6,7 +6,7 @@
 namespace norma {
 namespace {
 
-using test::Outcome;
+using test::Ended;
 using test::TemporaryFolder;
 
 std::string times(int count, const std::string& text) {
@@ -26,12 +26,12 @@ TEST(Nested, OneSuchSchemeLeavesTheOthers) {
   folder.write("braces.toml", "a = " + times(200000, "{a = ") + "\n");
   folder.write("quote.toml", "a = 8\"" + times(300, "T:") + "\n");
   folder.write("mismatch.toml", "a = [}\n");
-  const Outcome list = test::run(folder, {"schemes", "--schemes-dir", folder / "."});
+  const Ended list = test::run(folder, {"schemes", "--schemes-dir", folder / "."});
   EXPECT_EQ(list.code, 0) << list.signal;
   EXPECT_NE(list.out.find("A good one"), std::string::npos);
   for (const char* name : {"dots", "tables", "brackets", "braces", "quote", "mismatch"}) {
     EXPECT_NE(list.err.find(std::string(name) + ".toml"), std::string::npos) << list.err;
-    const Outcome one = test::run(folder, {"schemes", folder / (std::string(name) + ".toml")});
+    const Ended one = test::run(folder, {"schemes", folder / (std::string(name) + ".toml")});
     EXPECT_EQ(one.code, 2) << name;
     EXPECT_NE(one.err.find("line 1: "), std::string::npos) << one.err.substr(0, 300);
   }
@@ -40,7 +40,7 @@ TEST(Nested, OneSuchSchemeLeavesTheOthers) {
 TEST(Nested, ConfigurationsAreRefused) {
   const TemporaryFolder folder;
   folder.write("run.toml", "[model" + times(40000, ".a") + "]\n");
-  const Outcome outcome = test::run(folder, {"train", folder / "run.toml", "--out", folder / "run"});
+  const Ended outcome = test::run(folder, {"train", folder / "run.toml", "--out", folder / "run"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("a key of more than 64 parts"), std::string::npos) << outcome.err.substr(0, 300);
 }
@@ -48,7 +48,7 @@ TEST(Nested, ConfigurationsAreRefused) {
 TEST(Nested, ResultsOfAPeerAreRefused) {
   const TemporaryFolder folder;
   for (const std::string& text : {"{\"results\": [" + deep_object() + "]}", times(100000, "[")}) {
-    const Outcome outcome = test::run(folder, {"bench", "--peer", folder.write("peer.json", text)});
+    const Ended outcome = test::run(folder, {"bench", "--peer", folder.write("peer.json", text)});
     EXPECT_EQ(outcome.code, 2) << outcome.signal;
     EXPECT_NE(outcome.err.find("nested too deeply"), std::string::npos) << outcome.err.substr(0, 300);
   }
@@ -65,7 +65,7 @@ TEST(Nested, AResultOfARunIsRefused) {
     ++damaged;
   }
   ASSERT_GT(damaged, 0);
-  const Outcome outcome = test::run(
+  const Ended outcome = test::run(
       folder, {"sweep", "--report", "--out", folder / "sweep", "--model.layers=2", "--model.width=16",
                "--model.heads=2", "--model.batch=4", "--model.time=12", "--train.steps=2", "--train.lr=[1e-3]"});
   EXPECT_EQ(outcome.code, 2) << outcome.signal << outcome.err.substr(0, 300);

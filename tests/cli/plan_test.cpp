@@ -12,7 +12,7 @@
 namespace norma {
 namespace {
 
-using test::Outcome;
+using test::Ended;
 using test::TemporaryFolder;
 
 class PlannedMemory : public testing::TestWithParam<std::vector<std::string>> {};
@@ -23,7 +23,7 @@ TEST_P(PlannedMemory, IsWhatARunTakes) {
   const TemporaryFolder folder;
   std::vector<std::string> arguments = {"plan", "--measure", "--json"};
   arguments.insert(arguments.end(), GetParam().begin(), GetParam().end());
-  const Outcome outcome = test::run(folder, arguments);
+  const Ended outcome = test::run(folder, arguments);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto plan = nlohmann::json::parse(outcome.out);
   const auto& memory = plan["memory"];
@@ -50,8 +50,8 @@ TEST(PlanProcess, WithoutAPlaceForTemporaryFilesItSaysSo) {
   const char* const before = std::getenv("TMPDIR");
   const std::string kept = before == nullptr ? "" : before;
   setenv("TMPDIR", (folder / "missing").c_str(), 1);
-  const Outcome outcome = test::run(folder, {"plan", "--measure", "--model.layers=1"});
-  const Outcome unmeasured = test::run(folder, {"plan", "--model.layers=1"});
+  const Ended outcome = test::run(folder, {"plan", "--measure", "--model.layers=1"});
+  const Ended unmeasured = test::run(folder, {"plan", "--model.layers=1"});
   before == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", kept.c_str(), 1);
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("no folder for temporary files"), std::string::npos) << outcome.err;
@@ -60,7 +60,7 @@ TEST(PlanProcess, WithoutAPlaceForTemporaryFilesItSaysSo) {
 
 TEST(PlanProcess, ShapesThatDoNotFitAreOneClearError) {
   const TemporaryFolder folder;
-  const Outcome outcome = test::run(folder, {"plan", "--measure", "--model.width=65", "--model.heads=2"});
+  const Ended outcome = test::run(folder, {"plan", "--measure", "--model.width=65", "--model.heads=2"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_TRUE(outcome.err.starts_with("norma: ")) << outcome.err;
   EXPECT_NE(outcome.err.find("65"), std::string::npos) << outcome.err;
@@ -70,7 +70,7 @@ TEST(PlanProcess, ShapesThatDoNotFitAreOneClearError) {
 TEST(PlanProcess, CountsTheOperationsOfTheFormula) {
   const TemporaryFolder folder;
   const auto flops = [&](const std::string& scheme) {
-    const Outcome outcome = test::run(folder, {"plan", "--json", "--model.layers=2", "--model.width=32",
+    const Ended outcome = test::run(folder, {"plan", "--json", "--model.layers=2", "--model.width=32",
                                                "--model.heads=2", "--model.scheme=" + scheme});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return nlohmann::json::parse(outcome.out).at("flops_per_step").get<double>();
@@ -78,7 +78,7 @@ TEST(PlanProcess, CountsTheOperationsOfTheFormula) {
   EXPECT_GT(flops("x + f(f(norm(x)))"), 1.5 * flops("pre"));
 }
 
-double seconds_of(const TemporaryFolder& folder, const std::vector<std::string>& arguments, Outcome& outcome) {
+double seconds_of(const TemporaryFolder& folder, const std::vector<std::string>& arguments, Ended& outcome) {
   const auto start = std::chrono::steady_clock::now();
   outcome = test::run(folder, arguments);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -95,7 +95,7 @@ TEST(PlanProcess, RefusesWhatNeverFitsBeforeItIsPlanned) {
                                  "--model.batch=1"}}) {
     std::vector<std::string> arguments = {"plan"};
     arguments.insert(arguments.end(), shape.begin(), shape.end());
-    Outcome outcome;
+    Ended outcome;
     EXPECT_LT(seconds_of(folder, arguments, outcome), kSoon);
     EXPECT_EQ(outcome.code, 2);
     EXPECT_NE(outcome.err.find("the parameters alone take"), std::string::npos) << outcome.err;
@@ -104,7 +104,7 @@ TEST(PlanProcess, RefusesWhatNeverFitsBeforeItIsPlanned) {
 
 TEST(PlanProcess, RunsNothing) {
   const TemporaryFolder folder;
-  Outcome outcome;
+  Ended outcome;
   // Its weights would fit; its activations, and a step of it, would not.
   EXPECT_LT(seconds_of(folder,
                        {"plan", "--json", "--model.layers=24", "--model.width=2048", "--model.heads=16",
@@ -120,7 +120,7 @@ TEST(PlanProcess, RunsNothing) {
 TEST(PlanProcess, ContinuesStacksThatAreTooDeepToPlan) {
   const TemporaryFolder folder;
   const auto plan = [&](int layers) {
-    Outcome outcome;
+    Ended outcome;
     EXPECT_LT(seconds_of(folder,
                          {"plan", "--json", "--model.width=8", "--model.heads=1", "--model.batch=1", "--model.time=4",
                           "--model.layers=" + std::to_string(layers)},

@@ -18,7 +18,7 @@
 
 namespace norma::test {
 
-struct Outcome {
+struct Ended {
   int code = -1;   // exit code, or -1 when a signal ended it
   int signal = 0;  // that ended it
   std::string out, err;
@@ -47,10 +47,10 @@ class Process {
 
   void send(int signal) const { kill(pid_, signal); }
 
-  Outcome wait() {
+  Ended wait() {
     int status = 0;
     waitpid(pid_, &status, 0);
-    Outcome outcome{.out = read_file(out_), .err = read_file(err_)};
+    Ended outcome{.out = read_file(out_), .err = read_file(err_)};
     if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
     if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
     return outcome;
@@ -69,7 +69,7 @@ class Process {
   pid_t pid_;
 };
 
-inline Outcome run(const TemporaryFolder& folder, std::vector<std::string> arguments) {
+inline Ended run(const TemporaryFolder& folder, std::vector<std::string> arguments) {
   return Process(folder, std::move(arguments)).wait();
 }
 
@@ -85,7 +85,7 @@ int kill_until_done(const TemporaryFolder& folder, const std::vector<std::string
     const double patience = share * (1 + kills / 40);
     std::this_thread::sleep_for(straight * std::uniform_real_distribution<double>(0, patience)(random));
     process.send(kills % 4 == 3 ? SIGTERM : SIGKILL);
-    const Outcome outcome = process.wait();
+    const Ended outcome = process.wait();
     if (outcome.code == 0) return kills;
     const bool stopped = outcome.signal == SIGKILL || outcome.signal == SIGTERM || outcome.code == 130;
     if (!stopped) throw std::runtime_error("exit code " + std::to_string(outcome.code) + ": " + outcome.err);

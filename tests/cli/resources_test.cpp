@@ -12,16 +12,16 @@
 namespace norma {
 namespace {
 
-using test::Outcome;
+using test::Ended;
 using test::Process;
 using test::TemporaryFolder;
 
 // `limits; norma <arguments>` in a shell of its own.
-Outcome limited(const TemporaryFolder& folder, const std::string& limits, const std::string& arguments) {
+Ended limited(const TemporaryFolder& folder, const std::string& limits, const std::string& arguments) {
   const std::string out = folder / "limited.out", err = folder / "limited.err";
   const std::string command = limits + "; exec " NORMA_PROGRAM " " + arguments + " > '" + out + "' 2> '" + err + "'";
   const int status = std::system(command.c_str());
-  Outcome outcome{.out = test::read_file(out), .err = test::read_file(err)};
+  Ended outcome{.out = test::read_file(out), .err = test::read_file(err)};
   if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
   return outcome;
@@ -36,13 +36,13 @@ TEST(Resources, ThreadsThatCannotBeStartedAreAnError) {
   if (test::kSanitized) GTEST_SKIP() << "sanitizers need address space of their own";
   const TemporaryFolder folder;
   for (const char* kib : {"100000", "160000", "200000", "230000"}) {
-    const Outcome outcome = limited(folder, std::string("ulimit -v ") + kib,
+    const Ended outcome = limited(folder, std::string("ulimit -v ") + kib,
                                     limited_run(folder / "run", "--train.steps=2 --train.threads=64"));
     EXPECT_EQ(outcome.code, 2) << kib << ": " << outcome.signal << outcome.err;
     EXPECT_NE(outcome.err.find("ask for fewer"), std::string::npos) << outcome.err;
   }
   // The limit of processes does not hold for everybody: an error or a run, but no crash.
-  const Outcome processes = limited(folder, "ulimit -p 4 2>/dev/null || ulimit -u 4",
+  const Ended processes = limited(folder, "ulimit -p 4 2>/dev/null || ulimit -u 4",
                                     limited_run(folder / "run", "--train.steps=2 --train.threads=32"));
   EXPECT_TRUE(processes.code == 0 || processes.err.find("ask for fewer") != std::string::npos)
       << processes.code << processes.signal << processes.err;
@@ -53,7 +53,7 @@ TEST(Resources, MemoryThatIsNotThereIsAnError) {
   const TemporaryFolder folder;
   int refused = 0;
   for (int kib = 58000; kib < 120000; kib += 4000) {
-    const Outcome outcome =
+    const Ended outcome =
         limited(folder, "ulimit -v " + std::to_string(kib),
                 limited_run(folder / ("run" + std::to_string(kib)), "--train.steps=2 --train.threads=1"));
     if (outcome.code == 127) continue;  // not enough to load its libraries
@@ -70,7 +70,7 @@ TEST(Resources, MemoryThatIsNotThereIsAnError) {
 TEST(Resources, AFileThatMayNotGrowIsAnErrorAndTheRunGoesOn) {
   const TemporaryFolder folder;
   const std::string run = limited_run(folder / "run", "--train.steps=20 --train.checkpoint_every=5 --model.width=32");
-  const Outcome stopped = limited(folder, "ulimit -f 8", run);
+  const Ended stopped = limited(folder, "ulimit -f 8", run);
   EXPECT_EQ(stopped.code, 2) << stopped.signal << stopped.err;
   EXPECT_NE(stopped.err.find("File too large"), std::string::npos) << stopped.err;
   EXPECT_EQ(limited(folder, ":", run).code, 0) << "with the limit gone";
@@ -89,11 +89,11 @@ TEST(Resources, ACorpusThatShrinksIsAnErrorAndTheRunGoesOn) {
   for (int i = 0; i < 2000 && (!std::filesystem::exists(checkpoints) || std::filesystem::is_empty(checkpoints)); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   std::filesystem::resize_file(corpus, 4096);
-  const Outcome outcome = process.wait();
+  const Ended outcome = process.wait();
   ASSERT_EQ(outcome.code, 2) << outcome.signal << outcome.err;
   EXPECT_NE(outcome.err.find("corpus.txt' became shorter while it was read"), std::string::npos) << outcome.err;
   test::write_file(corpus, text);
-  const Outcome resumed = test::run(folder, arguments);
+  const Ended resumed = test::run(folder, arguments);
   EXPECT_EQ(resumed.code, 0) << resumed.err;
 }
 

@@ -10,7 +10,7 @@
 namespace norma {
 namespace {
 
-using test::Outcome;
+using test::Ended;
 using test::TemporaryFolder;
 using Json = nlohmann::json;
 
@@ -21,7 +21,7 @@ Json explained(const TemporaryFolder& folder, std::vector<std::string> arguments
   arguments.insert(arguments.begin(), "schemes");
   arguments.push_back("--json");
   arguments.insert(arguments.end(), kSmall.begin(), kSmall.end());
-  const Outcome outcome = test::run(folder, arguments);
+  const Ended outcome = test::run(folder, arguments);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   return Json::parse(outcome.out);
 }
@@ -33,7 +33,7 @@ TEST(SchemesProcess, ListsTheCatalogue) {
   for (const Json& scheme : all) {
     for (const char* key : {"name", "title", "source", "formula"}) EXPECT_NE(scheme.value(key, ""), "") << scheme;
   }
-  const Outcome text = test::run(folder, {"schemes"});
+  const Ended text = test::run(folder, {"schemes"});
   EXPECT_NE(text.out.find("norm(alpha*x + f(x))"), std::string::npos);
 }
 
@@ -64,7 +64,7 @@ TEST(SchemesProcess, ExplainsOneSchemeWithItsTheory) {
   EXPECT_GT(pre.at("exponents").at("amplification"), 1.3 * deep) << "which looks steeper over few layers";
   EXPECT_EQ(post.at("norm_parameters"), 24 * 512);
   EXPECT_GT(pre.at("flops_per_token"), 6.0 * 12 * 12 * 512 * 512) << "six for each weight of a product";
-  const Outcome text = test::run(folder, {"schemes", "deepnorm", "--layers", "24"});
+  const Ended text = test::run(folder, {"schemes", "deepnorm", "--layers", "24"});
   ASSERT_EQ(text.code, 0) << text.err;
   for (const char* part : {"DeepNorm", "⊕◄", "(2*N)^(1/4) = 2.632", "Xavier gain times beta = 0.2686",
                            "48 with 49152 parameters", "amplification  constant"})
@@ -77,7 +77,7 @@ TEST(SchemesProcess, SaysWhatInspectSays) {
   for (const char* scheme : {"pre", "x + f(norm(x))"}) {  // with a final norm and without
     const Json said = explained(folder, {scheme, "--depths", "2,4"});
     EXPECT_EQ(said.at("exponents_at"), (Json{{"layers", {2, 4}}, {"width", 32}, {"time", 16}}));
-    const Outcome measured =
+    const Ended measured =
         test::run(folder, {"inspect", "--scheme", scheme, "--json", "--seeds", "1", "--only", "amplification,gradient",
                            "--batches", "1", "--width", "32", "--time", "16", "--depths", "2,4"});
     ASSERT_EQ(measured.code, 0) << measured.err;
@@ -93,7 +93,7 @@ TEST(SchemesProcess, SaysWhatInspectSays) {
     }
     EXPECT_EQ(compared, 2);
   }
-  const Outcome text = test::run(folder, {"schemes", "pre"});
+  const Ended text = test::run(folder, {"schemes", "pre"});
   EXPECT_NE(text.out.find("from 6 to 24 layers of width 128, 64 tokens: what norma inspect measures"),
             std::string::npos)
       << text.out;
@@ -124,7 +124,7 @@ TEST(SchemesProcess, ShowsTheConstantsOfBothStacks) {
   EXPECT_NEAR(both.at("constants").at("alpha").at("first"), std::pow(18, 0.25), 1e-12);
   EXPECT_NEAR(both.at("encoder_constants").at("alpha").at("first"), 0.81 * std::pow(std::pow(6, 5), 1.0 / 16), 1e-12);
   EXPECT_FALSE(explained(folder, {"deepnorm", "--width", "64"}).contains("encoder_constants"));
-  const Outcome text =
+  const Ended text =
       test::run(folder, {"schemes", "deepnorm", "--family", "encoder_decoder", "--layers", "6", "--width", "64"});
   for (const char* part : {"alpha, encoder 0.81*", "= 1.418", "alpha, decoder (3*M)^(1/4) = 2.06",
                            "0.497 in the encoder, 0.3433 in the decoder"})
@@ -146,10 +146,10 @@ TEST(SchemesProcess, SaysWhatIsLearnedAndHowItStarts) {
   const Json mixer = explained(folder, {"hc_static"}).at("learned").at(1);
   EXPECT_EQ(mixer.at("shape"), Json({"c", "c"}));
   EXPECT_EQ(mixer.at("decay"), false);
-  const Outcome admin = test::run(folder, {"schemes", "admin"});
+  const Ended admin = test::run(folder, {"schemes", "admin"});
   EXPECT_NE(admin.out.find("before step 0"), std::string::npos) << admin.out;
   EXPECT_NE(admin.out.find("sqrt(var(omega*x) + var(f(x)))"), std::string::npos) << admin.out;
-  const Outcome tfixup = test::run(folder, {"schemes", "tfixup"});
+  const Ended tfixup = test::run(folder, {"schemes", "tfixup"});
   EXPECT_NE(tfixup.out.find("embedding      deviation times embed"), std::string::npos) << tfixup.out;
   EXPECT_NE(tfixup.out.find("value          Xavier gain times gain"), std::string::npos) << tfixup.out;
 }
@@ -171,13 +171,13 @@ TEST(SchemesProcess, KnowsNormsByEitherName) {
 
 TEST(SchemesProcess, WritesTheDiagram) {
   const TemporaryFolder folder;
-  const Outcome outcome = test::run(folder, {"schemes", "x + f(norm(x))/sqrt(l)", "--svg", folder / "block.svg"});
+  const Ended outcome = test::run(folder, {"schemes", "x + f(norm(x))/sqrt(l)", "--svg", folder / "block.svg"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(test::read_file(folder / "block.svg").find("÷ sqrt(l)"), std::string::npos);
-  const Outcome refused = test::run(folder, {"schemes", "post", "--svg", folder / "no/such/folder.svg"});
+  const Ended refused = test::run(folder, {"schemes", "post", "--svg", folder / "no/such/folder.svg"});
   EXPECT_EQ(refused.code, 2);
   EXPECT_NE(refused.err.find("folder.svg"), std::string::npos) << refused.err;
-  const Outcome nameless = test::run(folder, {"schemes", "--svg", folder / "none.svg"});
+  const Ended nameless = test::run(folder, {"schemes", "--svg", folder / "none.svg"});
   EXPECT_EQ(nameless.code, 2);
   EXPECT_NE(nameless.err.find("--svg draws one scheme"), std::string::npos) << nameless.err;
 }
@@ -187,11 +187,11 @@ TEST(SchemesProcess, ReplacesADiagramWhole) {
   const TemporaryFolder folder;
   std::ofstream(folder / "block.svg") << "old";
   std::filesystem::create_hard_link(folder / "block.svg", folder / "link.svg");
-  const Outcome outcome = test::run(folder, {"schemes", "pre", "--svg", folder / "block.svg"});
+  const Ended outcome = test::run(folder, {"schemes", "pre", "--svg", folder / "block.svg"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(test::read_file(folder / "block.svg").find("<svg"), std::string::npos);
   EXPECT_EQ(test::read_file(folder / "link.svg"), "old");
-  const Outcome device = test::run(folder, {"schemes", "pre", "--svg", "/dev/null"});
+  const Ended device = test::run(folder, {"schemes", "pre", "--svg", "/dev/null"});
   EXPECT_EQ(device.code, 0) << device.err;
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
@@ -202,14 +202,14 @@ TEST(SchemesProcess, ReadsFoldersOfTheUser) {
   std::ofstream(folder / "post.toml") << "title = \"My Post\"\nsublayer = \"norm(x + f(x)/2)\"\n";
   std::ofstream(folder / "broken.toml") << "sublayer = \"x + g(\"\n";
   const std::string here = folder / "";
-  const Outcome list = test::run(folder, {"schemes", "--schemes-dir", here});
+  const Ended list = test::run(folder, {"schemes", "--schemes-dir", here});
   EXPECT_EQ(list.code, 0) << list.err;
   EXPECT_NE(list.out.find("Mine"), std::string::npos);
   EXPECT_NE(list.out.find("instead of norma's own 'post'"), std::string::npos);
   EXPECT_NE(list.err.find("broken.toml: scheme 'broken', sublayer"), std::string::npos);
   EXPECT_EQ(explained(folder, {"mine", "--schemes-dir", here}).at("title"), "Mine");
   EXPECT_EQ(explained(folder, {folder / "mine.toml"}).at("norm_instances"), 24);
-  const Outcome broken = test::run(folder, {"schemes", "broken", "--schemes-dir", here});
+  const Ended broken = test::run(folder, {"schemes", "broken", "--schemes-dir", here});
   EXPECT_EQ(broken.code, 2);
   EXPECT_NE(broken.err.find("^"), std::string::npos);
 }
@@ -235,12 +235,12 @@ TEST(SchemesProcess, FoldersOfTheUserCountForEveryVerb) {
        "--only", "stream", "--quiet"},
   };
   for (std::vector<std::string> arguments : verbs) {
-    const Outcome without = test::run(folder, arguments);
+    const Ended without = test::run(folder, arguments);
     EXPECT_EQ(without.code, 2) << arguments[0];
     EXPECT_NE(without.err.find("'halved'"), std::string::npos) << arguments[0] << ": " << without.err;
     // Before other arguments and more than once: it takes one folder each time.
     arguments.insert(arguments.begin() + 1, {"--schemes-dir", folder / "other", "--schemes-dir", folder / "mine"});
-    const Outcome with = test::run(folder, arguments);
+    const Ended with = test::run(folder, arguments);
     EXPECT_EQ(with.code, 0) << arguments[0] << ": " << with.err;
   }
   const std::string run = folder / "run";
@@ -249,7 +249,7 @@ TEST(SchemesProcess, FoldersOfTheUserCountForEveryVerb) {
         {"generate", run, "--tokens", "2"},
         {"sweep", config, "--out", folder / "sweep", "--quiet", "--train.seed=[1,2]"},
         {"sweep", config, "--out", folder / "sweep", "--report", "--train.seed=[1,2]"}}) {
-    const Outcome kept = test::run(folder, arguments);
+    const Ended kept = test::run(folder, arguments);
     EXPECT_EQ(kept.code, 0) << arguments[0] << ": " << kept.err;
   }
 }
@@ -284,7 +284,7 @@ TEST(SchemesProcess, PredictsFormulasWithOptions) {
 TEST(SchemesProcess, NamesTheFileOfAWrongOption) {
   const TemporaryFolder folder;
   std::ofstream(folder / "mine.toml") << "sublayer = \"x + f(norm(x))\"\n[branch.attention]\nq = \"rmsnrom\"\n";
-  const Outcome outcome = test::run(folder, {"schemes", folder / "mine.toml"});
+  const Ended outcome = test::run(folder, {"schemes", folder / "mine.toml"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("mine.toml: scheme 'mine', branch.attention.q: 'rmsnrom'"), std::string::npos)
       << outcome.err;
@@ -299,7 +299,7 @@ TEST(SchemesProcess, MistakesEndWithCodeTwo) {
                                                     {"schemes", "post", "--norm", "lyer"},
                                                     {"train", "--schemes-dir", "/no/such/folder"},
                                                     {"schemes", "--schemes-dir", "/no/such/folder"}}) {
-    const Outcome outcome = test::run(folder, arguments);
+    const Ended outcome = test::run(folder, arguments);
     EXPECT_EQ(outcome.code, 2) << fmt::format("{}", fmt::join(arguments, " "));
     EXPECT_NE(outcome.err, "");
   }

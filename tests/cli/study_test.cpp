@@ -12,7 +12,7 @@
 namespace norma {
 namespace {
 
-using test::Outcome;
+using test::Ended;
 using test::TemporaryFolder;
 
 std::vector<std::string> small_study(const std::string& out, std::vector<std::string> more = {}) {
@@ -27,7 +27,7 @@ std::vector<std::string> small_study(const std::string& out, std::vector<std::st
 
 TEST(StudyProcess, EndsWithATableResultsAndAReport) {
   const TemporaryFolder folder;
-  const Outcome outcome = test::run(
+  const Ended outcome = test::run(
       folder, small_study(folder / "out", {"--extra-rates", "0", "--schemes", "pre", "post", "norm(2*x + f(x))"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("verdict"), std::string::npos) << outcome.out;
@@ -52,9 +52,8 @@ TEST(StudyProcess, EndsWithATableResultsAndAReport) {
   EXPECT_NE(report.find("<!doctype html>"), std::string::npos);
   EXPECT_NE(report.find("norm(2*x + f(x))"), std::string::npos);
   // The same command again finds everything done.
-  const Outcome again = test::run(
-      folder, small_study(folder / "out",
-                          {"--extra-rates", "0", "--no-inspect", "--schemes", "pre", "post", "norm(2*x + f(x))"}));
+  const Ended again = test::run(folder, small_study(folder / "out", {"--extra-rates", "0", "--no-inspect", "--schemes",
+                                                                     "pre", "post", "norm(2*x + f(x))"}));
   EXPECT_EQ(again.code, 0) << again.err;
 }
 
@@ -62,11 +61,11 @@ TEST(StudyProcess, ARepeatedCommandIsDoneAndSaysSo) {
   const TemporaryFolder folder;
   const std::vector<std::string> arguments =
       small_study(folder / "out", {"--extra-rates", "0", "--no-inspect", "--schemes", "pre"});
-  const Outcome first = test::run(folder, arguments);
+  const Ended first = test::run(folder, arguments);
   ASSERT_EQ(first.code, 0) << first.err;
   const std::string results = test::read_file(folder / "out/results.json");
   std::filesystem::remove(folder / "out/report.html");  // as after a kill before its last file
-  const Outcome again = test::run(folder, arguments);
+  const Ended again = test::run(folder, arguments);
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_NE(again.err.find("had finished before; nothing was computed"), std::string::npos) << again.err;
   EXPECT_EQ(again.out, first.out);
@@ -140,7 +139,7 @@ TEST(StudyProcess, ComparesEncoderDecodersAndEncodersOnDataThatSuitsThem) {
   write_words(folder / "labels.tsv", true);
   const auto study = [&](const std::string& out, std::vector<std::string> more) {
     more.insert(more.end(), {"--extra-rates", "0", "--data.tokenizer=words", "--schemes", "pre", "mhc"});
-    const Outcome outcome = test::run(folder, small_study(folder / out, std::move(more)));
+    const Ended outcome = test::run(folder, small_study(folder / out, std::move(more)));
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return nlohmann::json::parse(test::read_file(folder / (out + "/results.json")));
   };
@@ -164,7 +163,7 @@ TEST(StudyProcess, EveryFamilyHasATaskWithoutAFile) {
   const TemporaryFolder folder;
   for (const auto& [family, task] : {std::pair{"encoder_decoder", "sort"}, {"encoder", "masked_grammar"}}) {
     const std::string out = folder / family;
-    const Outcome outcome = test::run(
+    const Ended outcome = test::run(
         folder, small_study(out, {"--model.family=" + std::string(family), "--schemes", "pre", "--extra-rates", "0"}));
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     const auto results = nlohmann::json::parse(test::read_file(out + "/results.json"));
@@ -194,11 +193,11 @@ TEST(StudyProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{"--layers", "100000"}, "layers"},
   };
   for (const auto& [more, message] : mistakes) {
-    const Outcome outcome = test::run(folder, small_study(folder / "never", more));
+    const Ended outcome = test::run(folder, small_study(folder / "never", more));
     EXPECT_EQ(outcome.code, 2) << fmt::format("{}: {}", fmt::join(more, " "), outcome.err);
     EXPECT_NE(outcome.err.find(message), std::string::npos) << fmt::format("{}: {}", fmt::join(more, " "), outcome.err);
   }
-  const Outcome nowhere = test::run(folder, small_study("/proc/norma"));
+  const Ended nowhere = test::run(folder, small_study("/proc/norma"));
   EXPECT_EQ(nowhere.code, 2);
   EXPECT_NE(nowhere.err.find("cannot create the directory '/proc/norma'"), std::string::npos) << nowhere.err;
 }

@@ -14,7 +14,7 @@
 namespace norma {
 namespace {
 
-using test::Outcome;
+using test::Ended;
 using test::Process;
 using test::TemporaryFolder;
 namespace fs = std::filesystem;
@@ -45,7 +45,7 @@ std::map<std::string, std::vector<double>> losses_in(const std::string& sweep) {
 
 TEST(SweepProcess, TwoByTwoRunsAndPrintsItsResults) {
   const TemporaryFolder folder;
-  const Outcome outcome = test::run(folder, small_sweep(folder / "s"));
+  const Ended outcome = test::run(folder, small_sweep(folder / "s"));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("pre"), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("post"), std::string::npos);
@@ -99,13 +99,13 @@ TEST(SweepProcess, AFullDiskIsAnErrorAndWhatHasEndedStays) {
   const rlimit small{200'000, limit.rlim_max};
   signal(SIGXFSZ, SIG_IGN);
   setrlimit(RLIMIT_FSIZE, &small);
-  const Outcome full = test::run(folder, small_sweep(folder / "s", {"--train.steps=10", "--model.width=[16,128]"}));
+  const Ended full = test::run(folder, small_sweep(folder / "s", {"--train.steps=10", "--model.width=[16,128]"}));
   setrlimit(RLIMIT_FSIZE, &limit);
   signal(SIGXFSZ, SIG_DFL);
   EXPECT_EQ(full.code, 2) << full.err;
   EXPECT_NE(full.err.find("File too large"), std::string::npos) << full.err;
   for (const auto& [id, losses] : before) EXPECT_EQ(losses_in(folder / "s").at(id), losses);
-  const Outcome again = test::run(folder, small_sweep(folder / "s", {"--train.steps=10", "--model.width=[16,128]"}));
+  const Ended again = test::run(folder, small_sweep(folder / "s", {"--train.steps=10", "--model.width=[16,128]"}));
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(losses_in(folder / "s").size(), 12u) << "four from before, eight of the new grid";
 }
@@ -127,7 +127,7 @@ evaluate_every = 5
 "train.warmup" = [0, 5]
 "train.seed" = [1, 2]
 )toml");
-  const Outcome outcome = test::run(folder, {"sweep", file, "--out", folder / "s", "--json"});
+  const Ended outcome = test::run(folder, {"sweep", file, "--out", folder / "s", "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto all = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(all["runs"].size(), 16u);
@@ -142,7 +142,7 @@ evaluate_every = 5
   ASSERT_EQ(all["tuned"].size(), 2u);
   EXPECT_EQ(all["tuned"][0]["loss"]["n"], 2);
   EXPECT_EQ(test::read_file(folder / "s/results.json"), outcome.out);
-  const Outcome report = test::run(folder, {"sweep", file, "--out", folder / "s", "--report"});
+  const Ended report = test::run(folder, {"sweep", file, "--out", folder / "s", "--report"});
   EXPECT_EQ(report.code, 0) << report.err;
   EXPECT_NE(report.out.find("sensitivity"), std::string::npos) << report.out;
 }
@@ -161,14 +161,14 @@ TEST(SweepProcess, KeepsItsSchemesAndNoticesAnotherOfTheSameName) {
     const bool mine = run.path().filename().string().find("halved") != std::string::npos;
     EXPECT_EQ(test::read_file(run.path() / "scheme.toml") == halved, mine) << run.path();
   }
-  const Outcome larger = sweep({"--train.seed=[1,2,3]"});
+  const Ended larger = sweep({"--train.seed=[1,2,3]"});
   EXPECT_EQ(larger.code, 0) << "without the folder: " << larger.err;
 
   folder.write("mine/halved.toml", "title = \"Third\"\nsublayer = \"x + f(norm(x))/3\"\n");
-  const Outcome other = sweep({"--schemes-dir", folder / "mine", "--train.seed=[1,2,3,4]"});
+  const Ended other = sweep({"--schemes-dir", folder / "mine", "--train.seed=[1,2,3,4]"});
   EXPECT_EQ(other.code, 2);
   EXPECT_NE(other.err.find("began with another scheme 'halved': sublayer was"), std::string::npos) << other.err;
-  const Outcome report = sweep({"--schemes-dir", folder / "mine", "--train.seed=[1,2,3]", "--report", "--json"});
+  const Ended report = sweep({"--schemes-dir", folder / "mine", "--train.seed=[1,2,3]", "--report", "--json"});
   ASSERT_EQ(report.code, 0) << report.err;
   const auto schemes = nlohmann::json::parse(report.out)["schemes"];
   ASSERT_EQ(schemes.size(), 2u);
@@ -180,7 +180,7 @@ TEST(SweepProcess, ARepeatedCommandIsDoneAndSaysSo) {
   const std::vector<std::string> arguments = small_sweep(folder / "s", {"--train.steps=10"});
   ASSERT_EQ(test::run(folder, arguments).code, 0);
   const std::string results = test::read_file(folder / "s/results.json");
-  const Outcome again = test::run(folder, arguments);
+  const Ended again = test::run(folder, arguments);
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_NE(again.err.find("all 4 runs had ended before; nothing was trained"), std::string::npos) << again.err;
   EXPECT_EQ(test::read_file(folder / "s/results.json"), results) << "with the time that it took";
@@ -189,7 +189,7 @@ TEST(SweepProcess, ARepeatedCommandIsDoneAndSaysSo) {
   EXPECT_EQ(nlohmann::json::parse(test::read_file(folder / "s/results.json"))["runs"],
             nlohmann::json::parse(results)["runs"]);
   ASSERT_EQ(test::run(folder, test::small_model("train", folder / "run", {"--train.steps=2"})).code, 0);
-  const Outcome report = test::run(folder, small_sweep(folder / "run", {"--report"}));
+  const Ended report = test::run(folder, small_sweep(folder / "run", {"--report"}));
   EXPECT_EQ(report.code, 2);
   EXPECT_NE(report.err.find("there is no sweep in"), std::string::npos) << report.err;
   EXPECT_FALSE(fs::exists(folder / "run/results.json"));
@@ -229,7 +229,7 @@ TEST(SweepProcess, MistakesExitWithTwoAndOneClearMessage) {
       arguments.push_back("--out");
       arguments.push_back(folder / "never");
     }
-    const Outcome outcome = test::run(folder, arguments);
+    const Ended outcome = test::run(folder, arguments);
     EXPECT_EQ(outcome.code, 2) << mistake.message << ": " << outcome.err;
     EXPECT_NE(outcome.err.find(mistake.message), std::string::npos) << outcome.err;
     EXPECT_FALSE(fs::exists(folder / "never")) << mistake.message;

@@ -9,7 +9,7 @@
 namespace norma {
 namespace {
 
-using test::Outcome;
+using test::Ended;
 using test::TemporaryFolder;
 namespace fs = std::filesystem;
 
@@ -53,7 +53,7 @@ TEST(TrainProcess, MistakesExitWithTwoAndOneClearMessage) {
       arguments.push_back("--out");
       arguments.push_back(folder / "never");
     }
-    const Outcome outcome = test::run(folder, arguments);
+    const Ended outcome = test::run(folder, arguments);
     EXPECT_EQ(outcome.code, 2) << fmt::format("{}: {}", fmt::join(arguments, " "), outcome.err);
     EXPECT_NE(outcome.err.find(mistake.message), std::string::npos)
         << fmt::format("{}\n  said: {}\n  expected: {}", fmt::join(arguments, " "), outcome.err, mistake.message);
@@ -86,14 +86,14 @@ TEST(TrainMistakes, DirectoriesThatCannotBeAreMistakes) {
       std::vector<std::string> arguments = {verb, "--out", place, "--quiet", "--train.steps=2"};
       if (verb == "sweep") arguments.emplace_back("--train.lr=[1,2]");
       if (verb == "study") arguments.insert(arguments.end(), {"--no-inspect", "--budget", "0", "--schemes", "pre"});
-      const Outcome outcome = test::run(folder, arguments);
+      const Ended outcome = test::run(folder, arguments);
       EXPECT_EQ(outcome.code, 2) << verb << " " << place << ": " << outcome.err;
       EXPECT_NE(outcome.err.find(message), std::string::npos) << verb << " " << place << ": " << outcome.err;
     }
     for (const std::vector<std::string>& reader : {std::vector<std::string>{"generate", place},
                                                    {"inspect", "--run", place},
                                                    {"sweep", "--report", "--train.lr=[1,2]", "--out", place}}) {
-      const Outcome outcome = test::run(folder, reader);
+      const Ended outcome = test::run(folder, reader);
       EXPECT_EQ(outcome.code, 2) << reader[0] << " " << place << ": " << outcome.err;
     }
   }

@@ -12,7 +12,7 @@
 namespace norma {
 namespace {
 
-using test::Outcome;
+using test::Ended;
 using test::Process;
 using test::TemporaryFolder;
 namespace fs = std::filesystem;
@@ -62,7 +62,7 @@ TEST(TrainProcess, KilledAtRandomMomentsItEndsWithTheSameBits) {
   const TemporaryFolder folder;
   const std::string whole = folder / "whole", broken = folder / "broken";
   const auto before = std::chrono::steady_clock::now();
-  const Outcome straight = test::run(folder, small_run(whole));
+  const Ended straight = test::run(folder, small_run(whole));
   const std::chrono::duration<double> length = std::chrono::steady_clock::now() - before;
   ASSERT_EQ(straight.code, 0) << straight.err;
   int resumptions = 0;
@@ -84,7 +84,7 @@ TEST(TrainProcess, KilledAtRandomMomentsItEndsWithTheSameBits) {
 
 TEST(TrainProcess, DivergenceIsAResult) {
   const TemporaryFolder folder;
-  const Outcome outcome = test::run(folder, small_run(folder / "run", {"--json"}));
+  const Ended outcome = test::run(folder, small_run(folder / "run", {"--json"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto result = nlohmann::json::parse(outcome.out);
   ASSERT_EQ(result["members"].size(), 3u);
@@ -101,23 +101,23 @@ TEST(TrainProcess, ARerunResumesOrRefusesAndNeverOverwrites) {
   const std::string out = folder / "run";
   ASSERT_EQ(test::run(folder, small_run(out, {"--train.steps=20"})).code, 0);
   const std::string config = RunView(out).config(), result = RunView(out).result();
-  const Outcome again = test::run(folder, small_run(out, {"--train.steps=20"}));
+  const Ended again = test::run(folder, small_run(out, {"--train.steps=20"}));
   EXPECT_EQ(again.code, 0) << "a command that has been done is done";
   EXPECT_NE(again.err.find("had finished before; nothing was trained"), std::string::npos) << again.err;
   EXPECT_NE(again.out.find("verdict"), std::string::npos) << again.out;
   EXPECT_EQ(RunView(out).result(), result);
-  const Outcome changed = test::run(folder, small_run(out, {"--train.steps=30"}));
+  const Ended changed = test::run(folder, small_run(out, {"--train.steps=30"}));
   EXPECT_EQ(changed.code, 2);
   EXPECT_NE(changed.err.find("its train.steps is 20, this one's is 30"), std::string::npos) << changed.err;
   test::write_file(RunView(out).result_path(), "{}");
-  const Outcome damaged = test::run(folder, small_run(out, {"--train.steps=20"}));
+  const Ended damaged = test::run(folder, small_run(out, {"--train.steps=20"}));
   EXPECT_EQ(damaged.code, 2);
   EXPECT_NE(damaged.err.find("result.json' is damaged"), std::string::npos) << damaged.err;
   test::write_file(fs::path(out) / "DONE", "");  // of an earlier version
   EXPECT_EQ(test::run(folder, small_run(out, {"--train.steps=20"})).code, 2);
   fs::remove(fs::path(out) / "DONE");
   fs::remove(RunView(out).result_path());
-  const Outcome other = test::run(folder, small_run(out, {"--train.steps=30"}));
+  const Ended other = test::run(folder, small_run(out, {"--train.steps=30"}));
   EXPECT_EQ(other.code, 2);
   EXPECT_NE(other.err.find("its train.steps is 20, this one's is 30"), std::string::npos) << other.err;
   EXPECT_EQ(RunView(out).config(), config);
@@ -143,7 +143,7 @@ TEST(TrainProcess, ADamagedCheckpointIsPassedOverForTheOneBefore) {
   const std::vector<std::int64_t> steps = RunView(out).checkpoint_steps();
   ASSERT_GE(steps.size(), 2u);
   fs::resize_file(RunView(out).checkpoint_path(steps.back()), 1000);
-  const Outcome outcome = test::run(folder, small_run(out));
+  const Ended outcome = test::run(folder, small_run(out));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(outcome.err.starts_with("warning: ")) << "quiet or not: " << outcome.err;
 }
@@ -168,7 +168,7 @@ TEST(TrainProcess, ARunWhoseCheckpointsAreAllLostKeepsItsHistory) {
   for (const std::int64_t step : steps) fs::resize_file(RunView(out).checkpoint_path(step), 1000);
   const auto refused = [&](const std::string& why) {
     const auto before = files_of(out);
-    const Outcome outcome = test::run(folder, arguments);
+    const Ended outcome = test::run(folder, arguments);
     EXPECT_EQ(outcome.code, 2) << outcome.err;
     EXPECT_NE(outcome.err.find("'" + out + "' holds a run that cannot go on"), std::string::npos) << outcome.err;
     EXPECT_NE(outcome.err.find(why), std::string::npos) << outcome.err;
@@ -189,7 +189,7 @@ TEST(TrainProcess, ARunThatWasKilledBeforeItsFirstCheckpointStartsAfresh) {
   for (const std::int64_t step : RunView(out).checkpoint_steps()) fs::remove(RunView(out).checkpoint_path(step));
   // As a kill after 25 steps leaves it.
   { MetricsLog::resume(RunView(out).metrics_path(), 25); }
-  const Outcome outcome = test::run(folder, small_run(out, rare));
+  const Ended outcome = test::run(folder, small_run(out, rare));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(metrics_without_speed(out), metrics_without_speed(whole));
 }
@@ -209,11 +209,11 @@ TEST(TrainProcess, ARunKeepsItsSchemeAndNoticesAnotherOfTheSameName) {
   ASSERT_EQ(train(with).code, 0);
   EXPECT_EQ(test::read_file(RunView(out).scheme_path()), kHalved);
   const std::vector<std::string> say = {"generate", out, "--tokens", "12", "--temperature", "0"};
-  const Outcome said = test::run(folder, say);
+  const Ended said = test::run(folder, say);
   EXPECT_EQ(said.code, 0) << said.err;
 
   reopen(out);
-  const Outcome resumed = train({});
+  const Ended resumed = train({});
   EXPECT_EQ(resumed.code, 0) << "without the folder: " << resumed.err;
 
   folder.write("mine/halved.toml", "# a comment\ntitle = \"Half\"\nsublayer = \"x + f(norm(x))/2\"\n");
@@ -222,7 +222,7 @@ TEST(TrainProcess, ARunKeepsItsSchemeAndNoticesAnotherOfTheSameName) {
 
   folder.write("mine/halved.toml", "sublayer = \"x + f(norm(x))/3\"\n");
   reopen(out);
-  const Outcome other = train(with);
+  const Ended other = train(with);
   EXPECT_EQ(other.code, 2);
   EXPECT_NE(other.err.find("the scheme 'halved' has changed since it began: sublayer was 'x + f(norm(x))/2', now it is "
                            "'x + f(norm(x))/3'"),
@@ -235,7 +235,7 @@ TEST(TrainProcess, ARunKeepsItsSchemeAndNoticesAnotherOfTheSameName) {
     return test::run(folder, verb);
   };
   EXPECT_EQ(beside(say).out, said.out);
-  const Outcome inspected = beside({"inspect", "--run", out, "--only", "stream", "--json", "--quiet"});
+  const Ended inspected = beside({"inspect", "--run", out, "--only", "stream", "--json", "--quiet"});
   ASSERT_EQ(inspected.code, 0) << inspected.err;
   EXPECT_EQ(nlohmann::json::parse(inspected.out)["schemes"][0]["title"], "Halved");
   const std::string checkpoint = RunView(out).checkpoint_path(20);
@@ -251,7 +251,7 @@ TEST(TrainProcess, ARunOfEarlierVersionsHasNoSchemeOfItsOwn) {
       test::small_model("train", out, {"--schemes-dir", folder / "mine", "--train.steps=2", "--model.scheme=halved"});
   ASSERT_EQ(test::run(folder, train).code, 0);
   fs::remove(RunView(out).scheme_path());
-  const Outcome lost = test::run(folder, {"generate", out, "--tokens", "2"});
+  const Ended lost = test::run(folder, {"generate", out, "--tokens", "2"});
   EXPECT_EQ(lost.code, 2);
   EXPECT_NE(lost.err.find("there is no scheme named 'halved'"), std::string::npos) << lost.err;
   EXPECT_EQ(test::run(folder, {"generate", out, "--tokens", "2", "--schemes-dir", folder / "mine"}).code, 0);
@@ -262,7 +262,7 @@ TEST(TrainProcess, ARunOfEarlierVersionsHasNoSchemeOfItsOwn) {
 TEST(TrainProcess, AFormulaNeedsNoFile) {
   const TemporaryFolder folder;
   const std::string out = folder / "run";
-  const Outcome outcome =
+  const Ended outcome =
       test::run(folder, test::small_model("train", out, {"--train.steps=2", "--model.scheme=x + f(norm(x))/2"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_FALSE(fs::exists(RunView(out).scheme_path()));

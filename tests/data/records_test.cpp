@@ -310,10 +310,11 @@ TEST(HostileFiles, NeverCrashATask) {
             Batch batch;
             source->fill(1, 2, batch);
             source->fill_evaluation(0, batch);
+            ++opened;
+            if (source->vocabulary() == 0) continue;  // no tokens
             for (const std::int32_t token : batch.ids("tokens"))
               EXPECT_TRUE(token >= 0 && token < source->vocabulary());
             source->decode(batch.ids("tokens"));
-            ++opened;
           } catch (const Error&) {
             ++refused;
           }

@@ -121,6 +121,16 @@ TEST(FamilyTable, AnUnknownTensorOfABatchIsNamed) {
   EXPECT_EQ(test::error_of([&] { batch.numbers("tokens"); }), "'tokens' of the batch holds ids; expected numbers");
 }
 
+TEST(FamilyTable, EveryTaskSuitsSomebodyAndEveryFamilyHasOneWithoutAFile) {
+  std::set<std::string> read;
+  for (const FamilyRow& row : families()) {
+    const std::vector<std::string> tasks = tasks_for(row.data);
+    EXPECT_TRUE(std::ranges::any_of(tasks, [](const std::string& task) { return !reads_files(task); })) << row.name;
+    read.insert(tasks.begin(), tasks.end());
+  }
+  for (const std::string& task : task_names()) EXPECT_TRUE(read.contains(task)) << task;
+}
+
 TEST(FamilyTable, ASizeThatAFamilyDoesNotHaveIsNamed) {
   ModelConfig config = tiny("decoder", "pre");
   config.sizes["features"] = 3;

@@ -37,6 +37,17 @@ TEST(Lanes, TheMainLaneWaitsBeforeItWritesWhatASideLaneReads) {
   EXPECT_EQ(lanes.add(0, Steps{}, Steps{1}), Steps{1});
 }
 
+TEST(Lanes, TheMainLaneDoesNotRunFarAhead) {
+  Lanes lanes(3);
+  lanes.add(0, {}, Steps{1});
+  lanes.add(1, Steps{1}, Steps{2});
+  EXPECT_EQ(lanes.add(0, {}, Steps{3}), Steps{});
+  EXPECT_EQ(lanes.add(0, {}, Steps{4}), Steps{});
+  EXPECT_EQ(lanes.add(0, {}, Steps{5}), Steps{1}) << "three steps later";
+  EXPECT_EQ(lanes.add(0, {}, Steps{6}), Steps{}) << "it has waited";
+  EXPECT_EQ(lanes.joins(), (Steps{0, 4, 2, 3, 4, 5}));
+}
+
 TEST(Lanes, SideLanesWaitForEachOther) {
   Lanes lanes;
   lanes.add(1, Steps{}, Steps{1});

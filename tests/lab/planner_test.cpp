@@ -193,6 +193,7 @@ TEST(Planner, GuessingAfterALongRunIsSaidNotToTrain) {
   EXPECT_EQ(training_after(state, 0), Training::trains);
   EXPECT_GE(rich.rounds(Stage::longest)[0]->steps, 3000);
   EXPECT_EQ(training_after(alone.play(1e5), 0), Training::stuck);
+  EXPECT_GE(alone.rounds(Stage::race).back()->steps, 3000) << "nobody trains, so steps are all there is to try";
   EXPECT_TRUE(alone.rounds(Stage::final).empty()) << "nothing trains, so nothing is compared";
   World wild({diverging_above(1e-9, hopeless())}, 1);
   EXPECT_EQ(training_after(wild.play(1e5), 0), Training::diverges);

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/sweep_check.h"
+#include "norma/lab/results.h"
 #include "norma/lab/study.h"
-#include "norma/lab/sweep_results.h"
 #include "sync_points.h"
 #include "temporary_folder.h"
 
@@ -21,7 +21,9 @@ using test::TemporaryFolder;
 
 // Everything but when it was and how fast it went.
 json results_of(const std::vector<RunOutcome>& outcomes) {
-  json results = json::parse(sweep_results_json(outcomes, {.config = "", .command = "", .task = ""}));
+  Results all = new_results(ResultsKind::sweep);
+  add_outcomes(all, outcomes);
+  json results = json::parse(write_results(all));
   results.erase("created");
   for (json& run : results["runs"]) run.erase("tokens_per_second");
   return results;

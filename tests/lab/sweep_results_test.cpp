@@ -1,5 +1,5 @@
 // What a sweep concludes, on outcomes made up so that the answer is known.
-#include "norma/lab/sweep_results.h"
+#include "norma/lab/results.h"
 
 #include <gtest/gtest.h>
 
@@ -233,24 +233,24 @@ TEST(SweepResults, TheRestOfTheAxesSeparatesContests) {
 
 TEST(SweepResults, BoundsOfTheTaskAreOnlyThoseThatAllRunsShare) {
   Outcomes runs = {made_up("pre", 1e-3, 0, 1, 2), made_up("pre", 1e-3, 0, 2, 2)};
-  const auto task = [&] {
-    return nlohmann::json::parse(sweep_results_json(runs, {.config = "", .command = "", .task = "grammar"}))["task"];
-  };
+  const auto task = [&] { return task_of(runs, "grammar"); };
   for (RunOutcome& run : runs) run.optimum = 1.25;
   runs[0].unigram_entropy = 2.77;
   runs[1].unigram_entropy = 2.76;
-  EXPECT_EQ(task()["optimum"], 1.25);
-  EXPECT_EQ(task()["unigram"], 2.77);
+  EXPECT_EQ(task().optimum, 1.25);
+  EXPECT_EQ(task().unigram, 2.77);
   runs[1].optimum = 1.5;
   runs[1].unigram_entropy = 3.2;
-  EXPECT_FALSE(task().contains("optimum") || task().contains("unigram"));
+  EXPECT_FALSE(task().optimum || task().unigram);
   runs[1].optimum.reset();
-  EXPECT_FALSE(task().contains("optimum")) << "not known of all";
+  EXPECT_FALSE(task().optimum) << "not known of all";
 }
 
 TEST(SweepResults, JsonHoldsEveryPart) {
   const Outcomes runs = {made_up("pre", 1e-3, 0, 1, 2), blown_up("pre", 1e-2, 0, 1), blown_up("post", 1e-3, 0, 1)};
-  const auto all = nlohmann::json::parse(sweep_results_json(runs, {.config = "x", .command = "y", .task = "grammar"}));
+  Results results = new_results(ResultsKind::sweep);
+  add_outcomes(results, runs);
+  const auto all = nlohmann::json::parse(write_results(results));
   EXPECT_EQ(all["kind"], "sweep");
   ASSERT_EQ(all["runs"].size(), 3u);
   EXPECT_EQ(all["runs"][1]["diverged_at_step"], 40);

@@ -7,5 +7,6 @@ norma_test(lab_test LABEL laws DEPENDS norma::lab nlohmann_json::nlohmann_json S
   lab/gradient_test.cpp
   lab/inspect_test.cpp
   lab/jacobian_test.cpp
+  lab/judgement_test.cpp
   lab/sharpness_test.cpp
   lab/verdict_test.cpp)

@@ -21,7 +21,7 @@ SchemeEvidence evidence(const std::string& name, std::vector<TrainedCell> cells)
   return {.scheme = name, .title = name, .layers = 12, .cells = std::move(cells)};
 }
 
-std::string verdict_of(const SchemeEvidence& one) { return judge_schemes({one})[0].verdict; }
+std::string_view verdict_of(const SchemeEvidence& one) { return name_of(judge_schemes({one})[0].verdict); }
 
 TEST(Verdict, FollowsWhatTrained) {
   EXPECT_EQ(verdict_of(evidence("a", {trains(1e-3, 0, 2), trains(1e-3, 100, 2)})), "stable");

@@ -1,6 +1,7 @@
 // Reads the data inside the page and draws the report: the top at once, the rest in idle moments.
 import "./style.css";
-import { readResults, type Results } from "./data/results";
+import { readResults } from "./data/read_results";
+import type { Results } from "./data/results";
 import { buildPage, showFailure } from "./page";
 import { applyLink, readLink, readTheme, setTheme } from "./state";
 

@@ -40,6 +40,8 @@ class Backend {
   // Fusions that pay on this device, in the order in which they apply.
   virtual std::span<const Rewrite> rewrites() const = 0;
   virtual std::int64_t alignment() const = 0;  // of every tensor, in bytes
+  // How many steps the main lane may run ahead of the others: what they touch lives as long.
+  virtual int most_ahead() const { return 1 << 20; }
   // Bytes left free behind a tensor of this size.
   virtual std::int64_t spacing(std::int64_t /*bytes*/) const { return 0; }
 };

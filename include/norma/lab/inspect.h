@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "norma/lab/findings.h"
 #include "norma/lab/jacobian.h"
-#include "norma/lab/results.h"
 #include "norma/lab/subject.h"
 #include "norma/models/model.h"
 

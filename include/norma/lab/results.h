@@ -1,97 +1,73 @@
-// What analyses found, as plain data and as the JSON of docs/results.md.
+// results.json: what inspect, sweep and study publish, as values. docs/results.md says what each means and
+// docs/results.schema.json which types they have; the report is drawn from it.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "norma/lab/estimate.h"
+#include "norma/lab/course.h"
+#include "norma/lab/findings.h"
+#include "norma/lab/sweep_results.h"
+#include "norma/lab/verdict.h"
+#include "norma/store/environment.h"
 
 namespace norma {
 
-// A quantity along the layers of one model.
-struct LayerProfile {
-  std::int64_t depth = 0;
-  std::vector<std::string> sites;  // "layers.0.attn"
-  std::vector<Estimate> y;
-  std::vector<double> theory = {};  // empty: none
+enum class ResultsKind { inspect, sweep, study };
+
+inline constexpr Word<ResultsKind> kResultsKindWords[] = {
+    {"inspect", ResultsKind::inspect}, {"sweep", ResultsKind::sweep}, {"study", ResultsKind::study}};
+constexpr std::span<const Word<ResultsKind>> words_for(ResultsKind) { return kResultsKindWords; }
+
+struct TaskFacts {
+  std::string name;
+  std::string description = {};                      // empty: left out
+  std::optional<double> optimum = {}, unigram = {};  // none: left out
 };
 
-// How the values behind one number are distributed over orders of magnitude, in one model.
-struct MeasuredHistogram {
-  std::int64_t depth = 0;
-  bool exact = false;         // all values, not an estimate from random projections
-  std::vector<double> edges;  // of the bins, one more than bins; the outer bins hold what lies beyond
-  std::vector<Estimate> share;
-  Estimate unresolved = {};  // share that is only known to lie below a value
-  double unresolved_below = 0;
-};
-
-struct TheoryCurve {
-  std::vector<double> y;
-  std::optional<double> exponent;
-};
-
-struct Series {
-  std::string scheme;
-  std::vector<double> x;  // depths
-  std::vector<Estimate> y;
-  std::optional<Exponent> exponent = {};
-  std::optional<TheoryCurve> theory = {};
-  std::vector<LayerProfile> profiles = {};
-  std::vector<MeasuredHistogram> histograms = {};
-};
-
-struct Analysis {
-  std::string name, title;
-  std::string x = "layers", unit = "";
-  bool log = true;
-  std::string about, source;
-  std::string exponent_of = "";  // what the exponent is a power of, when not x
-  std::vector<Series> series = {};
-};
-
-struct SchemeSummary {
-  std::string name, title, source;
-  std::vector<std::pair<std::string, std::string>> formulas;
-  std::int64_t layers = 0;  // the depth that the counts are of
-  std::int64_t norm_instances = 0, norm_parameters = 0, parameters = 0;
-  std::vector<std::pair<std::string, std::int64_t>> by_role;
-  std::string diagram_svg = {}, diagram_text = {};  // one layer; empty: it cannot be drawn so
-  std::string diagram_note = {};                    // why one of them is empty
-};
-
-// What the layers of one model are worth; see depth_use.h, lens.h and paths.h for each.
-struct DepthFinding {
-  std::string scheme;
-  std::int64_t layers = 0;
-  Estimate loss = {}, effective_depth = {};
-  std::vector<double> kept_loss = {};  // mean loss with 0, 1, ... layers
-  std::vector<Estimate> deletion = {}, swap = {}, width_equivalence = {}, influence = {};
-  std::vector<std::vector<double>> angular_distance = {};
-  std::vector<double> lens_divergence = {}, lens_agreement = {};  // after 0, 1, ... layers
-  std::vector<Estimate> probe = {};                               // after 0, 1, ... layers; empty: not applicable
-  std::vector<double> path_share = {};                            // by length; empty: not applicable
-};
-
-struct Findings {
+// Which parts there are follows from the kind; what a part does not need of a type (the schedule of a run, the runs
+// behind a best setting) is not published and has its default after reading.
+struct Results {
+  std::string norma;  // the version that made them
+  ResultsKind kind = ResultsKind::inspect;
+  std::string created;  // UTC
+  double seconds = 0;
+  std::string command, config;  // config: TOML
+  std::optional<Environment> environment = {};
+  std::optional<TaskFacts> task = {};
   std::vector<SchemeSummary> schemes = {};
+  std::vector<std::string> notes = {};
+  // Inspections and studies.
   std::vector<Analysis> analyses = {};
   std::vector<DepthFinding> depth_use = {};
-  std::vector<std::string> notes = {};
+  // Sweeps, and studies that trained.
+  std::vector<RunOutcome> runs = {};
+  std::vector<StabilityMap> maps = {};
+  std::vector<Tuned> tuned = {};
+  // Sweeps.
+  std::vector<RampLimit> ramps = {};
+  std::vector<DepthEfficiency> depth_efficiency = {};
+  // Studies.
+  std::vector<ExtraRates> extra_rates = {};
+  std::optional<Course> course = {};
+  std::vector<Comparison> comparisons = {};
+  std::vector<Verdict> verdicts = {};
+  Advice advice = {};
 };
 
-// What stands around the findings in results.json.
-struct Provenance {
-  std::string kind = "inspect", command = {};
-  std::string config = {};       // TOML; empty: left out
-  std::string environment = {};  // JSON; empty: left out
-  double seconds = 0;
-  std::string task_name = {}, task_description = {};
-  std::optional<double> optimum = {};
-};
+// Of this version, made now.
+Results new_results(ResultsKind kind);
 
-std::string results_json(const Findings& findings, const Provenance& provenance);
+void add_findings(Results& results, Findings findings);
+// The runs and what they say together; `sensitivity_rates` as in sensitivity().
+void add_outcomes(Results& results, const Outcomes& outcomes, const std::vector<double>& sensitivity_rates = {});
+// The bounds of a task where all runs share them.
+TaskFacts task_of(const Outcomes& outcomes, const std::string& name);
+
+std::string write_results(const Results& results);
+// Throws Error that begins with `file` and names the field that is not as it should be.
+Results read_results(std::string_view json, std::string_view file);
 
 }  // namespace norma

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "norma/lab/results.h"
 #include "norma/train/config.h"
 
 namespace norma {
@@ -66,6 +67,6 @@ struct StudyResult {
 StudyResult run_study(const StudyRequest& request, StudyObserver& observer, const std::atomic<bool>& stop);
 
 // The table that a study ends with on a terminal.
-std::string study_table(std::string_view results_json);
+std::string study_table(const Results& results);
 
 }  // namespace norma

@@ -8,13 +8,22 @@
 #include <string>
 #include <vector>
 
+#include "norma/lab/course.h"
 #include "norma/train/config.h"
+#include "norma/train/result.h"
 
 namespace norma {
 
+// How far a run of a sweep has come.
 enum class RunStatus { waiting, running, finished, diverged, stopped };
 
-std::string_view name_of(RunStatus status);
+inline constexpr Word<RunStatus> kRunStatusWords[] = {{"waiting", RunStatus::waiting},
+                                                      {"running", RunStatus::running},
+                                                      {"finished", RunStatus::finished},
+                                                      {"diverged", RunStatus::diverged},
+                                                      {"stopped", RunStatus::stopped}};
+constexpr std::span<const Word<RunStatus>> words_for(RunStatus) { return kRunStatusWords; }
+inline std::string_view name_of(RunStatus status) { return word_for(words_for(status), status); }
 
 struct LossCurve {
   std::vector<std::int64_t> step;
@@ -28,6 +37,7 @@ struct RunOutcome {
   std::int64_t layers = 0, width = 0;
   double lr = 0;
   std::int64_t warmup = 0, seed = 0, steps = 0;
+  std::optional<Stage> stage = {};  // of a study; its runs have steps of their own
   std::string schedule = "cosine";
   RunStatus status = RunStatus::waiting;
   std::int64_t last_step = 0;
@@ -41,10 +51,11 @@ struct RunOutcome {
   double tokens_per_second = 0;
   std::optional<double> unigram_entropy = {};  // what a model that knows only frequencies loses
   std::optional<double> optimum = {};
-  std::string verdict = {};
+  std::optional<Outcome> outcome = {};     // of a run that has ended
   LossCurve curve = {}, evaluations = {};  // of training and of held-out data
 
   bool diverged() const { return status == RunStatus::diverged; }
+  std::string verdict() const;  // "diverged at step 17: not finite"; empty for a run that has not ended
   // Came to its end, but knows no more than how frequent each token is.
   bool learned_nothing() const;
   // The held-out loss at the end, or where nothing was held out the last training loss; infinite when the run diverged

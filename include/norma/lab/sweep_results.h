@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "norma/lab/estimate.h"
-#include "norma/lab/results.h"
 #include "norma/lab/sweep_outcome.h"
 
 namespace norma {
@@ -103,6 +102,7 @@ struct Tuned {
   double diverged = 0;  // share of all runs of the contest
   StepsToTarget steps_to_target;
   double target = 0;
+  std::int64_t steps = 0;  // of the final of a study, which then says rate, warmup and loss; 0: there was none
 };
 
 // `target` for steps_to_target; without one the largest best loss of a tuned run of those schemes that learn something,
@@ -123,18 +123,5 @@ struct DepthEfficiency {
   double useful_share = 0;  // of the deepest that was tried
 };
 std::vector<DepthEfficiency> depth_efficiency(const std::vector<Tuned>& tuned, double tolerance = 0.05);
-
-// What results.json says besides the results.
-struct SweepFacts {
-  std::string config, command, task;
-  double seconds = 0;
-  std::string environment = {};  // JSON; empty: left out
-  std::vector<SchemeSummary> schemes = {};
-  std::vector<std::string> notes = {};
-  std::vector<double> sensitivity_rates = {};  // that all contests share, where some tried more; empty: all
-};
-
-// "runs", "maps", "tuned" and more of docs/results.md.
-std::string sweep_results_json(const Outcomes& outcomes, const SweepFacts& facts);
 
 }  // namespace norma

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "norma/lab/results.h"
+#include "norma/lab/findings.h"
 #include "norma/lab/sweep.h"
 #include "norma/train/run_schemes.h"
 

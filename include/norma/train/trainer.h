@@ -12,6 +12,7 @@
 #include "norma/store/run_directory.h"
 #include "norma/train/cohort.h"
 #include "norma/train/judge.h"
+#include "norma/train/result.h"
 
 namespace norma {
 
@@ -49,15 +50,5 @@ RunEnd run_training(const RunRequest& request, RunObserver& observer, const std:
 // The steps up to `last` of which metrics.jsonl has a record of every member that had not diverged before, from behind
 // `first` on: the first step, every train.log_every, and the last one.
 std::vector<std::int64_t> recorded_steps(const TrainConfig& train, std::int64_t first, std::int64_t last);
-
-// The result of every member as JSON (result.json), with its scores where there are any.
-std::string describe_result(const Cohort& cohort, const Source& source, double seconds, std::int64_t steps_timed,
-                            std::span<const Scores> scores = {});
-
-// "stable", "diverged at step 17: not finite", "did not learn".
-std::string describe_outcome(const MemberState& state, double unigram_entropy);
-
-// Entropy of single targets in the first batches, in nats: what a model that has learned only frequencies loses.
-double unigram_entropy(const Source& source, std::uint64_t seed);
 
 }  // namespace norma

@@ -22,6 +22,21 @@ const dnnl::engine& engine() {
 
 void check(dnnl_status_t status) { NORMA_ASSERT(status == dnnl_success); }
 
+// What the library calls BA16a64b and the like.
+GemmPanels panels_of(const dnnl::memory::desc& desc) {
+  const dnnl_blocking_desc_t& blocking = desc.data.format_desc.blocking;
+  const bool blocked = desc.data.format_kind == dnnl_blocked && blocking.inner_nblks == 2 &&
+                       blocking.inner_idxs[0] == 0 && blocking.inner_idxs[1] == 1 && desc.data.offset0 == 0 &&
+                       desc.data.extra.flags == 0;
+  if (!blocked) return {};
+  const std::int64_t rows = blocking.inner_blks[0], width = blocking.inner_blks[1];
+  const GemmPanels panels{width, desc.data.padded_dims[0], desc.data.padded_dims[1] / width};
+  const bool rows_follow = panels.depth == rows || blocking.strides[0] == rows * width;
+  const bool panels_follow = panels.count == 1 || blocking.strides[1] == panels.depth * width;
+  const bool dense = static_cast<std::int64_t>(desc.get_size()) == panels.elements() * 4;
+  return rows_follow && panels_follow && dense ? panels : GemmPanels{};
+}
+
 constexpr std::int64_t kCompiling = std::int64_t{32} << 20;  // bytes that a product is compiled in, with room to spare
 
 class DnnlGemm final : public Gemm {
@@ -31,7 +46,8 @@ class DnnlGemm final : public Gemm {
     require_memory(kCompiling, "compiling a matrix product");  // the library would not notice
     constexpr auto f32 = memory::data_type::f32;
     a_ = memory::desc({s.m, s.k}, f32, {s.a_row, s.a_column});
-    b_ = memory::desc({s.k, s.n}, f32, {s.b_row, s.b_column});
+    b_ = s.packed ? memory::desc({s.k, s.n}, f32, memory::format_tag::any)
+                  : memory::desc({s.k, s.n}, f32, {s.b_row, s.b_column});
     c_ = memory::desc({s.m, s.n}, f32, {s.c_row, 1});
     bias_ = memory::desc({1, s.n}, f32, {s.n, 1});
     dnnl::primitive_attr attributes;
@@ -43,12 +59,16 @@ class DnnlGemm final : public Gemm {
     }
     const dnnl::matmul::desc desc = s.bias ? dnnl::matmul::desc(a_, b_, bias_, c_) : dnnl::matmul::desc(a_, b_, c_);
     const dnnl::matmul::primitive_desc primitive_desc(desc, attributes, engine());
+    b_ = primitive_desc.weights_desc();
+    if (s.packed) panels_ = panels_of(b_);
     scratchpad_ = primitive_desc.scratchpad_desc();
     matmul_ = dnnl::matmul(primitive_desc);
     has_bias_ = s.bias;
   }
 
   std::int64_t worker_bytes() const override { return align_up(static_cast<std::int64_t>(scratchpad_.get_size())); }
+
+  GemmPanels panels() const override { return panels_; }
 
   void run(const void* a, const void* b, const void* bias, void* c, std::byte* worker) const override {
     // Memory handles belong to the thread and are re-aimed at each call: no allocation inside a step.
@@ -94,6 +114,7 @@ class DnnlGemm final : public Gemm {
 
   dnnl::memory::desc a_, b_, c_, bias_, scratchpad_;
   dnnl::matmul matmul_;
+  GemmPanels panels_;
   bool has_bias_ = false;
 };
 

@@ -20,6 +20,7 @@ struct GemmShape {
   std::int64_t c_row = 0;
   bool bias = false;        // adds a row vector [n]
   bool accumulate = false;  // adds the old C
+  bool packed = false;      // B lies as Gemm::panels() says; its strides are those that it was packed from
 
   auto operator<=>(const GemmShape&) const = default;
 };
@@ -27,9 +28,21 @@ struct GemmShape {
 // Row-major operands; `transposed` means that memory holds the transpose of what the product sees.
 GemmShape row_major_gemm(std::int64_t m, std::int64_t n, std::int64_t k, bool a_transposed, bool b_transposed);
 
+// B [k, n] as a library reads it fastest: panels of `width` columns one after another, each dense [depth, width], zeros
+// where B has nothing. Whoever runs many products with one B packs it once, and they need not.
+struct GemmPanels {
+  std::int64_t width = 0;  // 0: the library takes B as it is
+  std::int64_t depth = 0;  // k, rounded up
+  std::int64_t count = 0;
+
+  std::int64_t elements() const { return count * depth * width; }
+  bool operator==(const GemmPanels&) const = default;
+};
+
 class Gemm {
  public:
   virtual ~Gemm() = default;
+  virtual GemmPanels panels() const { return {}; }
   virtual std::int64_t worker_bytes() const = 0;  // private scratch that run() needs
   virtual void run(const void* a, const void* b, const void* bias, void* c, std::byte* worker) const = 0;
 };

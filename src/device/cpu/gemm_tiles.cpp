@@ -46,6 +46,16 @@ std::int64_t GemmTiles::worker_bytes() const {
   return bytes;
 }
 
+GemmPanels GemmTiles::panels() const {
+  const GemmPanels panels = gemms_[0][0]->panels();
+  for (const auto& pair : gemms_) {
+    for (const auto& gemm : pair) {
+      if (gemm->panels() != panels) return {};
+    }
+  }
+  return panels;
+}
+
 GemmTiles::Block GemmTiles::block(std::int64_t tile) const {
   const std::int64_t down = tile / across_, column = tile % across_ * columns_;
   return {rows_.begin(down), rows_.end(down) - rows_.begin(down), column, std::min(columns_, shape_.n - column)};

@@ -27,6 +27,9 @@ class GemmTiles {
   std::int64_t count() const { return rows_.tiles * across_; }
   std::int64_t worker_bytes() const;
   Block block(std::int64_t tile) const;
+  // How B must lie, if the shape says that it is packed: width 0 where the library's kernels have no such layout, or
+  // not all the same; such a product cannot be run.
+  GemmPanels panels() const;
   // The operands of the whole product.
   void run(std::int64_t tile, const void* a, const void* b, void* c, std::byte* worker) const;
 

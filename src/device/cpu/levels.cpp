@@ -87,8 +87,19 @@ double tile_nanoseconds(const Plan& plan, const Step& step, std::size_t phase) {
   for (const int id : node.outputs) out.push_back(plan.values()[static_cast<std::size_t>(id)].type);
   const Cost cost = node.op->cost(in, out);
   const std::vector<Phase>& phases = phases_of(step);
-  const double share = phases.size() == 1 ? 1 : phase == 0 ? 0.7 : 0.3 / static_cast<double>(phases.size() - 1);
+  const double usual = phases.size() == 1 ? 1 : phase == 0 ? 0.7 : 0.3 / static_cast<double>(phases.size() - 1);
+  const double share = phases[phase].share > 0 ? phases[phase].share : usual;
   return 150 + share * (cost.flops / 100 + cost.bytes / 20) / static_cast<double>(phases[phase].tiles);
+}
+
+// The last level that a first phase which prepares one input has to wait for.
+int ready_to_prepare(const Plan& plan, const Step& step, int input, MemoryHistory& history) {
+  const Node& node = plan.nodes()[static_cast<std::size_t>(step.node)];
+  const int value = node.inputs[static_cast<std::size_t>(input)];
+  const std::int64_t from = step.offsets[static_cast<std::size_t>(input)];
+  const std::int64_t bytes = plan.values()[static_cast<std::size_t>(value)].type.bytes();
+  return std::max(history.last_write(from, from + bytes),
+                  history.last_use(step.scratch, step.scratch + step.kernel->needs.scratch_bytes));
 }
 
 }  // namespace
@@ -100,21 +111,25 @@ std::vector<Level> dependency_levels(const Plan& plan, Watching watching) {
   MemoryHistory history(plan.member_bytes());
   for (std::size_t index = 0; index < plan.steps().size(); ++index) {
     const Step& step = plan.steps()[index];
-    const auto phases = static_cast<int>(phases_of(step).size());
     if (step.only_watched && watching == Watching::no) continue;
+    const std::vector<Phase>& phases = phases_of(step);
+    if (phases.empty()) continue;
     const Footprint footprint = footprint_of(plan, step);
     int before = kNever;
     for (const ByteRange& range : footprint.reads)
       before = std::max(before, history.last_write(range.begin, range.end));
     for (const ByteRange& range : footprint.writes) before = std::max(before, history.last_use(range.begin, range.end));
-    const int last = before + phases;
+    std::vector<int> at;  // levels of the phases
+    if (phases.size() > 1 && phases[0].reads_only >= 0)
+      at.push_back(ready_to_prepare(plan, step, phases[0].reads_only, history) + 1);
+    while (at.size() < phases.size()) at.push_back(std::max(before, at.empty() ? kNever : at.back()) + 1);
+    const int last = at.back();
     for (const ByteRange& range : footprint.reads) history.read(range.begin, range.end, last);
     for (const ByteRange& range : footprint.writes) history.write(range.begin, range.end, last);
     if (static_cast<int>(levels.size()) <= last) levels.resize(static_cast<std::size_t>(last) + 1);
-    for (int phase = 0; phase < phases; ++phase) {
-      const std::int64_t tiles = phases_of(step)[static_cast<std::size_t>(phase)].tiles;
-      levels[static_cast<std::size_t>(before + 1 + phase)].push_back(
-          {static_cast<int>(index), phase, tiles, tile_nanoseconds(plan, step, static_cast<std::size_t>(phase))});
+    for (std::size_t phase = 0; phase < phases.size(); ++phase) {
+      levels[static_cast<std::size_t>(at[phase])].push_back(
+          {static_cast<int>(index), static_cast<int>(phase), phases[phase].tiles, tile_nanoseconds(plan, step, phase)});
     }
   }
   return levels;

@@ -1,6 +1,7 @@
 // Which phases of a plan may run at the same time. A phase stands one level behind the last one whose memory it touches
-// (reads after writes, writes after either); phases of one level touch nothing of each other's, so one barrier between
-// levels is enough, however many kernels a level holds.
+// (reads after writes, writes after either), a first phase that prepares one input behind that input's memory alone;
+// phases of one level touch nothing of each other's, so one barrier between levels is enough, however many kernels a
+// level holds.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 #include "device/cuda/cuda_session.h"
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 
@@ -61,6 +62,7 @@ CudaSession::CudaSession(std::shared_ptr<const Plan> plan, Options options)
                                 count, stream_.get()),
               "clearing the GPU's memory");
   write_constants();
+  make_lanes();
   make_tables();
   wait();
 }
@@ -80,13 +82,35 @@ void CudaSession::write_constants() {
   }
 }
 
+void CudaSession::make_lanes() {
+  int lanes = 1;
+  done_.resize(plan().steps().size());
+  for (const Step& step : plan().steps()) {
+    lanes = std::max(lanes, step.kernel->lane + 1);
+    for (const int other : step.waits_for) {
+      cuda::OwnedEvent& event = done_[static_cast<std::size_t>(other)];
+      if (!event) event = cuda::make_event();
+    }
+  }
+  lanes_.resize(static_cast<std::size_t>(lanes));
+  begun_ = cuda::make_event();
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    if (lane > 0) lanes_[lane].stream = cuda::make_stream();
+    ended_.push_back(cuda::make_event());
+  }
+}
+
+cudaStream_t CudaSession::stream_of(int lane) const {
+  return lane == 0 ? stream_.get() : lanes_[static_cast<std::size_t>(lane)].stream.get();
+}
+
 void CudaSession::make_tables() {
   std::vector<std::byte> all;
   for (std::size_t index = 0; index < plan().steps().size(); ++index) {
     const cuda::Program& program = program_of(plan().steps()[index]);
     table_offsets_.push_back(-1);
     if (!program.table) continue;
-    const std::vector<std::byte> table = program.table(call_of(index, members_memory_));
+    const std::vector<std::byte> table = program.table(call_of(index, members_memory_, stream_.get()));
     table_offsets_.back() = static_cast<std::int64_t>(all.size());
     all.insert(all.end(), table.begin(), table.end());
     all.resize(static_cast<std::size_t>(aligned(static_cast<std::int64_t>(all.size()))));
@@ -96,27 +120,40 @@ void CudaSession::make_tables() {
     cuda::check(cudaMemcpy(tables_.data(), all.data(), all.size(), cudaMemcpyHostToDevice), "copying to the GPU");
 }
 
-cuda::Call CudaSession::call_of(std::size_t index, const cuda::Members& members) {
+cuda::Call CudaSession::call_of(std::size_t index, const cuda::Members& members, cudaStream_t stream) {
   const Step& step = plan().steps()[index];
-  const std::int64_t table = table_offsets_[index];
+  const std::int64_t table = index < table_offsets_.size() ? table_offsets_[index] : -1;
   return {.members = members,
           .offsets = step.offsets.data(),
           .inputs = step.inputs,
           .scratch = step.scratch,
           .table = table < 0 ? nullptr : tables_.data() + table,
-          .products = &products_,
+          .products = lanes_[static_cast<std::size_t>(step.kernel->lane)].products.get(),
           .math = math_,
-          .stream = stream_.get()};
+          .stream = stream};
 }
 
-void CudaSession::launch(std::size_t index, const cuda::Members& members) {
-  const int error = program_of(plan().steps()[index]).launch(call_of(index, members));
+void CudaSession::launch(std::size_t index, const cuda::Members& members, cudaStream_t stream) {
+  const int error = program_of(plan().steps()[index]).launch(call_of(index, members, stream));
   if (error != 0) cuda::check(error, "starting " + plan().node_name(plan().steps()[index].node));
 }
 
+// The lanes part at the beginning and are one again at the end.
 void CudaSession::launch_all(Watching watching) {
+  cuda::check(cudaEventRecord(begun_.get(), stream_.get()), "recording an event");
+  for (std::size_t lane = 1; lane < lanes_.size(); ++lane)
+    cuda::check(cudaStreamWaitEvent(stream_of(static_cast<int>(lane)), begun_.get()), "waiting for an event");
   for (std::size_t index = 0; index < plan().steps().size(); ++index) {
-    if (watching == Watching::yes || !plan().steps()[index].only_watched) launch(index, members_memory_);
+    const Step& step = plan().steps()[index];
+    const cudaStream_t stream = stream_of(step.kernel->lane);
+    for (const int other : step.waits_for)
+      cuda::check(cudaStreamWaitEvent(stream, done_[static_cast<std::size_t>(other)].get()), "waiting for an event");
+    if (watching == Watching::yes || !step.only_watched) launch(index, members_memory_, stream);
+    if (done_[index]) cuda::check(cudaEventRecord(done_[index].get(), stream), "recording an event");
+  }
+  for (std::size_t lane = 1; lane < lanes_.size(); ++lane) {
+    cuda::check(cudaEventRecord(ended_[lane].get(), stream_of(static_cast<int>(lane))), "recording an event");
+    cuda::check(cudaStreamWaitEvent(stream_.get(), ended_[lane].get()), "waiting for an event");
   }
   read_back_.gather(stream_.get());
 }
@@ -167,7 +204,7 @@ std::optional<NonFinite> CudaSession::check(int member) {
   for (std::size_t index = 0; index < plan().steps().size(); ++index) {
     const Step& step = plan().steps()[index];
     if (step.only_watched) continue;  // a probe shows what others have done
-    launch(index, one);
+    launch(index, one, stream_.get());
     const Node& node = plan().nodes()[static_cast<std::size_t>(step.node)];
     for (std::size_t out = 0; out < node.outputs.size(); ++out) {
       const std::int64_t offset = step.offsets[static_cast<std::size_t>(step.inputs) + out];

@@ -43,10 +43,12 @@ class CudaSession final : public Session {
   void put(int member, std::int64_t offset, std::span<const std::byte> bytes) override;
   void get(int member, std::int64_t offset, std::span<std::byte> bytes) override;
 
+  void make_lanes();
   void make_tables();
+  cudaStream_t stream_of(int lane) const;
   void write_constants();
-  cuda::Call call_of(std::size_t step, const cuda::Members& members);
-  void launch(std::size_t step, const cuda::Members& members);
+  cuda::Call call_of(std::size_t step, const cuda::Members& members, cudaStream_t stream);
+  void launch(std::size_t step, const cuda::Members& members, cudaStream_t stream);
   void launch_all(Watching watching);
   void record(Recording& recording, Watching watching);
   void wait();
@@ -55,12 +57,19 @@ class CudaSession final : public Session {
       ending_;  // the first member, and so the last to go: held while the others are given back
   int threads_;
   cuda::Math math_;
-  cuda::OwnedStream stream_;
+  cuda::OwnedStream stream_;  // of the main lane
   cuda::DeviceBytes arena_;
   cuda::Members members_memory_;
   cuda::Staging staging_;
   cuda::ReadBack read_back_;
-  cuda::Products products_;
+  struct Lane {
+    cuda::OwnedStream stream;  // empty: the session's own
+    std::unique_ptr<cuda::Products> products = std::make_unique<cuda::Products>();
+  };
+  std::vector<Lane> lanes_;
+  std::vector<cuda::OwnedEvent> done_;  // by step; only of those that another lane waits for
+  cuda::OwnedEvent begun_;
+  std::vector<cuda::OwnedEvent> ended_;  // by lane
   cuda::DeviceBytes tables_;
   std::vector<std::int64_t> table_offsets_;  // by step; -1: none
   cuda::DeviceBytes found_;                  // of checks

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "device/cuda/check.h"
+#include "device/cuda/copy.h"
 #include "norma/core/error.h"
 
 namespace norma::cuda {
@@ -16,6 +17,8 @@ namespace {
 
 constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // what the library recommends for Hopper
 
+// Where its epilogue reads a bias or what is there, the library counts bytes from the first member in 32 bits. Products
+// that add to what is there are cut to that; biases of far members are put side by side first.
 constexpr std::int64_t kFarthestBytes = std::int64_t{1} << 31;
 
 void check_library(cublasStatus_t status, std::string_view doing) {
@@ -142,11 +145,19 @@ Products::Prepared& Products::prepare(const Key& key) {
   return *made;
 }
 
+// Grows in the first run of a session, which is not recorded.
+const std::byte* Products::side_by_side_biases(std::int64_t bytes) {
+  if (bytes > biases_bytes_) {
+    check(cudaDeviceSynchronize(), "waiting for the GPU");
+    biases_ = DeviceBytes(static_cast<std::size_t>(bytes));
+    biases_bytes_ = bytes;
+  }
+  return biases_.data();
+}
+
 int Products::run(const Product& product, const Members& members, const Operands& operands, Stream stream) {
-  // Where its epilogue reads a bias or what is there, the library counts bytes from the first member in 32 bits.
-  const bool reads = operands.bias >= 0 || product.accumulate;
-  const std::int64_t reach = reads ? std::max<std::int64_t>(1, kFarthestBytes / members.stride) : members.count;
-  if (product.batch == 1 && reach < members.count) {
+  const std::int64_t reach = std::max<std::int64_t>(1, kFarthestBytes / members.stride);
+  if (product.batch == 1 && product.accumulate && reach < members.count) {
     for (std::int64_t first = 0; first < members.count; first += reach) {
       Members some = members;
       some.base += first * members.stride;
@@ -185,6 +196,7 @@ int Products::enqueue(const Product& product, const Members& members, const Oper
     return per_member ? members.stride / static_cast<std::int64_t>(size_of(dtype)) : own;
   };
   const std::int64_t c0 = operands.c0 < 0 ? operands.c : operands.c0;
+  const bool far_bias = operands.bias >= 0 && per_member && members.count > kFarthestBytes / members.stride;
   const Key key{.m = product.m,
                 .n = product.n,
                 .k = product.k,
@@ -201,7 +213,9 @@ int Products::enqueue(const Product& product, const Members& members, const Oper
                 .stride_a = stride(product.a, product.batch_a),
                 .stride_b = stride(product.b, product.batch_b),
                 .stride_c = stride(product.c, product.batch_c),
-                .stride_bias = per_member ? stride(product.c, 0) : 0,
+                .stride_bias = far_bias     ? product.n
+                               : per_member ? stride(product.c, 0)
+                                            : 0,
                 .align_a = alignment_of(operands.a),
                 .align_b = alignment_of(operands.b),
                 .align_c = alignment_of(operands.c),
@@ -211,6 +225,11 @@ int Products::enqueue(const Product& product, const Members& members, const Oper
   std::byte* const base = members.base;
   if (key.bias) {
     const void* bias = base + operands.bias;
+    if (far_bias) {
+      const std::int64_t bytes = product.n * static_cast<std::int64_t>(size_of(product.c));
+      bias = side_by_side_biases(bytes * members.count);
+      if (const int error = gather(biases_.data(), members, operands.bias, bytes, stream)) return error;
+    }
     prepared.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   }
   // The heuristic also names algorithms that do not start: they are left out from the first time on.

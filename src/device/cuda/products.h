@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "device/cuda/resources.h"
 #include "norma/core/dtype.h"
 #include "norma/device/cuda/kernel.h"
 
@@ -47,10 +48,13 @@ class Products {
   struct Key;
   struct Prepared;
   Prepared& prepare(const Key& key);
+  const std::byte* side_by_side_biases(std::int64_t bytes);
   int enqueue(const Product& product, const Members& members, const Operands& operands, Stream stream);
 
   cublasLtContext* handle_ = nullptr;
   void* workspace_ = nullptr;
+  DeviceBytes biases_;  // of far members
+  std::int64_t biases_bytes_ = 0;
   std::map<Key, std::unique_ptr<Prepared>> prepared_;
 };
 

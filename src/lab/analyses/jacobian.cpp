@@ -44,7 +44,7 @@ StackEnds ends_of(const Model& model, const ModelConfig& config, StackEnd end) {
                                   [&](const SublayerSite& site) { return site.name.starts_with(prefix); });
   NORMA_ASSERT(first != model.sites.end());
   const Wire out = end == StackEnd::after_final ? model.hidden : model.sites.back().stream_out;
-  if (out.shape() != first->stream_in.shape())
+  if (out.shape().elements() != first->stream_in.shape().elements())
     fail("the Jacobian of a stack needs an output for every token, but this model pools them");
   return {first->stream_in, out};
 }

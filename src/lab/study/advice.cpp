@@ -61,9 +61,10 @@ std::string distance_text(const SchemeEvidence& one, const StudyScale& scale) {
   if (scale.asked_width > 0 && scale.asked_width != scale.width)
     far.push_back(fmt::format("{:.2g} times the width", times(scale.asked_width, scale.width)));
   if (far.empty()) return {};
+  const std::string theory = scale.theory ? scale.theory(one) : "";
   return fmt::format(
       " The model asked about has {} of what was measured: whether the order holds there was not tested.{}",
-      fmt::join(far, " and "), scale.theory.empty() ? "" : " " + scale.theory);
+      fmt::join(far, " and "), theory.empty() ? "" : " " + theory);
 }
 
 void say_choice(Advice& advice, const std::vector<const SchemeEvidence*>& ranked, const StudyScale& scale) {

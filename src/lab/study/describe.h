@@ -1,7 +1,6 @@
-// results.json of a study: what its parts found, the course it took, the final comparison, verdicts and advice.
+// The results of a study: what its parts found, the course it took, the final comparison, verdicts and advice.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "lab/study/planner.h"
@@ -9,15 +8,12 @@
 #include "lab/study/verdict.h"
 #include "norma/lab/results.h"
 #include "norma/lab/study.h"
-#include "norma/lab/sweep_results.h"
 
 namespace norma {
 
 struct StudyFindings {
   const StudyConfig& config;
-  Provenance provenance;
   const Findings& findings;
-  double unigram = 0;
   const Outcomes& map;                            // runs of the map
   const std::vector<std::vector<double>>& grids;  // rates of each scheme there
   const std::vector<SchemeEvidence>& evidence;
@@ -25,6 +21,7 @@ struct StudyFindings {
   StudyScale scale;
 };
 
-std::string describe_study(const StudyFindings& study);
+// Adds them to results that say where they come from.
+Results describe_study(Results results, const StudyFindings& study);
 
 }  // namespace norma

@@ -69,7 +69,7 @@ void gather_cells(std::vector<SchemeEvidence>& evidence, const std::vector<RunOu
       ++cell.diverged;
       continue;
     }
-    if (outcome.verdict == "did not learn") ++cell.not_learned;
+    if (outcome.outcome == Outcome::did_not_learn) ++cell.not_learned;
     losses[{outcome.scheme, outcome.lr, outcome.warmup}].push_back(outcome.loss());
   }
   for (SchemeEvidence& one : evidence) {
@@ -90,7 +90,7 @@ void gather_rounds(std::vector<SchemeEvidence>& evidence, const RoundPlayer& rou
       for (const RoundRun& run : played.runs) {
         if (run.scheme != scheme) continue;
         if (played.round.stage == Stage::final) add_final(one, state, scheme, played.round, run);
-        if (played.round.stage == Stage::longest) add_long_run(one, played.round, run);
+        if (is_long(played.round)) add_long_run(one, played.round, run);
       }
     }
     if (one.final && !state.finals[scheme].empty()) one.final->loss = crossed_mean(state.finals[scheme]).interval();

@@ -97,7 +97,11 @@ std::optional<Round> next_race(const StudyState& state, double left, const Plann
   for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme) {
     if (still_falls(state, scheme, rules)) falling.push_back(state.schemes[scheme].title);
   }
-  if (falling.empty() && !first) return std::nullopt;
+  std::size_t training = 0;
+  for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme)
+    training += trains_anywhere(state, scheme) ? 1 : 0;
+  const bool waits = training == 0 && raced_steps(state) < rules.long_steps;  // for anybody to begin
+  if (falling.empty() && !first && !waits) return std::nullopt;
   Round round{.stage = Stage::race,
               .entries = racing_entries(state, first ? rules.first_settings : rules.later_settings, rules)};
   if (round.entries.empty()) return std::nullopt;
@@ -109,8 +113,9 @@ std::optional<Round> next_race(const StudyState& state, double left, const Plann
   const double steps = std::min(2.0 * static_cast<double>(before), affordable);
   if (steps < rules.least_growth * static_cast<double>(before)) return std::nullopt;
   round.steps = static_cast<std::int64_t>(steps);
-  round.why =
-      first ? "the best settings of the map, longer" : fmt::format("still falling: {}", fmt::join(falling, ", "));
+  round.why = first             ? "the best settings of the map, longer"
+              : falling.empty() ? "no scheme is below guessing level yet"
+                                : fmt::format("still falling: {}", fmt::join(falling, ", "));
   return round;
 }
 
@@ -230,6 +235,8 @@ std::vector<RacedSetting> settings_of(const PlayedRound& played, std::size_t sch
   return all;
 }
 
+bool is_long(const Round& round) { return round.stage == Stage::longest || round.steps >= PlannerRules{}.long_steps; }
+
 std::int64_t raced_steps(const StudyState& state) {
   const std::vector<const PlayedRound*> races = rounds_in(state, Stage::race);
   return races.empty() ? state.map_steps : races.back()->round.steps;
@@ -265,9 +272,9 @@ Training training_after(const StudyState& state, std::size_t scheme) {
   if (cells.empty()) return Training::untested;
   if (trains_anywhere(state, scheme)) return Training::trains;
   bool stayed = false;
-  for (const PlayedRound* played : rounds_in(state, Stage::longest)) {
-    for (const RoundRun& run : played->runs) {
-      if (run.scheme != scheme) continue;
+  for (const PlayedRound& played : state.played) {
+    for (const RoundRun& run : played.runs) {
+      if (run.scheme != scheme || !is_long(played.round)) continue;
       if (run.learned && !run.diverged) return Training::late;
       stayed = stayed || !run.diverged;
     }

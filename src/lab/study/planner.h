@@ -61,6 +61,9 @@ struct PlannerRules {
 // Nothing: all is decided, or the budget does not reach for what is not. `tokens_left` goes into the round.
 std::optional<Round> next_round(const StudyState& state, double tokens_left, const PlannerRules& rules = {});
 
+// Long enough to say of what stayed at guessing level that it does not train.
+bool is_long(const Round& round);
+
 // How a scheme stands after all rounds.
 Training training_after(const StudyState& state, std::size_t scheme);
 // Of a long run for a scheme at guessing level, in tokens.

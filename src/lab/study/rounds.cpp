@@ -53,15 +53,6 @@ Round round_of(const RoundJson& json, const std::vector<std::string>& schemes) {
 
 }  // namespace
 
-std::string_view name_of(Stage stage) {
-  switch (stage) {
-    case Stage::race: return "race";
-    case Stage::final: return "final";
-    case Stage::longest: return "long";
-  }
-  return "?";
-}
-
 std::int64_t Round::runs() const {
   std::int64_t count = 0;
   for (const RoundEntry& entry : entries) count += std::ssize(entry.seeds);

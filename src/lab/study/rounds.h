@@ -5,12 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "norma/lab/course.h"
 #include "norma/store/folder.h"
 
 namespace norma {
-
-enum class Stage { race, final, longest };
-std::string_view name_of(Stage stage);  // "race", "final", "long"
 
 // One scheme at one setting, with some seeds.
 struct RoundEntry {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "lab/directory_kind.h"
 #include "lab/study/depth.h"
@@ -17,12 +18,13 @@
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
 #include "norma/lab/inspect.h"
+#include "norma/lab/results.h"
 #include "norma/lab/sweep.h"
-#include "norma/lab/sweep_results.h"
 #include "norma/lab/sweep_schemes.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/directory_lock.h"
 #include "norma/store/environment.h"
+#include "norma/theory/predict.h"
 #include "norma/train/data.h"
 #include "norma/train/trainer.h"
 
@@ -66,7 +68,7 @@ class Study {
     if (config_.train && !stop_) train_schemes();
     if (config_.train && !stop_) play_rounds();
     if (config_.train && config_.depth_use && !stop_) measure_depth();
-    return {.results_json = describe(), .interrupted = stop_};
+    return {.results_json = write_results(describe()), .interrupted = stop_};
   }
 
  private:
@@ -211,32 +213,45 @@ class Study {
             .tokens_per_step = tokens_per_step(resolved_),
             .tuning_seeds = static_cast<int>(config_.seeds.size()),
             .asked_layers = config_.asked_layers,
-            .asked_width = config_.asked_width};
+            .asked_width = config_.asked_width,
+            .theory = [this](const SchemeEvidence& one) { return theory_of_question(one); }};
   }
 
-  std::string describe() {
-    std::string command;
-    for (const std::string& word : request_.command_line) command += (command.empty() ? "" : " ") + word;
-    Provenance provenance;
-    provenance.kind = "study";
-    provenance.command = command;
-    provenance.config = print_config(config_.base);
-    provenance.seconds = seconds();
-    provenance.task_name = config_.base.data.task;
-    provenance.task_description = source_->describe();
-    provenance.optimum = source_->optimum();
-    provenance.environment = describe_environment(request_.command_line);
+  // Beyond what was measured there is only theory.
+  std::string theory_of_question(const SchemeEvidence& one) const {
+    ModelConfig measured = resolved_.model, asked = measured;
+    measured.scheme = asked.scheme =
+        *std::ranges::find_if(config_.schemes, [&](const SchemeChoice& s) { return s.asked() == one.scheme; });
+    if (config_.asked_layers > 0) asked.layers = config_.asked_layers;
+    if (config_.asked_width > 0) asked.width = config_.asked_width;
+    if (measured.encoder_layers > 0) asked.encoder_layers = asked.layers;
+    try {
+      return fmt::format("By theory alone, its amplification at init is {:.2g} there and {:.2g} here.",
+                         predict(asked).amplification, predict(measured).amplification);
+    } catch (const Error&) {  // no rule covers it
+      return "";
+    }
+  }
+
+  Results describe() {
+    Results results = new_results(ResultsKind::study);
+    for (const std::string& word : request_.command_line)
+      results.command += (results.command.empty() ? "" : " ") + word;
+    results.config = print_config(config_.base);
+    results.seconds = seconds();
+    results.environment = environment_now(request_.command_line);
+    results.task =
+        TaskFacts{.name = config_.base.data.task, .description = source_->describe(), .optimum = source_->optimum()};
+    const double unigram = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed));
+    if (std::isfinite(unigram)) results.task->unigram = unigram;
     findings_.schemes = schemes_;
-    return describe_study(
-        {.config = config_,
-         .provenance = provenance,
-         .findings = findings_,
-         .unigram = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed)),
-         .map = outcomes_,
-         .grids = grids_,
-         .evidence = evidence_,
-         .rounds = rounds_,
-         .scale = scale()});
+    return describe_study(std::move(results), {.config = config_,
+                                               .findings = findings_,
+                                               .map = outcomes_,
+                                               .grids = grids_,
+                                               .evidence = evidence_,
+                                               .rounds = rounds_,
+                                               .scale = scale()});
   }
 
   const StudyConfig config_;

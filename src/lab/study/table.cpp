@@ -2,31 +2,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "norma/lab/study.h"
 
 namespace norma {
 namespace {
 
-using nlohmann::ordered_json;
-
-std::map<std::string, ordered_json> by_scheme(const ordered_json& all, const char* key) {
-  std::map<std::string, ordered_json> found;
-  if (!all.contains(key)) return found;
-  for (const ordered_json& one : all[key]) found[one["scheme"].get<std::string>()] = one;
+template <typename T>
+std::map<std::string, const T*> by_scheme(const std::vector<T>& all) {
+  std::map<std::string, const T*> found;
+  for (const T& one : all) found[one.scheme] = &one;
   return found;
 }
 
-std::string number(const ordered_json& value, const char* format) {
-  return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>()) : std::string("-");
+std::string number(double value, const char* format) {
+  return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : std::string("-");
 }
 
 // "1.958 to 1.967"; empty without seeds to tell.
-std::string interval(const ordered_json& estimate) {
-  if (!estimate.is_object() || estimate["n"].get<int>() < 2 || !estimate["low"].is_number()) return "-";
-  return fmt::format("{:.3f} to {:.3f}", estimate["low"].get<double>(), estimate["high"].get<double>());
+std::string interval(const Estimate& estimate) {
+  if (estimate.n < 2 || !std::isfinite(estimate.low)) return "-";
+  return fmt::format("{:.3f} to {:.3f}", estimate.low, estimate.high);
 }
 
 // One line per scheme, columns as wide as their widest cell.
@@ -47,57 +45,50 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
-std::string legend(const ordered_json& all) {
+std::string legend(const std::optional<TaskFacts>& task) {
   std::string text = "loss: held out, nats per token, mean and 95 % interval";
-  const ordered_json& task = all.contains("task") ? all["task"] : ordered_json();
-  if (task.is_object() && task.contains("unigram") && task["unigram"].is_number())
-    text += fmt::format("; guessing by frequency loses {:.3f}", task["unigram"].get<double>());
-  if (task.is_object() && task.contains("optimum") && task["optimum"].is_number())
-    text += fmt::format(", the optimum is {:.3f}", task["optimum"].get<double>());
+  if (task && task->unigram) text += fmt::format("; guessing by frequency loses {:.3f}", *task->unigram);
+  if (task && task->optimum) text += fmt::format(", the optimum is {:.3f}", *task->optimum);
   return text +
          "\nstable: trains in at least half of the tried rates and warmups; narrow: in fewer; needs warmup: does not "
          "train, or clearly worse, without\n";
 }
 
 // "map: 128 runs of 100 steps; race: 64 runs of 200 steps (...)".
-std::string course_text(const ordered_json& all) {
-  if (!all.contains("course")) return {};
+std::string course_text(const std::optional<Course>& course) {
+  if (!course) return {};
   std::vector<std::string> rounds;
-  for (const ordered_json& round : all["course"]["rounds"])
-    rounds.push_back(fmt::format("{}, {} runs of {} steps", round["stage"].get<std::string>(),
-                                 round["runs"].get<long long>(), round["steps"].get<long long>()));
+  for (const CourseRound& round : course->rounds)
+    rounds.push_back(fmt::format("{}, {} runs of {} steps", name_of(round.stage), round.runs, round.steps));
   return fmt::format("course: {}\n", fmt::join(rounds, "; "));
 }
 
 }  // namespace
 
-std::string study_table(std::string_view results_json) {
-  const ordered_json all = ordered_json::parse(results_json);
-  const std::map<std::string, ordered_json> tuned = by_scheme(all, "tuned"), depth = by_scheme(all, "depth_use");
+std::string study_table(const Results& results) {
+  const auto tuned = by_scheme(results.tuned);
+  const auto depth = by_scheme(results.depth_use);
   std::vector<std::vector<std::string>> rows = {
       {"rank", "scheme", "verdict", "loss", "interval", "lr", "warmup", "depth used"}};
-  for (const ordered_json& verdict : all["verdicts"]) {
-    const std::string scheme = verdict["scheme"];
-    const ordered_json& best = tuned.contains(scheme) ? tuned.at(scheme) : ordered_json();
-    const bool trained = best.is_object() && best.contains("lr") && best["lr"].is_number();
-    const ordered_json& loss = best.is_object() && best.contains("loss") ? best["loss"] : ordered_json();
-    const std::string used = depth.contains(scheme) ? number(depth.at(scheme)["effective_depth"]["mean"], "{:.1f}") +
-                                                          " of " + std::to_string(depth.at(scheme)["layers"].get<int>())
-                                                    : "-";
-    rows.push_back({std::to_string(verdict["rank"].get<int>()), scheme, verdict["verdict"].get<std::string>(),
-                    loss.is_object() ? number(loss["mean"], "{:.3f}") : "-", interval(loss),
-                    trained ? number(best["lr"], "{:g}") : "-",
-                    trained ? std::to_string(best["warmup"].get<long long>()) : "-", used});
+  for (const Verdict& verdict : results.verdicts) {
+    const auto best = tuned.find(verdict.scheme);
+    const auto used = depth.find(verdict.scheme);
+    const Tuned* found = best == tuned.end() ? nullptr : best->second;
+    const bool trained = found != nullptr && found->lr;
+    rows.push_back(
+        {std::to_string(verdict.rank), verdict.scheme, std::string(name_of(verdict.verdict)),
+         found != nullptr ? number(found->loss.mean, "{:.3f}") : "-", found != nullptr ? interval(found->loss) : "-",
+         trained ? number(*found->lr, "{:g}") : "-", trained ? std::to_string(found->warmup) : "-",
+         used != depth.end()
+             ? fmt::format("{} of {}", number(used->second->effective_depth.mean, "{:.1f}"), used->second->layers)
+             : "-"});
   }
   std::string text = aligned(rows);
-  if (!tuned.empty()) text += legend(all) + course_text(all);
+  if (!tuned.empty()) text += legend(results.task) + course_text(results.course);
   text += "\n";
-  for (const ordered_json& verdict : all["verdicts"]) text += verdict["words"].get<std::string>() + "\n";
-  if (all.contains("advice")) {
-    const ordered_json& advice = all["advice"];
-    text += fmt::format("\n{} {}\n", advice["words"].get<std::string>(), advice["confidence"].get<std::string>());
-    text += fmt::format("Not tested: {}.\n", fmt::join(advice["not_tested"].get<std::vector<std::string>>(), "; "));
-  }
+  for (const Verdict& verdict : results.verdicts) text += verdict.words + "\n";
+  text += fmt::format("\n{} {}\n", results.advice.words, results.advice.confidence);
+  text += fmt::format("Not tested: {}.\n", fmt::join(results.advice.not_tested, "; "));
   return text;
 }
 

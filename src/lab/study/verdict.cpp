@@ -74,7 +74,7 @@ bool warmup_helps(const TrainedCell& without, const TrainedCell& with) {
 }
 
 // Where it trains in the map.
-std::string map_words(const SchemeEvidence& evidence, std::string& verdict) {
+std::string map_words(const SchemeEvidence& evidence, Judgement& verdict) {
   const TrainedCell *best = best_cell(evidence), *without = best_cell(evidence, false),
                     *with = best_cell(evidence, true);
   const bool both = has_warmup(evidence, true) && has_warmup(evidence, false);
@@ -83,15 +83,15 @@ std::string map_words(const SchemeEvidence& evidence, std::string& verdict) {
   const auto training = std::count_if(evidence.cells.begin(), evidence.cells.end(),
                                       [](const TrainedCell& cell) { return !cell.extra && cell.trains(); });
   std::string words;
-  verdict = "stable";
+  verdict = Judgement::stable;
   if (best != nullptr && both && without == nullptr) {
-    verdict = "needs warmup";
+    verdict = Judgement::needs_warmup;
     words += "; without warmup no tried rate trains";
   } else if (best != nullptr && both && with != nullptr && warmup_helps(*without, *with)) {
-    verdict = "needs warmup";
+    verdict = Judgement::needs_warmup;
     words += fmt::format("; without warmup at best {}", loss_text(without->loss));
   } else if (training * 2 < shared) {
-    verdict = "narrow";
+    verdict = Judgement::narrow;
   }
   const bool wider = shared < static_cast<std::ptrdiff_t>(evidence.cells.size());
   const std::string steps = evidence.map_steps > 0 ? fmt::format(" of {} steps", evidence.map_steps) : "";
@@ -99,9 +99,9 @@ std::string map_words(const SchemeEvidence& evidence, std::string& verdict) {
                              wider ? "settings that all share" : "tried settings", steps);
 }
 
-std::string final_words(const FinalEvidence& final, std::string& verdict) {
+std::string final_words(const FinalEvidence& final, Judgement& verdict) {
   if (final.loss.n == 0) {
-    verdict = "narrow";
+    verdict = Judgement::narrow;
     return fmt::format("at {:g} {} of {} fresh seeds diverged within {} steps, though none of those that chose it",
                        final.lr, final.diverged, final.seeds, final.steps);
   }
@@ -113,7 +113,7 @@ std::string final_words(const FinalEvidence& final, std::string& verdict) {
 }
 
 // What it takes where nothing in the map or a race trains.
-std::string failing_words(const SchemeEvidence& evidence, Training training, std::string& verdict) {
+std::string failing_words(const SchemeEvidence& evidence, Training training, Judgement& verdict) {
   int diverged = 0, stuck = 0, runs = 0;
   for (const TrainedCell& cell : evidence.cells) {
     diverged += cell.diverged;
@@ -124,29 +124,29 @@ std::string failing_words(const SchemeEvidence& evidence, Training training, std
   const std::string counts =
       fmt::format("of {} short runs {} diverged and {} ended at guessing level", runs, diverged, stuck);
   if (training == Training::late) {
-    verdict = "starts late";
+    verdict = Judgement::starts_late;
     return fmt::format("is at guessing level after {} steps, but reaches {:.3f} after {} ({})", evidence.map_steps,
                        evidence.late_loss, evidence.long_steps, counts);
   }
   if (training == Training::stuck) {
-    verdict = "does not train";
+    verdict = Judgement::does_not_train;
     return fmt::format("does not train {}: after {} steps it still knows no more than how frequent each token is ({})",
                        where, evidence.long_steps, counts);
   }
   if (training == Training::diverges) {
-    verdict = "diverges";
+    verdict = Judgement::diverges;
     return fmt::format("diverges {} ({}); smaller rates were not tried", where, counts);
   }
-  verdict = "not enough training to tell";
+  verdict = Judgement::unclear;
   const std::string more =
       evidence.budget_to_tell.empty() ? "" : fmt::format("; {} would tell", evidence.budget_to_tell);
   return fmt::format("not enough training to tell {} ({}){}", where, counts, more);
 }
 
-std::string training_words(const SchemeEvidence& evidence, std::string& verdict) {
+std::string training_words(const SchemeEvidence& evidence, Judgement& verdict) {
   const Training training = training_of(evidence);
   if (training == Training::untested) {
-    verdict = "untested";
+    verdict = Judgement::untested;
     return "was not trained";
   }
   if (training != Training::trains) return failing_words(evidence, training, verdict);
@@ -214,15 +214,6 @@ RateEdge edge_of_best(const SchemeEvidence& evidence) {
   const TrainedCell* best = best_cell(evidence) != nullptr ? best_cell(evidence) : least_bad_cell(evidence);
   if (best == nullptr) return RateEdge::smallest;
   return best->lr == high->lr ? RateEdge::largest : best->lr == low->lr ? RateEdge::smallest : RateEdge::none;
-}
-
-std::string_view name_of(RateEdge edge) {
-  switch (edge) {
-    case RateEdge::none: return "none";
-    case RateEdge::smallest: return "smallest";
-    case RateEdge::largest: return "largest";
-  }
-  return "?";
 }
 
 std::optional<double> rate_beyond(const std::vector<double>& rates, RateEdge edge) {

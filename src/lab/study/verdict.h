@@ -1,12 +1,14 @@
 // From the numbers of a study to words: one verdict per scheme, and advice.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "norma/lab/estimate.h"
+#include "norma/lab/verdict.h"
 
 namespace norma {
 
@@ -66,32 +68,13 @@ struct SchemeEvidence {
   std::string budget_to_tell = {};  // where it is unclear
 };
 
-struct EvidenceItem {
-  std::string text;
-  double value = 0;
-  double low = 0, high = 0;  // 95 % interval; equal where there is none
-};
-
-struct Verdict {
-  std::string scheme;
-  int rank = 0;
-  // "stable", "narrow", "needs warmup", "starts late", "does not train", "diverges", "not enough training to tell",
-  // "untested"
-  std::string verdict = {};
-  std::string words = {};
-  std::vector<EvidenceItem> evidence = {};
-};
-
 // The cell with the lowest mean loss among those that train; null when none does.
 const TrainedCell* best_cell(const SchemeEvidence& evidence);
 // The same among cells with, or without, warmup.
 const TrainedCell* best_cell(const SchemeEvidence& evidence, bool with_warmup);
 
-// Whether the rate of the best cell is an end of those tried: a better one may lie beyond. Where nothing trains the
-// lowest loss decides, and where everything diverges the smallest rate is the least bad.
-enum class RateEdge { none, smallest, largest };
+// Where nothing trains the lowest loss decides, and where everything diverges the smallest rate is the least bad.
 RateEdge edge_of_best(const SchemeEvidence& evidence);
-std::string_view name_of(RateEdge edge);
 
 // The rate that continues a grid, in ascending order, beyond one of its ends: 0.001, 0.003, 0.01 goes on with 0.03 and
 // 0.0003. Nothing where there is no such end, or no such rate.
@@ -102,11 +85,6 @@ Training training_of(const SchemeEvidence& evidence);
 // Ranked: those in the final by their loss there, then those that train by their best loss in the map, then the others.
 std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all);
 
-struct Advice {
-  std::string words, confidence;
-  std::vector<std::string> ranking, not_tested;
-};
-
 // What the advice rests on, and what is asked.
 struct StudyScale {
   std::string optimiser = "adamw", data = {};
@@ -115,7 +93,8 @@ struct StudyScale {
   int tuning_seeds = 1;
   // The model that the question is about; 0: the one that was trained.
   std::int64_t asked_layers = 0, asked_width = 0;
-  std::string theory = {};  // what it predicts there, as a sentence; empty: nothing
+  // What the theory predicts there of a scheme, as a sentence; empty: nothing.
+  std::function<std::string(const SchemeEvidence&)> theory = nullptr;
 };
 Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>& verdicts, const StudyScale& scale);
 

@@ -148,7 +148,7 @@ void SweepIndex::put(std::span<const RunOutcome> outcomes) {
     row.whole_or_null(run.stopped_at_step);
     row.whole(run.spikes);
     row.number(run.tokens_per_second);
-    row.text(run.verdict);
+    row.text(run.verdict());
     row.text("runs/" + run.id);
     if (!row.run()) {
       const std::string why = sqlite3_errmsg(database_);

@@ -20,6 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 using json = nlohmann::json;
 
+constexpr const char* kMemberResult = "the result of a member";
+
 // The configuration of one member as `norma train` would resolve it.
 RunConfig member_config(const RunConfig& cohort, const SweepCell& cell) {
   RunConfig config = cohort;
@@ -36,17 +38,17 @@ SchemeLibrary chosen(const RunConfig& config) {
 }
 
 // The result of one member, as if it had run alone.
-json member_result(const json& cohort, std::size_t index) {
-  json result = cohort;
-  json member = cohort.at("members").at(index);
-  const auto members = static_cast<double>(cohort.at("members").size());
-  if (member.at("diverged") == true) result["steps"] = member.at("diverged_at_step");
-  if (result["gflops"].is_number()) result["gflops"] = result["gflops"].get<double>() / members;
-  result["memory_bytes"] = static_cast<std::int64_t>(result.value("memory_bytes", 0.0) / members);
-  result["tokens_per_second"] = member.at("tokens_per_second");
-  result["cohort_members"] = cohort.at("members").size();
-  member["member"] = 0;
-  result["members"] = json::array({std::move(member)});
+RunResult member_result(const RunResult& cohort, std::size_t index) {
+  RunResult result = cohort;
+  MemberResult member = cohort.members.at(index);
+  const auto members = static_cast<double>(cohort.members.size());
+  if (member.outcome == Outcome::diverged) result.steps = member.facts.diverged_at_step;
+  if (result.gflops) *result.gflops /= members;
+  result.memory_bytes = static_cast<std::int64_t>(static_cast<double>(result.memory_bytes) / members);
+  result.tokens_per_second = member.tokens_per_second;
+  result.cohort_members = static_cast<int>(cohort.members.size());
+  member.member = 0;
+  result.members = {std::move(member)};
   return result;
 }
 
@@ -86,7 +88,9 @@ void write_logs(const RunDirectory& run, const std::vector<MemberRecord>& record
   writer.flush();
 }
 
-bool has_diverged(const std::string& result) { return json::parse(result).at("members").at(0).at("diverged") == true; }
+bool has_diverged(const std::string& result) {
+  return read_result(result, kMemberResult).members.front().outcome == Outcome::diverged;
+}
 
 std::string marker_name(const std::string& id) { return id + ".json"; }
 
@@ -240,18 +244,11 @@ std::vector<std::vector<MemberRecord>> member_records(const RunView& cohort, con
 }
 
 std::vector<std::string> member_results(const std::string& cohort, std::size_t members) {
+  const RunResult all = read_result(cohort, "the result of the cohort");
+  if (all.members.size() != members)
+    fail("the result of the cohort is damaged: it has {} members, not {}", all.members.size(), members);
   std::vector<std::string> results;
-  try {
-    const json all = parse_json(cohort);
-    if (all.at("members").size() != members)
-      fail("the result of the cohort is damaged: it has {} members, not {}", all.at("members").size(), members);
-    for (std::size_t i = 0; i < members; ++i) {
-      results.push_back(member_result(all, i).dump(2) + "\n");
-      static_cast<void>(has_diverged(results.back()));
-    }
-  } catch (const json::exception& error) {
-    fail("the result of the cohort is damaged: {}", error.what());
-  }
+  for (std::size_t i = 0; i < members; ++i) results.push_back(write_result(member_result(all, i)));
   return results;
 }
 
@@ -294,12 +291,11 @@ void stop_member(const SweepPaths& paths, const std::string& id, const std::stri
   if (RunView(paths.run(id)).is_done()) return;
   RunDirectory run = RunDirectory::resume(paths.runs_folder().sub(id));
   verify_metrics(run.folder(), run.metrics_path().filename().string());  // nobody will open them again
-  json own = json::parse(result);
-  json& member = own.at("members").at(0);
-  member["stopped_at_step"] = step;
-  member["verdict"] = fmt::format("stopped early at step {}", step);
+  RunResult own = read_result(result, kMemberResult);
+  own.members.front().outcome = Outcome::stopped;
+  own.members.front().facts.stopped_at_step = step;
   if (weights == KeepWeights::no) run.remove_checkpoints();
-  run.finish(own.dump(2) + "\n");
+  run.finish(write_result(own));
 }
 
 }  // namespace norma

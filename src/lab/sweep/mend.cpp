@@ -1,7 +1,7 @@
 #include "lab/sweep/mend.h"
 
-#include "core/json.h"
 #include "norma/core/error.h"
+#include "norma/train/result.h"
 #include "norma/train/run_schemes.h"
 #include "norma/train/trained_run.h"
 
@@ -29,7 +29,7 @@ void check_result(const RunView& view, const CohortPlan& plan, const std::option
   view.verify_end();
   const std::string result = view.result();
   member_results(result, plan.members.size());
-  const std::int64_t step = parse_json(result).value("steps", std::int64_t{-1});
+  const std::int64_t step = read_result(result, "the result of the cohort").steps;
   if (!checkpoint || checkpoint->step != step)
     fail("'{}' is of step {}, but the newest whole checkpoint is of step {}", view.result_path().string(), step,
          checkpoint ? checkpoint->step : 0);

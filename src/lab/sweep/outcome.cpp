@@ -1,9 +1,5 @@
 #include "norma/lab/sweep_outcome.h"
 
-#include <cmath>
-#include <nlohmann/json.hpp>
-
-#include "core/json.h"
 #include "lab/limits.h"
 #include "norma/core/error.h"
 #include "norma/store/metrics.h"
@@ -11,25 +7,6 @@
 
 namespace norma {
 namespace {
-
-using json = nlohmann::json;
-
-constexpr double kLearned = 0.02;  // nats below the unigram entropy, as in the verdict of a run
-
-std::optional<double> number(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
-}
-
-std::string word(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-std::int64_t whole(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
-}
 
 void read_curves(RunOutcome& outcome, const std::filesystem::path& metrics) {
   if (!std::filesystem::exists(metrics)) return;
@@ -46,17 +23,32 @@ void read_curves(RunOutcome& outcome, const std::filesystem::path& metrics) {
   }
 }
 
+RunResult read_result_of(const RunView& run) {
+  const std::string text = run.result(), where = fmt::format("'{}'", run.result_path().string());
+  try {
+    RunResult result = read_result(text, where);
+    if (result.members.size() != 1) fail("{} is damaged: it has {} members, not 1", where, result.members.size());
+    return result;
+  } catch (const Error& error) {
+    fail("{}; remove the run directory to train it again", error.what());
+  }
+}
+
+RunStatus status_after(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::diverged: return RunStatus::diverged;
+    case Outcome::stopped: return RunStatus::stopped;
+    default: return RunStatus::finished;
+  }
+}
+
 }  // namespace
 
-std::string_view name_of(RunStatus status) {
-  switch (status) {
-    case RunStatus::waiting: return "waiting";
-    case RunStatus::running: return "running";
-    case RunStatus::finished: return "finished";
-    case RunStatus::diverged: return "diverged";
-    case RunStatus::stopped: return "stopped";
-  }
-  return "?";
+std::string RunOutcome::verdict() const {
+  if (!outcome) return "";
+  return verdict_of(
+      *outcome,
+      {.diverged_at_step = diverged_at_step, .diverged_because = diverged_because, .stopped_at_step = stopped_at_step});
 }
 
 double RunOutcome::loss() const {
@@ -93,27 +85,23 @@ RunOutcome read_outcome(RunOutcome known, const std::filesystem::path& run) {
   known.status = RunStatus::waiting;
   if (!view.exists() || !view.is_done()) return known;
   view.verify_end();
-  const json result = parse_json(view.result());
-  if (!result.is_object() || !result.contains("members") || !result["members"].is_array() ||
-      result["members"].size() != 1 || !result["members"][0].is_object())
-    fail("'{}' is damaged; remove the run directory to train it again", view.result_path().string());
-  const json& member = result["members"][0];
-  known.last_step = whole(result, "steps");
-  known.optimum = number(result, "optimum");
-  known.final_loss = number(member, "final_loss").value_or(kNaN);
-  known.best_loss = number(member, "best_loss").value_or(kNaN);
-  known.evaluation_loss = number(member, "evaluation_loss");
-  known.best_evaluation_loss = number(member, "best_evaluation_loss");
-  known.diverged_at_step = whole(member, "diverged_at_step");
-  known.diverged_because = word(member, "diverged_because");
-  known.first_bad_wire = word(member, "first_bad_wire");
-  known.spikes = whole(member, "spikes");
-  known.stopped_at_step = whole(member, "stopped_at_step");
-  known.tokens_per_second = number(member, "tokens_per_second").value_or(0);
-  known.unigram_entropy = number(member, "unigram_entropy");
-  known.verdict = word(member, "verdict");
-  const bool diverged = member.contains("diverged") && member["diverged"] == true;
-  known.status = diverged ? RunStatus::diverged : known.stopped_at_step > 0 ? RunStatus::stopped : RunStatus::finished;
+  const RunResult result = read_result_of(view);
+  const MemberResult& member = result.members.front();
+  known.last_step = result.steps;
+  known.optimum = result.optimum;
+  known.final_loss = member.final_loss;
+  known.best_loss = member.best_loss;
+  known.evaluation_loss = member.evaluation_loss;
+  known.best_evaluation_loss = member.best_evaluation_loss;
+  known.diverged_at_step = member.facts.diverged_at_step;
+  known.diverged_because = member.facts.diverged_because;
+  known.first_bad_wire = member.facts.first_bad_wire;
+  known.spikes = member.spikes;
+  known.stopped_at_step = member.facts.stopped_at_step;
+  known.tokens_per_second = member.tokens_per_second.value_or(0);
+  known.unigram_entropy = member.unigram_entropy;
+  known.outcome = member.outcome;
+  known.status = status_after(member.outcome);
   read_curves(known, view.metrics_path());
   return known;
 }

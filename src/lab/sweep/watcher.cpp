@@ -37,7 +37,7 @@ void CohortWatcher::happened(const MemberEvent& event) {
 
 // Whether or not the step ended with an evaluation, and whoever reads it, this process or the next one after a kill.
 void CohortWatcher::saved(std::int64_t /*step*/) {
-  if (paused) result = describe_result(*cohort_, *source_, seconds_, steps_);
+  if (paused) result = write_result(describe_result(*cohort_, *source_, seconds_, steps_));
 }
 
 void CohortWatcher::look(const Cohort& cohort) {

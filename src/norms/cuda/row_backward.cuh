@@ -9,6 +9,7 @@
 #include "norms/cuda/row_group.cuh"
 #include "norms/cuda/row_launch.h"
 #include "norms/cuda/row_lines.cuh"
+#include "norms/cuda/row_scale.cuh"
 #include "norms/cuda/row_vector.cuh"
 
 namespace norma::cuda {
@@ -197,7 +198,16 @@ class BackwardBlock {
 #pragma unroll
       for (int j = 0; j < kV; ++j) dx[j] += residual[j];
     }
-    store<X, kV>(at<X>(member_, call_.dx) + static_cast<std::int64_t>(row) * width_ + column_ + p * F::kHop, dx);
+    const std::int64_t to = static_cast<std::int64_t>(row) * width_ + column_ + p * F::kHop;
+    store<X, kV>(at<X>(member_, call_.dx) + to, dx);
+    for (int k = 0; k < call_.scaled; ++k) {
+      if (call_.scaled_dx[k] < 0) continue;
+      float scaled[kV];
+#pragma unroll
+      for (int j = 0; j < kV; ++j) scaled[j] = dx[j];
+      scale_by<kV>(call_.scale[k], member_, column_ + p * F::kHop, scaled);
+      store<X, kV>(at<X>(member_, call_.scaled_dx[k]) + to, scaled);
+    }
   }
 
   // Groups of one warp add up their shares. Returns whether this thread has the sum.

@@ -142,6 +142,7 @@ int row_backward_of(const RowNormBackwardCall& call, Stream stream) {
   if (Norm::kOneGain) lines = {call.members, call.scratch, call.rows, 1, 1, {call.dgain, kAbsent}};
   bool whole = call.width % kV == 0 && multiples_of_16(call.members, {call.x, call.dy, call.gain, call.dx});
   for (int k = 0; k < call.residuals; ++k) whole = whole && call.residual[k] % 16 == 0;
+  for (int k = 0; k < call.scaled; ++k) whole = whole && (call.scaled_dx[k] < 0 || call.scaled_dx[k] % 16 == 0);
   int status = 0;
   if (!whole) {
     status = launch_backward_general<Norm, X, Y, 1>(call, sums, stream);

@@ -5,6 +5,7 @@
 
 #include "norms/cuda/row_group.cuh"
 #include "norms/cuda/row_launch.h"
+#include "norms/cuda/row_scale.cuh"
 #include "norms/cuda/row_vector.cuh"
 
 namespace norma::cuda {
@@ -19,9 +20,11 @@ __device__ inline void for_pieces(std::int64_t width, const Step& step) {
 template <typename X, typename Y, int V>
 __device__ inline void add_terms(const RowNormCall& call, std::byte* member, std::int64_t i, float (&v)[V]) {
   load<X, V>(at<const X>(member, call.term[0]) + i, v);
+  if (call.scaled) scale_by<V>(call.scale[0], member, i % call.width, v);
   for (int k = 1; k < call.terms; ++k) {
     float other[V];
     load<Y, V>(at<const Y>(member, call.term[k]) + i, other);
+    if (call.scaled) scale_by<V>(call.scale[k], member, i % call.width, other);
 #pragma unroll
     for (int j = 0; j < V; ++j) v[j] += other[j];
   }
@@ -140,6 +143,14 @@ __global__ void __launch_bounds__(1024)
       for (int j = 0; j < V; ++j) g[j] += residual[j];
     }
     store<X, V>(at<X>(member, call.dx) + begin + i, g);
+    for (int k = 0; k < call.scaled; ++k) {
+      if (call.scaled_dx[k] < 0) continue;
+      float scaled[V];
+#pragma unroll
+      for (int j = 0; j < V; ++j) scaled[j] = g[j];
+      scale_by<V>(call.scale[k], member, i, scaled);
+      store<X, V>(at<X>(member, call.scaled_dx[k]) + begin + i, scaled);
+    }
   });
 }
 

@@ -1,5 +1,7 @@
 // The row norms as programs of the GPU: what their ops say, told to the launches.
 #include <array>
+#include <bit>
+#include <vector>
 
 #include "norma/core/error.h"
 #include "norms/cuda/row_launch.h"
@@ -35,6 +37,14 @@ cuda::Program cuda_kernel(const RowNorm& op, Types in, Types) {
   shape.terms = op.terms();
   const bool gain = has_gain(op.options().affine), bias = has_bias(op.options().affine);
   const bool mean = centres(op.definition()), sum = op.terms() > 1;
+  shape.scaled = op.scaled() != 0;
+  std::vector<int> scaled_terms;
+  for (int term = 0; term < op.terms(); ++term) {
+    if (!op.scales(term)) continue;
+    const Type& type = in[in.size() - static_cast<std::size_t>(std::popcount(op.scaled())) + scaled_terms.size()];
+    shape.scale[term].per_channel = type.shape.elements() > 1;
+    scaled_terms.push_back(term);
+  }
   const auto launch = launches_of(op.definition()).forward;
   return {.launch = [=](const cuda::Call& call) {
     cuda::RowNormCall row = shape;
@@ -44,6 +54,7 @@ cuda::Program cuda_kernel(const RowNorm& op, Types in, Types) {
     row.eps = call.in(next++);
     if (gain) row.gain = call.in(next++);
     if (bias) row.bias = call.in(next++);
+    for (const int term : scaled_terms) row.scale[term].at = call.in(next++);
     int out = 0;
     row.y = call.out(out++);
     row.rstd = call.out(out++);
@@ -61,6 +72,11 @@ cuda::Program cuda_kernel(const RowNormBackward& op, Types in, Types) {
   shape.residuals = op.residuals();
   const bool gain = has_gain(op.options().affine), bias = has_bias(op.options().affine);
   const bool mean = centres(op.definition());
+  shape.scaled = op.scaled();
+  for (int k = 0; k < op.scaled(); ++k) {
+    const Type& type = in[in.size() - static_cast<std::size_t>(op.scaled() - k)];
+    shape.scale[k].per_channel = type.shape.elements() > 1;
+  }
   const auto launch = launches_of(op.definition()).backward;
   return {.launch =
               [=](const cuda::Call& call) {
@@ -74,10 +90,12 @@ cuda::Program cuda_kernel(const RowNormBackward& op, Types in, Types) {
                 if (mean) row.mean = call.in(next++);
                 if (gain) row.gain = call.in(next++);
                 for (int i = 0; i < row.residuals; ++i) row.residual[i] = call.in(next++);
+                for (int k = 0; k < row.scaled; ++k) row.scale[k].at = call.in(next++);
                 int out = 0;
                 row.dx = call.out(out++);
                 if (gain) row.dgain = call.out(out++);
                 if (bias) row.dbias = call.out(out++);
+                for (int k = 0; k < row.scaled; ++k) row.scaled_dx[k] = call.out(out++);
                 row.scratch = call.scratch;
                 return launch(row, call.stream);
               },

@@ -21,7 +21,13 @@ constexpr int kMostRowTerms = 8;
 // terms). Parameters, their gradients and statistics are f32.
 enum class RowTypes { f32, bf16, f32_stream_bf16_branch };
 
-// y = gain (s - mean) rstd + bias, s = the sum of the terms, rounded to the stream's type
+// What a term or a gradient is multiplied by: one number, or one for each channel. Absent: 1.
+struct RowScale {
+  std::int64_t at = kAbsent;  // f32 [1] or [width]
+  bool per_channel = false;
+};
+
+// y = gain (s - mean) rstd + bias, s = the sum of the terms, each times its scale, rounded to the stream's type
 struct RowNormCall {
   Members members;
   RowTypes types = RowTypes::f32;
@@ -30,13 +36,15 @@ struct RowNormCall {
   std::int64_t counted = 0;  // channels, from the first on, that statistics are taken over; width if the norm centres
   int terms = 1;
   std::int64_t term[kMostRowTerms] = {};  // [rows, width] each
-  std::int64_t eps = 0;                   // f32 [1]
-  std::int64_t gain = kAbsent;            // f32 [width], or [1] if the norm has one gain
-  std::int64_t bias = kAbsent;            // f32 [width]
-  std::int64_t y = 0;                     // [rows, width]
-  std::int64_t rstd = kAbsent;            // f32 [rows]
-  std::int64_t mean = kAbsent;            // f32 [rows], if the norm centres
-  std::int64_t sum = kAbsent;             // [rows, width]
+  bool scaled = false;                    // whether any term has a scale
+  RowScale scale[kMostRowTerms] = {};
+  std::int64_t eps = 0;         // f32 [1]
+  std::int64_t gain = kAbsent;  // f32 [width], or [1] if the norm has one gain
+  std::int64_t bias = kAbsent;  // f32 [width]
+  std::int64_t y = 0;           // [rows, width]
+  std::int64_t rstd = kAbsent;  // f32 [rows]
+  std::int64_t mean = kAbsent;  // f32 [rows], if the norm centres
+  std::int64_t sum = kAbsent;   // [rows, width]
 };
 
 // dx = rstd (g - mean(g) - xh pull sum(g xh)) + residuals,  g = gain dy
@@ -55,10 +63,13 @@ struct RowNormBackwardCall {
   std::int64_t gain = kAbsent;
   int residuals = 0;
   std::int64_t residual[kMostRowTerms] = {};  // [rows, width] each
-  std::int64_t dx = kAbsent;                  // [rows, width]
-  std::int64_t dgain = kAbsent;               // f32 [width], or [1] if the norm has one gain
-  std::int64_t dbias = kAbsent;               // f32 [width]
-  std::int64_t scratch = kAbsent;             // row_backward_scratch() bytes, if dgain or dbias is wanted
+  int scaled = 0;                             // further gradients: dx with the residuals, times a scale
+  RowScale scale[kMostRowTerms] = {};
+  std::int64_t scaled_dx[kMostRowTerms] = {};  // [rows, width] each; any may be absent
+  std::int64_t dx = kAbsent;                   // [rows, width]
+  std::int64_t dgain = kAbsent;                // f32 [width], or [1] if the norm has one gain
+  std::int64_t dbias = kAbsent;                // f32 [width]
+  std::int64_t scratch = kAbsent;              // row_backward_scratch() bytes, if dgain or dbias is wanted
 };
 
 // Bytes of scratch per member for dgain and dbias: any contents, a multiple of 16.

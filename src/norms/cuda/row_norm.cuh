@@ -11,6 +11,7 @@
 
 #include "norms/cuda/row_group.cuh"
 #include "norms/cuda/row_launch.h"
+#include "norms/cuda/row_scale.cuh"
 #include "norms/cuda/row_vector.cuh"
 
 namespace norma::cuda {
@@ -113,6 +114,10 @@ __device__ __forceinline__ bool read_rows(const RowNormCall& call, const Forward
         float x[F::kV], other[F::kV];
         rows.get(r, p, x);
         unpack<Y, F::kV>(second[r][p], other);
+        if (call.scaled) {
+          scale_by<F::kV>(call.scale[0], place.member, place.column + p * F::kHop, x);
+          scale_by<F::kV>(call.scale[1], place.member, place.column + p * F::kHop, other);
+        }
 #pragma unroll
         for (int j = 0; j < F::kV; ++j) x[j] += other[j];
         rows.raw[r][p] = pack<X, F::kV>(x);

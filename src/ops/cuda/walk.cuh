@@ -40,9 +40,9 @@ struct Walk {
   template <int V>
   __device__ __forceinline__ void find(std::int64_t index, std::int64_t (&from)[kInputs]) const {
     for (int axis = axes - 1; axis >= 0; --axis) {
-      const int step = axis == axes - 1 ? V : 1;
-      const std::int64_t length = size[axis] / step, above = axis == 0 ? 0 : quotient(index, length);
-      const std::int64_t here = (index - above * length) * step;
+      const bool last = axis == axes - 1;
+      const std::int64_t length = last ? size[axis] / V : size[axis], above = axis == 0 ? 0 : quotient(index, length);
+      const std::int64_t here = (index - above * length) * (last ? V : 1);
 #pragma unroll
       for (int k = 0; k < kInputs; ++k) from[k] += here * stride[k][axis];
       index = above;

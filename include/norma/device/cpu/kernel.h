@@ -41,7 +41,11 @@ struct Call {
 // All tiles of a phase may run at once; a phase starts when the one before has finished.
 struct Phase {
   std::int64_t tiles = 0;
-  std::function<void(const Call&, std::int64_t tile)> run;
+  std::function<void(const Call&, std::int64_t tile)> run = nullptr;
+  double share = 0;  // of the kernel's work, to divide it among threads; 0: not known
+  // Of a first phase that writes nothing but scratch: the only input that it reads, so that it may run before the
+  // others exist. -1: it reads what it likes.
+  int reads_only = -1;
 };
 
 struct CpuKernel {

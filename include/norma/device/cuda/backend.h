@@ -31,13 +31,17 @@ class CudaBackend final : public Backend {
   std::string_view name() const override { return "cuda"; }
   bool has(const Op& op, Types in, Types out) const override { return kernels_.has(op, in, out); }
   std::unique_ptr<const Kernel> make(const Op& op, Types in, Types out) const override {
-    return std::make_unique<const CudaProgram>(kernels_.make(op, in, out));
+    return std::make_unique<const CudaProgram>(kernels_.make(op, in, out), lane_of_ ? lane_of_(op, in, out) : 0);
   }
+  // Which ops run beside the others, and on which lane.
+  void set_lanes(int (*lane_of)(const Op& op, Types in, Types out)) { lane_of_ = lane_of; }
+  int most_ahead() const override { return 48; }  // about two layers of a transformer
   std::span<const Rewrite> rewrites() const override { return rewrites_; }
   std::int64_t alignment() const override { return 256; }
 
  private:
   Table kernels_;
+  int (*lane_of_)(const Op& op, Types in, Types out) = nullptr;
   std::vector<Rewrite> rewrites_;
 };
 

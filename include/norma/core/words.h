@@ -1,4 +1,4 @@
-// Choices that a config spells as words.
+// Choices that are spelled as words, in configurations and in results: one table for each enum.
 #pragma once
 
 #include <algorithm>
