@@ -149,8 +149,8 @@ __global__ void __launch_bounds__(kMostThreads)
                     visible == 0 ? 0 : call.queries, call.queries, 0, call.width, access, dq, scale);
 }
 
-// Long sequences: warps with twice the rows and half the keys at a time read both half as often, where tensor cores
-// would wait for them.
+// Long sequences on tensor cores: warps with twice the rows and half the keys at a time read less shared memory for the
+// same work.
 template <class Math>
 int launch_dq(const AttentionCall& call, Stream stream) {
   using Element = typename Math::Element;

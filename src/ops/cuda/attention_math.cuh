@@ -19,8 +19,8 @@ struct MatrixLanes {               // as mma.m16n8 has it
   __device__ static __forceinline__ int t() { return lane_of() & 3; }
   __device__ static __forceinline__ int lane(int g, int t) { return 4 * g + t; }
 };
-// Neighbouring lanes share columns, so what they read of the second factor, most of what is read, is the same for both:
-// shared memory then returns it in half the time.
+// Neighbouring lanes share columns, so what they read of the second factor, most of what is read, is the same for both,
+// which shared memory can serve together.
 struct ColumnLanes {
   static constexpr int kStep = 8;
   __device__ static __forceinline__ int g() { return lane_of() & 7; }
