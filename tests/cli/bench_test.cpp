@@ -17,7 +17,7 @@ TEST(BenchProcess, PrintsLimitsAndSharesOfThem) {
   const TemporaryFolder folder;
   const std::string kept = folder / "kept";
   const Ended outcome = test::run(folder, {"bench", "--json", "--only", "norms", "--match", "layer/forward/4096x512",
-                                             "--seconds", "0.001", "--out", kept});
+                                           "--seconds", "0.001", "--out", kept});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const json all = json::parse(outcome.out);
   for (const char* limit : {"copy_gbps", "cache_copy_gbps", "sgemm_gflops", "sgemm_core_gflops"}) {

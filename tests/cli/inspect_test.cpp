@@ -155,8 +155,7 @@ TEST(InspectProcess, SetsTheTheoryBesideBothStacks) {
 
 TEST(InspectProcess, DrawsALevelStreamLevel) {
   const TemporaryFolder folder;
-  const Ended outcome =
-      test::run(folder, small_inspection({"--scheme", "post", "--layers", "4", "--only", "stream"}));
+  const Ended outcome = test::run(folder, small_inspection({"--scheme", "post", "--layers", "4", "--only", "stream"}));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("post        \u2585\u2585\u2585\u2585\u2585\u2585\u2585\u2585  1 at layers.0.attn"),
             std::string::npos)
@@ -182,7 +181,7 @@ TEST(InspectProcess, GivesTheHistogramOfSingularValues) {
   EXPECT_EQ(small.at("histograms")[0].at("method"), "exact");
   EXPECT_EQ(large.at("histograms")[0].at("method"), "projections");
   const Ended text = test::run(folder, small_inspection({"--scheme", "pre", "--depths", "2,4", "--only", "jacobian",
-                                                           "--report", folder / "report.html"}));
+                                                         "--report", folder / "report.html"}));
   EXPECT_NE(text.out.find("singular values at 4 layers, all"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("█"), std::string::npos) << text.out;
   EXPECT_NE(test::read_file(folder / "report.html").find("\"histograms\""), std::string::npos);
@@ -191,7 +190,7 @@ TEST(InspectProcess, GivesTheHistogramOfSingularValues) {
 TEST(InspectProcess, TheCommandInTheResultsRepeatsThem) {
   const TemporaryFolder folder;
   const Ended outcome = test::run(folder, small_inspection({"--scheme", "x + f(norm(x))", "--layers", "2", "--only",
-                                                              "stream", "--vocabulary", "31", "--out", folder / "a"}));
+                                                            "stream", "--vocabulary", "31", "--out", folder / "a"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json first = Json::parse(test::read_file(folder / "a"));
   std::vector<std::string> words;

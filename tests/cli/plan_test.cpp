@@ -71,7 +71,7 @@ TEST(PlanProcess, CountsTheOperationsOfTheFormula) {
   const TemporaryFolder folder;
   const auto flops = [&](const std::string& scheme) {
     const Ended outcome = test::run(folder, {"plan", "--json", "--model.layers=2", "--model.width=32",
-                                               "--model.heads=2", "--model.scheme=" + scheme});
+                                             "--model.heads=2", "--model.scheme=" + scheme});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return nlohmann::json::parse(outcome.out).at("flops_per_step").get<double>();
   };

@@ -166,7 +166,7 @@ class Cohort {
   Handles handles_;
   mutable std::optional<double> flops_;  // from the first question on
   std::int64_t step_ = 0;
-  std::int64_t staged_ahead_ = -1;  // index of a batch that was made while the device was at work; -1: none
+  std::int64_t staged_ahead_ = -1;   // index of a batch that was made while the device was at work; -1: none
   std::deque<Observation> pending_;  // steps taken and not looked at, oldest first
 };
 
