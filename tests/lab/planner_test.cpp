@@ -200,6 +200,12 @@ TEST(Planner, GuessingAfterALongRunIsSaidNotToTrain) {
   EXPECT_TRUE(wild.rounds(Stage::race).empty());
 }
 
+TEST(Planner, LongRunsAreKeptForWhileCurvesFall) {
+  World world({falling(1.0, 2000), hopeless()}, 1);
+  EXPECT_EQ(training_after(world.play(1.5e4), 1), Training::stuck) << "the falling curve would take it all";
+  EXPECT_FALSE(world.rounds(Stage::final).empty());
+}
+
 TEST(Planner, OfTiedSettingsTheOneWithMarginIsTaken) {
   // All but equal up to 1e-2, and nothing trains above.
   const Curve even = diverging_above(

@@ -206,6 +206,12 @@ TEST(Advice, OfTiedSchemesTheOneThatTrainsInMostSettings) {
   EXPECT_EQ(advice.ranking[0], "a") << "the order is that of the losses";
 }
 
+TEST(Advice, AFinalOfOneComparesNothing) {
+  const std::vector<SchemeEvidence> one = {finalist("a", 1.9, {trains(1e-3, 40, 1.9)}),
+                                           evidence("b", {fails(1e-3, 0, 3)})};
+  EXPECT_NE(advice_for(one).confidence.find("nothing to compare it with"), std::string::npos);
+}
+
 TEST(Advice, SaysHowFarTheQuestionIsFromWhatWasMeasured) {
   const std::vector<SchemeEvidence> one = {finalist("a", 1.9, {trains(1e-3, 40, 1.9)})};
   const std::string words = advice_for(one, {.width = 32, .asked_layers = 96, .asked_width = 4096}).words;

@@ -96,6 +96,8 @@ std::string confidence_text(const std::vector<const SchemeEvidence*>& ranked, co
   const FinalEvidence& final = *leader.final;
   const std::string falls = final.falls ? " The losses still fell when the runs were last made longer." : "";
   if (final.seeds < 2) return "Low: one seed, so there are no intervals." + falls;
+  const auto finalists = std::ranges::count_if(ranked, [](const SchemeEvidence* one) { return in_final(*one); });
+  if (finalists < 2) return "Low: no other scheme was in the final, so there is nothing to compare it with." + falls;
   if (!final.tied_with.empty())
     return fmt::format(
         "Low between the tied schemes: over {} seeds the interval of the paired difference to {} spans 0; a larger "

@@ -40,7 +40,11 @@ void add_long_run(SchemeEvidence& evidence, const Round& round, const RoundRun& 
 // What a long run takes, beyond what was planned so far, in the unit of the budget and rounded up to two digits.
 std::string budget_to_tell(const RoundPlayer& rounds, const StudyBudget& budget) {
   const StudyState& state = rounds.state();
-  const double tokens = rounds.tokens_planned() + tokens_of_long_run(state);
+  double schemes = 0;
+  for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme)
+    schemes += training_after(state, scheme) == Training::unclear ? 1 : 0;
+  const double needed = schemes * tokens_of_long_run(state);  // the planner keeps at most half of what is left for it
+  const double tokens = rounds.tokens_planned() + 2 * needed;
   const auto rounded = [](double value) {
     const double unit = std::pow(10, std::floor(std::log10(value)) - 1);
     return std::ceil(value / unit) * unit;
@@ -50,7 +54,7 @@ std::string budget_to_tell(const RoundPlayer& rounds, const StudyBudget& budget)
   const double each = rounds.seconds_per_token();
   if (budget.unit != StudyBudget::Unit::seconds || each == 0)
     return fmt::format("--budget {:g}tokens", rounded(tokens));
-  const double minutes = rounded((budget.amount + tokens_of_long_run(state) * each) / 60);
+  const double minutes = rounded((budget.amount + 2 * needed * each) / 60);
   return fmt::format("--budget {:g}min", minutes);
 }
 

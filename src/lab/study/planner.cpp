@@ -91,6 +91,30 @@ std::size_t schemes_in(const std::vector<RoundEntry>& entries) {
   return schemes.size();
 }
 
+std::int64_t steps_of_long_run(const StudyState& state, const PlannerRules& rules) {
+  const double relative = rules.long_factor * static_cast<double>(raced_steps(state));
+  return std::max(rules.long_steps, static_cast<std::int64_t>(relative));
+}
+
+bool had_long_run(const StudyState& state, std::size_t scheme) {
+  return std::ranges::any_of(rounds_in(state, Stage::longest), [&](const PlayedRound* played) {
+    return std::ranges::any_of(played->runs, [&](const RoundRun& run) { return run.scheme == scheme; });
+  });
+}
+
+// What is kept for long runs of schemes at guessing level while others train: at first if it is at most half of all.
+double reserve_of(const StudyState& state, double left, const PlannerRules& rules) {
+  double schemes = 0;
+  bool any = false;
+  for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme) {
+    any = any || trains_anywhere(state, scheme);
+    if (training_after(state, scheme) == Training::unclear && !had_long_run(state, scheme)) ++schemes;
+  }
+  const double reserve = schemes * static_cast<double>(steps_of_long_run(state, rules)) * state.tokens_per_step;
+  const double most = rounds_in(state, Stage::race).empty() ? left / 2 : left;
+  return any && reserve <= most ? reserve : 0;
+}
+
 std::optional<Round> next_race(const StudyState& state, double left, const PlannerRules& rules) {
   const bool first = rounds_in(state, Stage::race).empty();
   std::vector<std::string> falling;
@@ -109,7 +133,7 @@ std::optional<Round> next_race(const StudyState& state, double left, const Plann
   const double each = static_cast<double>(round.runs()) +
                       static_cast<double>(schemes_in(round.entries)) * static_cast<double>(rules.final_seeds);
   const std::int64_t before = raced_steps(state);
-  const double affordable = left / (each * state.tokens_per_step);
+  const double affordable = (left - reserve_of(state, left, rules)) / (each * state.tokens_per_step);
   const double steps = std::min(2.0 * static_cast<double>(before), affordable);
   if (steps < rules.least_growth * static_cast<double>(before)) return std::nullopt;
   round.steps = static_cast<std::int64_t>(steps);
@@ -128,22 +152,13 @@ std::optional<Round> first_final(const StudyState& state, double left, const Pla
   if (round.entries.empty()) return std::nullopt;
   const double one_seed =
       static_cast<double>(round.entries.size()) * static_cast<double>(round.steps) * state.tokens_per_step;
-  const double seeds = std::min(std::floor(left / one_seed), static_cast<double>(rules.final_seeds));
+  double seeds = std::floor((left - reserve_of(state, left, rules)) / one_seed);
+  if (seeds < rules.least_final_seeds) seeds = std::floor(left / one_seed);
+  seeds = std::min(seeds, static_cast<double>(rules.final_seeds));
   if (seeds < rules.least_final_seeds) return std::nullopt;
   for (RoundEntry& entry : round.entries) entry.seeds = final_seeds(state, 0, static_cast<std::size_t>(seeds));
   round.why = "each scheme at its own setting, with fresh seeds and fresh held-out data";
   return round;
-}
-
-std::int64_t steps_of_long_run(const StudyState& state, const PlannerRules& rules) {
-  const double relative = rules.long_factor * static_cast<double>(raced_steps(state));
-  return std::max(rules.long_steps, static_cast<std::int64_t>(relative));
-}
-
-bool had_long_run(const StudyState& state, std::size_t scheme) {
-  return std::ranges::any_of(rounds_in(state, Stage::longest), [&](const PlayedRound* played) {
-    return std::ranges::any_of(played->runs, [&](const RoundRun& run) { return run.scheme == scheme; });
-  });
 }
 
 // Two settings of each scheme at guessing level, as far as the budget goes.
