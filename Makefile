@@ -4,7 +4,7 @@ PYTHON := /usr/bin/python3
 SOURCES = $(shell git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh')
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: build test faults study bench bench-beside parity asan tsan clang fuzz dist cuda dist-cuda test-cuda web web-check web-test format format-check tidy clean help
+.PHONY: build program test faults study bench bench-beside parity asan tsan clang fuzz dist cuda dist-cuda test-cuda web web-check web-test format format-check tidy clean help
 
 build: build/release/build.ninja  ## build everything (default)
 	cmake --build --preset release
@@ -15,7 +15,10 @@ test: build  ## build and run all tests
 faults: build  ## inject every fault into the file system calls of train, sweep and study (docs/reliability.md)
 	build/release/tests/faults/norma_faults --jobs $(JOBS)
 
-study: build  ## compare schemes on generated data; ends with a table and study/report.html
+program: build/release/build.ninja  ## build norma alone, without its tests
+	cmake --build --preset release --target norma
+
+study: program  ## compare schemes on generated data; ends with a table and study/report.html
 	build/release/bin/norma study
 
 bench: build  ## measure kernels and training steps against this machine's limits, and against PyTorch where it is installed
