@@ -29,6 +29,21 @@ void check_verb(const CLI::App& app, int argc, char** argv) {
   norma::fail("there is no verb '{}'{}; norma --help lists them", argv[1], norma::did_you_mean(argv[1], verbs));
 }
 
+// What the parser takes, last first. "--train.lr 3e-4" is one argument, "--train.lr=3e-4": the parser knows no such
+// option and would take the value for something else.
+std::vector<std::string> arguments(int argc, char** argv) {
+  std::vector<std::string> all;
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    const bool key = argument.starts_with("--") && argument.find('.') != std::string::npos &&
+                     argument.find('=') == std::string::npos;
+    if (key && i + 1 < argc && argv[i + 1][0] != '-') argument += std::string("=") + argv[++i];
+    all.push_back(std::move(argument));
+  }
+  std::reverse(all.begin(), all.end());
+  return all;
+}
+
 // Also for what is thrown where nobody can catch it, as in a thread of the engine.
 int exit_code_of(const std::exception_ptr& thrown) {
   try {
@@ -76,8 +91,12 @@ int run(int argc, char** argv) {
     norma::cli::add_sweep(app, exit_code);
     norma::cli::add_study(app, exit_code);
     norma::cli::add_train(app, exit_code);
+    if (argc < 2) {
+      norma::cli::print("{}", app.help());
+      return 0;
+    }
     check_verb(app, argc, argv);
-    app.parse(argc, argv);
+    app.parse(arguments(argc, argv));
     return exit_code;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;

@@ -50,6 +50,13 @@ class Lexer {
         return token;
       }
     }
+    if (static_cast<unsigned char>(c) >= 0x80) {
+      std::size_t end = at_ + 1;
+      while (end < text_.size() && (static_cast<unsigned char>(text_[end]) & 0xc0u) == 0x80u) ++end;
+      throw FormulaError(text_, {at_, end},
+                         "letters other than a to z are not part of the language; a constant is a number, as in "
+                         "x + 0.5*f(x), or has a name under [constants] in a scheme file");
+    }
     throw FormulaError(text_, {at_, at_ + 1}, fmt::format("{} is not part of the language", describe(c)));
   }
 

@@ -14,6 +14,16 @@
 namespace norma {
 namespace {
 
+bool same_word(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+// "Peri-LN" of "Peri-LN (Sandwich-LN)"
+std::string_view short_title(const Scheme& scheme) {
+  return std::string_view(scheme.title).substr(0, scheme.title.find(" ("));
+}
+
 namespace fs = std::filesystem;
 
 std::string_view trimmed(std::string_view text) {
@@ -169,7 +179,11 @@ SchemeEntry SchemeLibrary::named(std::string_view name) const {
     }
   }
   if (std::shared_ptr<const Scheme> scheme = catalogued(name)) return {.name = scheme->name, .scheme = scheme};
-  for (const Scheme& scheme : catalogue()) names.push_back(scheme.name);
+  for (const Scheme& scheme : catalogue()) {
+    if (same_word(name, scheme.name) || same_word(name, short_title(scheme)))
+      return {.name = scheme.name, .scheme = catalogued(scheme.name)};
+    names.push_back(scheme.name);
+  }
   fail("there is no scheme named '{}'{}", name, did_you_mean(name, names));
 }
 

@@ -10,6 +10,7 @@
 #include "norma/graph/graph.h"
 #include "norma/norms/norm.h"
 #include "norma/ops/elementwise.h"
+#include "norma/schemes/branch_kinds.h"
 #include "norma/schemes/functions.h"
 #include "norma/schemes/scheme.h"
 #include "norma/schemes/walk.h"
@@ -76,7 +77,11 @@ class WireAlgebra {
     std::vector<std::string> known;
     for (const auto& [wire_name, unused] : s_.wires) known.push_back(wire_name);
     for (const auto& [number_name, unused] : s_.numbers) known.push_back(number_name);
-    error(e, fmt::format("'{}' is not known here{}", e.name, did_you_mean(e.name, known)));
+    const std::string nearest = did_you_mean(e.name, known);
+    error(e, fmt::format("'{}' is not known here{}", e.name,
+                         nearest.empty() ? "; a constant is a number, as in x + 0.5*f(x), or has a name under "
+                                           "[constants] in a scheme file"
+                                         : nearest));
   }
 
   Traced unary(const Expression& e, const Traced& a) const {

@@ -45,6 +45,8 @@ TEST(TrainProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{"train", "--out", occupied}, "file"},
       {{"train", "--out", "/proc/norma"}, "/proc/norma"},
       {{"train", "--surplus"}, "'--surplus' is not an option"},
+      {{"train", "--lr", "3e-4"}, "'--lr' is not an option; write --train.lr=VALUE"},
+      {{"train", "--device", "gpu"}, "unknown device 'gpu'; expected auto, cpu or cuda"},
       {{"tarin"}, "did you mean 'train'?"},
   };
   for (const Mistake& mistake : mistakes) {

@@ -73,7 +73,8 @@ TEST(Stack, MistakesInAFormulaAreShownWithACaret) {
             "  x + f(nrm(x))\n"
             "        ^^^^^^");
   EXPECT_EQ(error("x + f(norm(y))"),
-            "scheme 'formula': 'y' is not known here\n"
+            "scheme 'formula': 'y' is not known here; a constant is a number, as in x + 0.5*f(x), or has a name under "
+            "[constants] in a scheme file\n"
             "  x + f(norm(y))\n"
             "             ^");
   EXPECT_EQ(error("f(l) + x"),

@@ -41,6 +41,12 @@ TEST_F(UserFolder, IsReadBesideTheCatalogue) {
   EXPECT_TRUE(std::is_sorted(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; }));
 }
 
+TEST(SchemeNames, TitlesAndAnyCaseAreNames) {
+  const SchemeLibrary library;
+  for (const char* asked : {"pre", "PRE", "Pre-LN", "pre-ln"}) EXPECT_EQ(library.find(asked)->name, "pre") << asked;
+  EXPECT_EQ(library.find("Peri-LN")->name, "peri");
+}
+
 TEST_F(UserFolder, WinsOverTheCatalogueAndSaysSo) {
   write("post.toml", "title = \"My own\"\nsublayer = \"x + f(x)\"\n");
   const SchemeEntry found = library().locate("post");
