@@ -20,7 +20,7 @@ norma::BranchTables plain_branches() {
                                        .noise_first = {1, 0},
                                        .noise_scores = {1, 0}};
   const norma::BranchTable table(0, 2, 2, {response, response, response, response});
-  return {.attention = table, .ffn = table, .time = 4};
+  return {.plain = {{"attention", table}, {"ffn", table}}, .time = 4};
 }
 
 }  // namespace
