@@ -1,7 +1,5 @@
-// The only file that needs sm_90a; see attention_hopper.h.
+// Attention of long sequences; see attention_hopper.h.
 #include "ops/cuda/attention_hopper.h"
-
-#include "ops/cuda/attention_whole.cuh"
 
 #ifdef NORMA_SM90A
 #include "ops/cuda/attention_hopper_dkv.cuh"
@@ -12,24 +10,6 @@
 namespace norma::cuda {
 
 #ifdef NORMA_SM90A
-
-namespace {
-
-bool current_device_is_hopper() {
-  int device = 0, major = 0, minor = 0;
-  return cudaGetDevice(&device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess && major == 9 &&
-         minor == 0;
-}
-
-}  // namespace
-
-bool hopper_attention_serves(const AttentionCall& call) {
-  return call.width > 32 && call.width <= attention::kSide &&
-         std::max(call.queries, call.keys) > attention::kMostWholeRows &&
-         attention::access_of(call, sizeof(__nv_bfloat16)) == attention::Access::chunks && current_device_is_hopper();
-}
 
 int attention_forward_hopper(const AttentionCall& call, Stream stream) {
   return attention::launch_hopper_forward(call, stream);
@@ -42,7 +22,6 @@ int attention_backward_hopper(const AttentionCall& call, Stream stream) {
 
 #else
 
-bool hopper_attention_serves(const AttentionCall&) { return false; }
 int attention_forward_hopper(const AttentionCall&, Stream) { return cudaErrorNotSupported; }
 int attention_backward_hopper(const AttentionCall&, Stream) { return cudaErrorNotSupported; }
 

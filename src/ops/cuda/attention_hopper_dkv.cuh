@@ -123,17 +123,16 @@ __global__ void __launch_bounds__(kGroup, 3)
   settle(dk);
   settle(dv);
   if (causal && __syncthreads_or(has_nan(dk) || has_nan(dv)) != 0) {  // as in the forward pass
-    dkv_block<Math, kSide, 1, 32>(call, access, memory);
+    dkv_block<Math, kSide, 1, 32>(call, access, memory, static_cast<int>(blockIdx.x));
     return;
   }
-  const float scale[1][2] = {{call.scale, call.scale}}, one[1][2] = {{1.0f, 1.0f}};
   if (call.dk >= 0) {
-    store_tile<Lanes>(key_rows<HopperTile>(call, member, call.dk, sample, kv_head), warp_first, visible, call.keys, 0,
-                      call.width, Access::chunks, dk, scale);
+    store_rows(key_rows<HopperTile>(call, member, call.dk, sample, kv_head), warp_first, visible, call.keys, call.width,
+               dk, call.scale, call.scale);
   }
   if (call.dv >= 0) {
-    store_tile<Lanes>(key_rows<HopperTile>(call, member, call.dv, sample, kv_head), warp_first, visible, call.keys, 0,
-                      call.width, Access::chunks, dv, one);
+    store_rows(key_rows<HopperTile>(call, member, call.dv, sample, kv_head), warp_first, visible, call.keys, call.width,
+               dv, 1.0f, 1.0f);
   }
 }
 

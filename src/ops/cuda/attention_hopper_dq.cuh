@@ -19,11 +19,14 @@ __device__ __forceinline__ void exponentials(Accumulator& p, float factor, const
   }
 }
 
+// Of keys and values; the gradient reads keys a step longer than delta does.
+__host__ __device__ constexpr int dq_buffers(DqStage stage) { return stage == DqStage::delta ? 2 : 3; }
+
 template <class Math, DqStage kStage>
-__global__ void __launch_bounds__(kGroup, 3)
+__global__ void __launch_bounds__(kGroup, kStage == DqStage::delta ? 4 : 3)
     hopper_dq_kernel(const __grid_constant__ AttentionCall call, Access access) {
   using Lanes = MatrixLanes;
-  constexpr int kBuffers = 3;
+  constexpr int kBuffers = dq_buffers(kStage);
   extern __shared__ __align__(1024) unsigned char memory[];
   std::byte* const member = member_of(call.members);
   if (member == nullptr) return;
@@ -128,12 +131,11 @@ __global__ void __launch_bounds__(kGroup, 3)
     }
   } else {
     if (causal && __syncthreads_or(has_nan(dq)) != 0) {  // as in the forward pass
-      dq_block<Math, kSide, 1, 32>(call, access, memory);
+      dq_block<Math, kSide, 1, 32>(call, access, memory, static_cast<int>(blockIdx.x));
       return;
     }
-    const float scale[1][2] = {{call.scale, call.scale}};
-    store_tile<Lanes>(query_rows<HopperTile>(call, member, call.dq, sample, head), warp_first,
-                      visible == 0 ? 0 : call.queries, call.queries, 0, call.width, Access::chunks, dq, scale);
+    store_rows(query_rows<HopperTile>(call, member, call.dq, sample, head), warp_first, visible == 0 ? 0 : call.queries,
+               call.queries, call.width, dq, call.scale, call.scale);
   }
 }
 
@@ -161,7 +163,8 @@ __global__ void __launch_bounds__(256) hopper_delta_kernel(const __grid_constant
 }
 
 inline int launch_hopper_dq(const AttentionCall& call, Stream stream) {
-  constexpr std::int64_t kShared = 8 * kTileBytes + 1024;
+  constexpr auto shared_of = [](DqStage stage) { return (2 + 2 * dq_buffers(stage)) * kTileBytes + 1024; };
+  constexpr std::int64_t kShared = shared_of(DqStage::gradient);
   static_assert(kShared >= 4 * kSide * stride_of<HopperTile>(kSide) * 2);  // of the careful way
   const std::int64_t rows = std::int64_t{call.batch} * call.heads * call.queries;
   const std::int64_t blocks = std::int64_t{call.batch} * call.heads * divide_up(call.queries, kSide);
@@ -169,8 +172,8 @@ inline int launch_hopper_dq(const AttentionCall& call, Stream stream) {
   if (call.context >= 0) {
     status = launch_kernel(hopper_delta_kernel<Bf16Math>, divide_up(rows, 32), 256, 0, call, Access::chunks, stream);
   } else {
-    status = launch_kernel(hopper_dq_kernel<Bf16Math, DqStage::delta>, blocks, kGroup, kShared, call, Access::chunks,
-                           stream);
+    status = launch_kernel(hopper_dq_kernel<Bf16Math, DqStage::delta>, blocks, kGroup, shared_of(DqStage::delta), call,
+                           Access::chunks, stream);
   }
   if (status != 0 || call.dq < 0) return status;
   return launch_kernel(hopper_dq_kernel<Bf16Math, DqStage::gradient>, blocks, kGroup, kShared, call, Access::chunks,

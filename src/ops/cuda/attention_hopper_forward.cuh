@@ -22,23 +22,25 @@ struct ForwardPlace {
   }
 };
 
-__device__ __forceinline__ void store_context(const AttentionCall& call, std::byte* member, const ForwardPlace& place,
-                                              int visible, float factor, const Softmax<MatrixLanes, 1>& softmax,
-                                              const Accumulator& context) {
+template <int kN>
+__device__ __forceinline__ void store_context(const AttentionCall& call, std::byte* member, int sample, int head,
+                                              int warp_first, int visible, float factor,
+                                              const Softmax<MatrixLanes, 1>& softmax,
+                                              const float (&context)[1][kN][4]) {
   using Lanes = MatrixLanes;
-  float inverse[1][2];
+  float inverse[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const float total = row_sum<Lanes>(softmax.sum[0][half]), largest = softmax.largest[0][half];
-    inverse[0][half] = 1.0f / total;
-    const int row = place.warp_first + half * 8 + Lanes::g();
+    inverse[half] = 1.0f / total;
+    const int row = warp_first + half * 8 + Lanes::g();
     if (call.lse >= 0 && Lanes::t() == 0 && row < call.queries) {
       const float seen = largest == -INFINITY ? NAN : fmaf(largest * factor, kLn2, logf(total));
-      query_numbers(call, member, call.lse, place.sample, place.head)[row] = visible == 0 ? -INFINITY : seen;
+      query_numbers(call, member, call.lse, sample, head)[row] = visible == 0 ? -INFINITY : seen;
     }
   }
-  store_tile<Lanes>(context_rows<HopperTile>(call, member, call.context, place.sample, place.head), place.warp_first,
-                    visible == 0 ? 0 : call.queries, call.queries, 0, call.width, Access::chunks, context, inverse);
+  store_rows(context_rows<HopperTile>(call, member, call.context, sample, head), warp_first,
+             visible == 0 ? 0 : call.queries, call.queries, call.width, context, inverse[0], inverse[1]);
 }
 
 // A template only so that it is compiled where it is launched.
@@ -128,9 +130,9 @@ __global__ void __launch_bounds__(kForwardThreads, 2)
   }
   for (int tile = group_tiles; tile < tiles; ++tile) advance(tile);  // for the other warpgroup
   if (causal && __syncthreads_or(has_nan(context)) != 0) {  // from what the mask hides, perhaps: all again with care
-    forward_block<Math, kSide, 1, 32>(call, access, memory);
+    forward_block<Math, kSide, 1, 32>(call, access, memory, static_cast<int>(blockIdx.x));
   } else {
-    store_context(call, member, place, visible, factor, softmax, context);
+    store_context(call, member, place.sample, place.head, place.warp_first, visible, factor, softmax, context);
   }
 }
 
