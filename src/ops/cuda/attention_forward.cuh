@@ -61,15 +61,14 @@ struct Softmax {
 // -infinity where row - column < least or column >= columns, both counted within the tile.
 template <class Lanes, int kM, int kN>
 __device__ __forceinline__ void hide_scores(float (&scores)[kM][kN][4], int least, int columns) {
-  const int row = Lanes::g(), column = 2 * Lanes::t();
 #pragma unroll
   for (int m = 0; m < kM; ++m) {
 #pragma unroll
-    for (int n = 0; n < kN; ++n) {
+    for (int i = 0; i < 4; ++i) {
+      const int row = m * 16 + (i >> 1) * 8 + Lanes::g(), end = min(columns, row - least + 1) - 2 * Lanes::t();
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int r = m * 16 + (i >> 1) * 8 + row, c = n * 8 + column + (i & 1);
-        if (r - c < least || c >= columns) scores[m][n][i] = -INFINITY;
+      for (int n = 0; n < kN; ++n) {
+        if (n * 8 + (i & 1) >= end) scores[m][n][i] = -INFINITY;
       }
     }
   }

@@ -17,6 +17,7 @@ struct WholeHead {
   int sample, head, visible, key_tiles, query_tiles;
   bool causal;
   HopperTile *q, *k, *v, *dc;
+  unsigned tiles_at;
   int warp = static_cast<int>(threadIdx.x) / kWarp * 16;
 
   __device__ __forceinline__ WholeHead(const AttentionCall& call, std::byte* of, unsigned char* memory)
@@ -30,19 +31,25 @@ struct WholeHead {
         q(aligned_tiles(memory)),
         k(q + kRows * kLine),
         v(k + kRows * kLine),
-        dc(v + kRows * kLine) {
-    load_rows<kRows, kGroup, kWidth>(q, query_rows<const HopperTile>(call, member, call.q, sample, head), 0,
-                                     call.queries, call.width);
-    load_rows<kRows, kGroup, kWidth>(k, key_rows<const HopperTile>(call, member, call.k, sample, head), 0, visible,
-                                     call.width);
-    load_rows<kRows, kGroup, kWidth>(v, key_rows<const HopperTile>(call, member, call.v, sample, head), 0, visible,
-                                     call.width);
+        dc(v + kRows * kLine),
+        tiles_at(descriptor(q)) {
+    load(q, query_rows<const HopperTile>(call, member, call.q, sample, head), call.queries, call.width);
+    load(k, key_rows<const HopperTile>(call, member, call.k, sample, head), visible, call.width);
+    load(v, key_rows<const HopperTile>(call, member, call.v, sample, head), visible, call.width);
+  }
+  __device__ __forceinline__ static void load(HopperTile* to, const HeadRows<const HopperTile>& from, int end,
+                                              int width) {
+    RowLoader<kRows, kGroup, kWidth>(from, 0, end, width).load(to);
   }
   __device__ __forceinline__ static void arrive() {
     wait_for_copies();
     publish();
     __syncthreads();
   }
+  __device__ __forceinline__ unsigned tile_q(int tile) const { return tiles_at + tile * kNextTile; }
+  __device__ __forceinline__ unsigned tile_k(int tile) const { return tile_q(kTiles + tile); }
+  __device__ __forceinline__ unsigned tile_v(int tile) const { return tile_q(2 * kTiles + tile); }
+  __device__ __forceinline__ unsigned tile_dc(int tile) const { return tile_q(3 * kTiles + tile); }
   // Tiles of keys that a tile of queries sees.
   __device__ __forceinline__ int seen_tiles(int query_tile) const {
     return causal ? min(key_tiles, query_tile + 1) : key_tiles;
@@ -109,7 +116,7 @@ __global__ void __launch_bounds__(kGroup, 4)
     begin_products();
 #pragma unroll
     for (int key = 0; key < kTiles; ++key) {
-      issue_rows<kWidth>(scores[key], of.q + tile * kSide * kLine, of.k + key * kSide * kLine);
+      issue_rows<kWidth>(scores[key], of.tile_q(tile), of.tile_k(key));
     }
     commit_products();
     wait_for_products<0>();
@@ -132,7 +139,7 @@ __global__ void __launch_bounds__(kGroup, 4)
     settle(context);
     begin_products();
 #pragma unroll
-    for (int key = 0; key < kTiles; ++key) issue_held(context, p[key], of.v + key * kSide * kLine);
+    for (int key = 0; key < kTiles; ++key) issue_held(context, p[key], of.tile_v(key));
     commit_products();
     wait_for_products<0>();
     settle(context);
@@ -156,8 +163,8 @@ __device__ __forceinline__ bool whole_dq(const AttentionCall& call, const WholeH
   begin_products();
 #pragma unroll
   for (int key = 0; key < kTiles; ++key) {
-    issue_rows<kWidth>(p[key], of.q + tile * kSide * kLine, of.k + key * kSide * kLine);
-    issue_rows<kWidth>(dp[key], of.dc + tile * kSide * kLine, of.v + key * kSide * kLine);
+    issue_rows<kWidth>(p[key], of.tile_q(tile), of.tile_k(key));
+    issue_rows<kWidth>(dp[key], of.tile_dc(tile), of.tile_v(key));
   }
   commit_products();
   const float lse[2] = {lse_of[row], lse_of[row + 8]};
@@ -204,7 +211,7 @@ __device__ __forceinline__ bool whole_dq(const AttentionCall& call, const WholeH
   settle(dq);
   begin_products();
 #pragma unroll
-  for (int key = 0; key < kTiles; ++key) issue_held(dq, ds[key], of.k + key * kSide * kLine);
+  for (int key = 0; key < kTiles; ++key) issue_held(dq, ds[key], of.tile_k(key));
   commit_products();
   wait_for_products<0>();
   settle(dq);
@@ -228,9 +235,9 @@ __device__ __forceinline__ bool whole_dkv(const AttentionCall& call, const Whole
     settle(dk);
     settle(dv);
     begin_products();
-    issue_rows<kWidth>(p, of.k + tile * kSide * kLine, of.q + query * kSide * kLine);
+    issue_rows<kWidth>(p, of.tile_k(tile), of.tile_q(query));
     commit_products();
-    issue_rows<kWidth>(dp, of.v + tile * kSide * kLine, of.dc + query * kSide * kLine);
+    issue_rows<kWidth>(dp, of.tile_v(tile), of.tile_dc(query));
     commit_products();
     wait_for_products<1>();
     settle(p);
@@ -240,15 +247,14 @@ __device__ __forceinline__ bool whole_dkv(const AttentionCall& call, const Whole
     transposed_gradients(p, dp, delta + query * kSide);
     if ((of.causal && query == tile) || (query + 1) * kSide > call.queries) {
       const int least = of.causal ? first - query * kSide : -kSide, columns = call.queries - query * kSide;
-      hide_transposed<MatrixLanes>(p, least, columns);
-      hide_transposed<MatrixLanes>(dp, least, columns);
+      hide_transposed<MatrixLanes>(p, dp, least, columns);
     }
     Fragment held_p, held_ds;
     pack_fragment(held_p, p);
     pack_fragment(held_ds, dp);
     begin_products();
-    issue_held(dv, held_p, of.dc + query * kSide * kLine);
-    issue_held(dk, held_ds, of.q + query * kSide * kLine);
+    issue_held(dv, held_p, of.tile_dc(query));
+    issue_held(dk, held_ds, of.tile_q(query));
     commit_products();
   }
   wait_for_products<0>();
@@ -273,9 +279,8 @@ __global__ void __launch_bounds__(kGroup, 3)
   if (member == nullptr) return;
   const WholeHead<kWidth, kTiles> of(call, member, memory);
   constexpr int kRows = of.kRows;
-  load_rows<kRows, kGroup, kWidth>(of.dc,
-                                   context_rows<const HopperTile>(call, member, call.dcontext, of.sample, of.head), 0,
-                                   call.queries, call.width);
+  of.load(of.dc, context_rows<const HopperTile>(call, member, call.dcontext, of.sample, of.head), call.queries,
+          call.width);
   float* const lse = reinterpret_cast<float*>(of.dc + kRows * kLine);
   float* const delta = lse + kRows;
   const int row = static_cast<int>(threadIdx.x);
