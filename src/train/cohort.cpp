@@ -147,15 +147,9 @@ void Cohort::prepare_evaluation() {
     evaluation_ = std::make_unique<Evaluation>(Evaluation{std::move(session), std::move(feeder)});
   }
   Session& session = *evaluation_->session;
-  std::vector<std::byte> bytes;
-  for (const ParameterSpec& spec : plan_.parameters) {
-    const Handle from = session_->handle(spec.name), to = session.handle(spec.name);
-    bytes.resize(from.bytes());
-    for (int member = 0; member < members(); ++member) {
-      session_->read(from, member, bytes);
-      session.stage(to, member, bytes);
-    }
-  }
+  std::vector<std::string> weights;
+  for (const ParameterSpec& spec : plan_.parameters) weights.push_back(spec.name);
+  session.copy(*session_, weights);
   evaluation_->feeder.schedules(static_cast<double>(step_), static_cast<double>(config_.train.steps));
   for (int member = 0; member < members(); ++member) {
     session.set_active(member, !states_[static_cast<std::size_t>(member)].diverged);

@@ -85,6 +85,10 @@ class Session {
   void stage(const Handle& tensor, int member, std::span<const std::byte> bytes);
   void read(const Handle& tensor, int member, std::span<std::byte> bytes);
 
+  // Takes over tensors of all members from another session with as many, by name. Between two sessions of one device
+  // they do not pass through the host.
+  void copy(Session& from, std::span<const std::string> names);
+
   // One element of a tensor of any type.
   double number(const Handle& tensor, int member, std::size_t index = 0);
   double number(std::string_view name, int member, std::size_t index = 0) {
@@ -144,6 +148,12 @@ class Session {
   // Part of a member's memory; in order with the runs.
   virtual void put(int member, std::int64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void get(int member, std::int64_t offset, std::span<std::byte> bytes) = 0;
+  // The same tensors of two sessions; false where the other one is of another kind.
+  struct Copied {
+    std::int64_t to, from;  // offsets
+    std::size_t bytes;
+  };
+  virtual bool copy_on_device(Session& /*from*/, std::span<const Copied> /*tensors*/) { return false; }
 
   std::shared_ptr<const Plan> plan_;
   int members_;
