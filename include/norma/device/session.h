@@ -135,6 +135,11 @@ class Session {
  protected:
   Session(std::shared_ptr<const Plan> plan, int members);
 
+  struct Copied {           // the same tensor of two sessions
+    std::int64_t to, from;  // offsets
+    std::size_t bytes;
+  };
+
   const std::shared_ptr<const Plan>& shared_plan() const { return plan_; }
   void check_member(int member) const;
   void check_member(const Handle& tensor, int member) const;
@@ -148,11 +153,7 @@ class Session {
   // Part of a member's memory; in order with the runs.
   virtual void put(int member, std::int64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void get(int member, std::int64_t offset, std::span<std::byte> bytes) = 0;
-  // The same tensors of two sessions; false where the other one is of another kind.
-  struct Copied {
-    std::int64_t to, from;  // offsets
-    std::size_t bytes;
-  };
+  // False where the other session is of another kind.
   virtual bool copy_on_device(Session& /*from*/, std::span<const Copied> /*tensors*/) { return false; }
 
   std::shared_ptr<const Plan> plan_;
