@@ -172,6 +172,8 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
   print_constants(scheme, said);
   print_learned(scheme);
   print_rules(scheme, said);
+  if (scheme.embedding.scale != nullptr)
+    print("  {:<14} times {}\n", "tokens", print_expression(*scheme.embedding.scale));
   if (said.budget) {
     print("  {:<14} {} with {} parameters, of {} in the stack\n", "norms", said.budget->norm_instances,
           said.budget->norm_parameters, said.budget->stack_parameters);
