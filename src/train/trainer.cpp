@@ -10,6 +10,7 @@
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
 #include "norma/store/run_directory.h"
+#include "norma/train/causality.h"
 #include "norma/train/data.h"
 #include "norma/train/data_record.h"
 #include "norma/train/generate.h"
@@ -111,6 +112,8 @@ void require_same_data(const RunView& run, const DataRecord& now) {
 RunConfig with_stored_data(const RunRequest& request) {
   RunConfig config = request.config;
   config.data = stored_data(config.data, request.directory);
+  if (!request.names_leaks && config.train.leaks == Leaks::refuse)
+    require_causal(config.model, static_cast<double>(config.train.steps));
   return config;
 }
 

@@ -162,7 +162,7 @@ ModelConfig initial_model(Family family, std::int64_t width) {
   model.batch = 4;
   model.time = 64;
   model.scale_embedding = true;
-  model.embedding_std = 1 / std::sqrt(static_cast<double>(width));
+  model.embedding_std = model.head_std = 1 / std::sqrt(static_cast<double>(width));
   for (const FamilyRow::OwnSize& size : family->sizes) set_size(model, size.name, size.usual);
   return model;
 }
