@@ -153,6 +153,16 @@ CpuKernel backward_kernel(std::span<const Type> in, const CrossEntropyOptions& o
 std::string LinearCrossEntropy::attributes() const { return CrossEntropy(options_).attributes(); }
 std::string LinearCrossEntropyBackward::attributes() const { return CrossEntropy(options_).attributes(); }
 
+void LinearCrossEntropy::choose(Widths& widths) const {
+  widths.all(false);
+  widths.in[0] = widths.in[1] = true;
+}
+
+void LinearCrossEntropyBackward::choose(Widths& widths) const {
+  widths.all(false);
+  widths.in[0] = widths.in[1] = widths.out[0] = true;
+}
+
 std::vector<Type> LinearCrossEntropy::infer(std::span<const Type> in) const {
   check_count(in.size(), 4);
   const MatMul projection(Product::rows, Transpose::no, options_.weight);

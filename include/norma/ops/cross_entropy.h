@@ -63,6 +63,8 @@ class LinearCrossEntropy final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int in) const override { return in < 2; }
+  void choose(Widths& widths) const override;
 
  private:
   CrossEntropyOptions options_;
@@ -77,6 +79,8 @@ class LinearCrossEntropyBackward final : public Op {
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int in) const override { return in < 2; }
+  void choose(Widths& widths) const override;
 
  private:
   CrossEntropyOptions options_;

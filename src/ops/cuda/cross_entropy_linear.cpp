@@ -18,26 +18,37 @@ struct ProjectionSizes {
   std::int64_t chunk;  // rows at a time
   bool transposed;     // W[classes, width]
   std::int32_t ignore;
+  DType dtype;           // of x, W and the logits; the weight's gradient is f32
+  std::int64_t element;  // bytes
 
   ProjectionSizes(Types in, const CrossEntropyOptions& options)
       : rows(in[0].shape.rows()),
         width(in[0].shape.channels()),
         classes(in[1].shape[options.weight == Transpose::yes ? 0 : 1]),
         transposed(options.weight == Transpose::yes),
-        ignore(options.ignore) {
-    const std::int64_t fitting = kChunkBytes / (classes * kFloat) / kRowsOfTile * kRowsOfTile;
+        ignore(options.ignore),
+        dtype(in[0].dtype),
+        element(static_cast<std::int64_t>(size_of(dtype))) {
+    const std::int64_t fitting = kChunkBytes / (classes * element) / kRowsOfTile * kRowsOfTile;
     chunk = std::min(rows, std::max(fitting, kRowsOfTile));
   }
 
   // Scratch: the logits of a chunk, then a number per row, or one.
-  std::int64_t numbers_at() const { return (chunk * classes * kFloat + 255) / 256 * 256; }
+  std::int64_t numbers_at() const { return (chunk * classes * element + 255) / 256 * 256; }
 };
 
 // logits = x W of the chunk that begins at row `first`, into the scratch.
 int project(const ProjectionSizes& s, std::int64_t first, std::int64_t rows, const cuda::Call& at) {
-  const cuda::Product product{.m = rows, .n = s.classes, .k = s.width, .transpose_b = s.transposed, .math = at.math};
+  const cuda::Product product{.m = rows,
+                              .n = s.classes,
+                              .k = s.width,
+                              .transpose_b = s.transposed,
+                              .a = s.dtype,
+                              .b = s.dtype,
+                              .c = s.dtype,
+                              .math = at.math};
   return at.products->run(product, at.members,
-                          {.a = at.in(0) + first * s.width * kFloat, .b = at.in(1), .c = at.scratch}, at.stream);
+                          {.a = at.in(0) + first * s.width * s.element, .b = at.in(1), .c = at.scratch}, at.stream);
 }
 
 cuda::CrossEntropyRows rows_of_chunk(const ProjectionSizes& s, std::int64_t first, std::int64_t rows, std::int64_t lse,
@@ -46,6 +57,7 @@ cuda::CrossEntropyRows rows_of_chunk(const ProjectionSizes& s, std::int64_t firs
           .rows = rows,
           .classes = s.classes,
           .ignore = s.ignore,
+          .narrow = s.dtype == DType::bf16,
           .logits = at.scratch,
           .targets = at.in(2) + first * static_cast<std::int64_t>(sizeof(std::int32_t)),
           .smoothing = at.in(3),
@@ -69,9 +81,16 @@ int forward_chunks(const ProjectionSizes& s, const cuda::Call& at) {
 
 // dx = dlogits W^T
 int project_back(const ProjectionSizes& s, std::int64_t first, std::int64_t rows, const cuda::Call& at) {
-  const cuda::Product product{.m = rows, .n = s.width, .k = s.classes, .transpose_b = !s.transposed, .math = at.math};
+  const cuda::Product product{.m = rows,
+                              .n = s.width,
+                              .k = s.classes,
+                              .transpose_b = !s.transposed,
+                              .a = s.dtype,
+                              .b = s.dtype,
+                              .c = s.dtype,
+                              .math = at.math};
   return at.products->run(product, at.members,
-                          {.a = at.scratch, .b = at.in(1), .c = at.out(0) + first * s.width * kFloat}, at.stream);
+                          {.a = at.scratch, .b = at.in(1), .c = at.out(0) + first * s.width * s.element}, at.stream);
 }
 
 // dW[d, V] += x^T dlogits, or for a tied weight dW[V, d] += dlogits^T x; the first chunk writes.
@@ -80,9 +99,11 @@ int add_weight_gradient(const ProjectionSizes& s, std::int64_t first, std::int64
                               .n = s.transposed ? s.width : s.classes,
                               .k = rows,
                               .transpose_a = true,
+                              .a = s.dtype,
+                              .b = s.dtype,
                               .math = at.math,
                               .accumulate = first > 0};
-  const std::int64_t x = at.in(0) + first * s.width * kFloat;
+  const std::int64_t x = at.in(0) + first * s.width * s.element;
   return at.products->run(product, at.members,
                           {.a = s.transposed ? at.scratch : x,
                            .b = s.transposed ? x : at.scratch,

@@ -83,7 +83,7 @@ __device__ __forceinline__ void merge_row(RowSums& sums) {
   }
 }
 
-template <int V, int kWarps>
+template <typename T, int V, int kWarps>
 __global__ void __launch_bounds__(kThreads)
     row_losses_kernel(const __grid_constant__ CrossEntropyRows call, std::int64_t losses) {
   using Threads = RowThreads<kWarps>;
@@ -91,11 +91,11 @@ __global__ void __launch_bounds__(kThreads)
   std::byte* const member = base_of(call.members, blockIdx.y);
   const std::int64_t row = Threads::row();
   if (row >= call.rows) return;  // a whole warp, or no one
-  const float* const z = at<const float>(member, call.logits) + row * call.classes;
+  const T* const z = at<const T>(member, call.logits) + row * call.classes;
   RowSums sums;
   for (std::int64_t i = std::int64_t{Threads::index()} * V; i < call.classes; i += Threads::kThreadsOfRow * V) {
     float v[V];
-    load<float, V>(z + i, v);
+    load<T, V>(z + i, v);
     sums.add(v);
   }
   merge_row<kWarps>(sums);
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kThreads)
   const float lse = sums.lse(), smoothing = *at<const float>(member, call.smoothing);
   const std::int32_t target = at<const std::int32_t>(member, call.targets)[row];
   at<float>(member, call.lse)[row] = lse;
-  float loss = target < 0 || target >= call.classes ? NAN : lse - z[target];
+  float loss = target < 0 || target >= call.classes ? NAN : lse - load_one(z + target);
   if (smoothing != 0.0f) {
     loss = (1.0f - smoothing) * loss + smoothing * (lse - sums.total / static_cast<float>(call.classes));
   }
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // dz has the logits' layout and may be them: neither pointer promises anything about the other.
-template <int V, int kWarps>
+template <typename T, int V, int kWarps>
 __global__ void __launch_bounds__(kThreads)
     row_gradients_kernel(const __grid_constant__ CrossEntropyRows call, std::int64_t scale_at, std::int64_t dlogits) {
   using Threads = RowThreads<kWarps>;
@@ -119,8 +119,8 @@ __global__ void __launch_bounds__(kThreads)
   std::byte* const member = base_of(call.members, blockIdx.y);
   const std::int64_t row = Threads::row();
   if (row >= call.rows) return;
-  const float* const z = at<const float>(member, call.logits) + row * call.classes;
-  float* const dz = at<float>(member, dlogits) + row * call.classes;
+  const T* const z = at<const T>(member, call.logits) + row * call.classes;
+  T* const dz = at<T>(member, dlogits) + row * call.classes;
   const std::int32_t target = at<const std::int32_t>(member, call.targets)[row];
   const bool ignored = target == call.ignore, known = target >= 0 && target < call.classes;
   const float smoothing = *at<const float>(member, call.smoothing), lse = at<const float>(member, call.lse)[row];
@@ -128,14 +128,14 @@ __global__ void __launch_bounds__(kThreads)
   const float uniform = smoothing / static_cast<float>(call.classes), wanted = scale * (1.0f - smoothing);
   for (std::int64_t i = std::int64_t{Threads::index()} * V; i < call.classes; i += Threads::kThreadsOfRow * V) {
     float v[V];
-    load<float, V>(z + i, v);
+    load<T, V>(z + i, v);
 #pragma unroll
     for (int j = 0; j < V; ++j) {
       v[j] = scale * (expf(v[j] - lse) - uniform);
       if (i + j == target) v[j] -= wanted;
       if (ignored) v[j] = 0.0f;
     }
-    store<float, V>(dz + i, v);
+    store<T, V>(dz + i, v);
   }
 }
 
@@ -171,34 +171,38 @@ __global__ void __launch_bounds__(kCountThreads)
   if (threadIdx.x == 0) *at<float>(member, scale) = *at<const float>(member, dloss) / static_cast<float>(count);
 }
 
-// launch(width, warps) with the number of elements per access and of warps per row, and the grid.
-template <class Launch>
-int launch_rows(const CrossEntropyRows& call, bool wide, const Launch& launch) {
+// launch<T, V, warps>(grid): elements of type T per access, and warps per row.
+template <typename T, class Launch>
+int launch_rows_of(const CrossEntropyRows& call, bool aligned, const Launch& launch) {
   const bool whole_block = call.classes > kShortRow;
   const dim3 grid(whole_block ? static_cast<unsigned>(call.rows) : blocks_for(call.rows, kThreads / kWarp),
                   static_cast<unsigned>(call.members.count));
-  constexpr int kBlock = kThreads / kWarp;
-  if (wide) {
-    whole_block ? launch.template operator()<4, kBlock>(grid) : launch.template operator()<4, 1>(grid);
+  constexpr int kBlock = kThreads / kWarp, kV = 16 / static_cast<int>(sizeof(T));
+  if (aligned && call.classes % kV == 0) {
+    whole_block ? launch.template operator()<T, kV, kBlock>(grid) : launch.template operator()<T, kV, 1>(grid);
   } else {
-    whole_block ? launch.template operator()<1, kBlock>(grid) : launch.template operator()<1, 1>(grid);
+    whole_block ? launch.template operator()<T, 1, kBlock>(grid) : launch.template operator()<T, 1, 1>(grid);
   }
   return launched();
+}
+
+template <class Launch>
+int launch_rows(const CrossEntropyRows& call, bool aligned, const Launch& launch) {
+  return call.narrow ? launch_rows_of<__nv_bfloat16>(call, aligned, launch)
+                     : launch_rows_of<float>(call, aligned, launch);
 }
 
 }  // namespace
 
 int row_losses(const CrossEntropyRows& call, std::int64_t losses, Stream stream) {
-  const bool wide = call.classes % 4 == 0 && aligned(16, {call.logits});
-  return launch_rows(call, wide, [&]<int V, int kWarps>(dim3 grid) {
-    row_losses_kernel<V, kWarps><<<grid, kThreads, 0, stream>>>(call, losses);
+  return launch_rows(call, aligned(16, {call.logits}), [&]<typename T, int V, int kWarps>(dim3 grid) {
+    row_losses_kernel<T, V, kWarps><<<grid, kThreads, 0, stream>>>(call, losses);
   });
 }
 
 int row_gradients(const CrossEntropyRows& call, std::int64_t scale, std::int64_t dlogits, Stream stream) {
-  const bool wide = call.classes % 4 == 0 && aligned(16, {call.logits, dlogits});
-  return launch_rows(call, wide, [&]<int V, int kWarps>(dim3 grid) {
-    row_gradients_kernel<V, kWarps><<<grid, kThreads, 0, stream>>>(call, scale, dlogits);
+  return launch_rows(call, aligned(16, {call.logits, dlogits}), [&]<typename T, int V, int kWarps>(dim3 grid) {
+    row_gradients_kernel<T, V, kWarps><<<grid, kThreads, 0, stream>>>(call, scale, dlogits);
   });
 }
 

@@ -14,7 +14,8 @@ struct CrossEntropyRows {
   Members members;
   std::int64_t rows = 0, classes = 0;
   std::int32_t ignore = 0;
-  std::int64_t logits = 0;     // f32 [rows, classes]
+  bool narrow = false;         // logits and their gradients are bf16, else f32
+  std::int64_t logits = 0;     // [rows, classes]
   std::int64_t targets = 0;    // i32 [rows]
   std::int64_t smoothing = 0;  // f32 [1]
   std::int64_t lse = 0;        // f32 [rows]
