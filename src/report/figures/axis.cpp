@@ -81,7 +81,9 @@ Scale Range::scale(double from, double to, double margin) const {
     scale.high *= more;
   } else {
     const double size = std::max(std::abs(scale.low), std::abs(scale.high));
-    const double more = scale.high - scale.low > 1e-9 * size ? margin * (scale.high - scale.low) : size > 0 ? 0.05 * size : 0.5;
+    const double more = scale.high - scale.low > 1e-9 * size ? margin * (scale.high - scale.low)
+                        : size > 0                           ? 0.05 * size
+                                                             : 0.5;
     scale.low -= more;
     scale.high += more;
   }

@@ -54,8 +54,10 @@ Cast::Cast(const Results& results) {
     }
   }
   for (CastMember& member : members_) {
-    if (member.name == lead) member.tone = draw::Tone::lead;
-    else if (base == nullptr && members_.size() == 2) base = &member;
+    if (member.name == lead)
+      member.tone = draw::Tone::lead;
+    else if (base == nullptr && members_.size() == 2)
+      base = &member;
   }
   if (base != nullptr) base->tone = draw::Tone::base;
   // Where nothing leads, one or two schemes still deserve their colours.
@@ -70,7 +72,8 @@ Cast::Cast(const Results& results) {
 }
 
 int Cast::index(std::string_view scheme) const {
-  const auto found = std::find_if(members_.begin(), members_.end(), [&](const CastMember& one) { return one.name == scheme; });
+  const auto found =
+      std::find_if(members_.begin(), members_.end(), [&](const CastMember& one) { return one.name == scheme; });
   NORMA_ASSERT(found != members_.end());
   return static_cast<int>(found - members_.begin());
 }
@@ -80,7 +83,8 @@ void Cast::add(const std::string& name, const std::string& title) {
     if (member.name == name) return;
   }
   const std::string shown = title.empty() ? name : title;
-  members_.push_back({.name = name, .title = shown, .label = short_of(shown), .marker = static_cast<int>(members_.size())});
+  members_.push_back(
+      {.name = name, .title = shown, .label = short_of(shown), .marker = static_cast<int>(members_.size())});
 }
 
 std::string listed(const std::vector<std::string>& items) {

@@ -18,6 +18,7 @@ constexpr double kGap = 16;                     // between panels
 // Where a panel is, inside its frame.
 struct Place {
   double left = 0, top = 0, right = 0, bottom = 0;
+  double end = 0;  // with the names
   Scale x, y;
 };
 
@@ -26,7 +27,7 @@ bool drawn(const Line& line, std::size_t i, const Panel& panel) {
          (!panel.x_log || line.x[i] > 0);
 }
 
-// Bands count up to thrice the reach of the means, so that one wide interval does not flatten everything else.
+// Bands count up to a quarter of the reach of the means, so that one wide interval does not flatten everything else.
 Range y_range(const std::vector<const Panel*>& panels) {
   const bool log = panels.front()->y_log;
   Range means(log);
@@ -39,7 +40,7 @@ Range y_range(const std::vector<const Panel*>& panels) {
   }
   if (means.empty()) return means;
   Range range = means;
-  const double reach = log ? std::log(means.high() / means.low()) + 0.2 : means.high() - means.low();
+  const double reach = 0.25 * (log ? std::log(means.high() / means.low()) + 0.2 : means.high() - means.low());
   const double low = log ? means.low() * std::exp(-reach) : means.low() - reach;
   const double high = log ? means.high() * std::exp(reach) : means.high() + reach;
   for (const Panel* panel : panels) {
@@ -65,11 +66,12 @@ Range x_range(const std::vector<const Panel*>& panels) {
 
 double widest_tick(const Scale& scale, int about) {
   double width = 0;
-  for (const double tick : scale.ticks(about)) width = std::max(width, Font::get().width(tick_text(tick, scale), kSmall));
+  for (const double tick : scale.ticks(about))
+    width = std::max(width, Font::get().width(tick_text(tick, scale), kSmall));
   return width;
 }
 
-int ticks_for(double height) { return std::max(2, static_cast<int>(height / 38)); }
+int ticks_for(double height) { return std::max(2, static_cast<int>(height / 26)); }
 
 class PanelDrawing {
  public:
@@ -93,8 +95,11 @@ class PanelDrawing {
       last = x + half;
     }
     if (!panel_.title.empty()) {
-      scene_.add(Text{.at = {place_.left, place_.top - 6}, .text = fitted(panel_.title, kTitle, place_.right - place_.left + 8),
-                      .size = kTitle, .paint = {.tone = panel_.tone}, .scheme = panel_.scheme});
+      scene_.add(Text{.at = {place_.left, place_.top - 6},
+                      .text = fitted(panel_.title, kTitle, place_.end - place_.left),
+                      .size = kTitle,
+                      .paint = {.tone = panel_.tone},
+                      .scheme = panel_.scheme});
     }
     for (const Rule& rule : panel_.rules) {
       if (!place_.y.shows(rule.y)) continue;
@@ -121,11 +126,15 @@ class PanelDrawing {
       if (line.background || line.label.empty()) continue;
       for (std::size_t i = line.y.size(); i-- > 0;) {
         if (!drawn(line, i, panel_)) continue;
-        labels.push_back({.from = {place_.x.at(line.x[i]), y_at(line.y[i])}, .text = line.label, .tone = line.tone, .scheme = line.scheme});
+        labels.push_back({.from = {place_.x.at(line.x[i]), y_at(line.y[i])},
+                          .text = line.label,
+                          .tone = line.tone,
+                          .scheme = line.scheme});
         break;
       }
     }
-    place_labels(scene_, std::move(labels), {.x = place_.right + 8, .top = place_.top, .bottom = place_.bottom, .room = room, .size = kSmall});
+    place_labels(scene_, std::move(labels),
+                 {.x = place_.right + 8, .top = place_.top, .bottom = place_.bottom, .room = room, .size = kSmall});
   }
 
  private:
@@ -140,12 +149,11 @@ class PanelDrawing {
   }
 
   std::vector<double> x_ticks() const {
-    return panel_.x_ticks.empty() ? place_.x.ticks(std::max(2, static_cast<int>((place_.right - place_.left) / 48))) : panel_.x_ticks;
+    return panel_.x_ticks.empty() ? place_.x.ticks(std::max(2, static_cast<int>((place_.right - place_.left) / 48)))
+                                  : panel_.x_ticks;
   }
 
-  double y_at(double value) const {
-    return std::clamp(place_.y.at(value), place_.top, place_.bottom);
-  }
+  double y_at(double value) const { return std::clamp(place_.y.at(value), place_.top, place_.bottom); }
 
   void band(const Line& line) {
     if (line.background || line.low.size() != line.y.size() || line.high.size() != line.y.size()) return;
@@ -153,7 +161,10 @@ class PanelDrawing {
     const auto flush = [&] {
       if (upper.size() > 1) {
         upper.insert(upper.end(), lower.rbegin(), lower.rend());
-        scene_.add(Shape{.points = upper, .closed = true, .fill = {.tone = line.tone, .opacity = line.tone == Tone::rest ? 0.13 : 0.2}, .scheme = line.scheme});
+        scene_.add(Shape{.points = upper,
+                         .closed = true,
+                         .fill = {.tone = line.tone, .opacity = line.tone == Tone::rest ? 0.13 : 0.2},
+                         .scheme = line.scheme});
       }
       upper.clear();
       lower.clear();
@@ -174,13 +185,20 @@ class PanelDrawing {
     std::vector<Point> part;
     const auto flush = [&] {
       if (part.size() > 1) {
-        scene_.add(Shape{.points = part, .stroke = {.tone = line.background ? Tone::grid : line.tone}, .width = width, .dash = dash, .scheme = line.background ? kNoScheme : line.scheme});
+        scene_.add(Shape{.points = part,
+                         .stroke = {.tone = line.tone == Tone::none || line.background ? Tone::rest : line.tone,
+                                    .opacity = line.background ? 0.4 : 1},
+                         .width = width,
+                         .dash = dash,
+                         .scheme = line.background ? kNoScheme : line.scheme});
       }
       part.clear();
     };
     for (std::size_t i = 0; i < std::min(y.size(), line.x.size()); ++i) {
-      if (!std::isfinite(y[i]) || (panel_.y_log && y[i] <= 0) || (panel_.x_log && line.x[i] <= 0)) flush();
-      else part.push_back({place_.x.at(line.x[i]), y_at(y[i])});
+      if (!std::isfinite(y[i]) || (panel_.y_log && y[i] <= 0) || (panel_.x_log && line.x[i] <= 0))
+        flush();
+      else
+        part.push_back({place_.x.at(line.x[i]), y_at(y[i])});
     }
     flush();
   }
@@ -190,13 +208,17 @@ class PanelDrawing {
     for (std::size_t i = 0; i < line.y.size(); ++i) {
       if (!drawn(line, i, panel_)) continue;
       const Point at = {place_.x.at(line.x[i]), y_at(line.y[i])};
-      if (line.marker >= 0) scene_.add(marker(line.marker, at, line.tone == Tone::rest ? 2.6 : 3.2, line.tone, line.scheme));
+      if (line.marker >= 0)
+        scene_.add(marker(line.marker, at, line.tone == Tone::rest ? 2.6 : 3.2, line.tone, line.scheme));
       if (i < line.tips.size()) scene_.spots.push_back({at, line.scheme, line.tips[i]});
     }
     for (const double x : line.crosses) {
       const Point at = {place_.x.at(x), place_.top + 5};
       for (const double turn : {-3.0, 3.0}) {
-        scene_.add(Shape{.points = {{at.x - 3, at.y - turn}, {at.x + 3, at.y + turn}}, .stroke = {.tone = line.tone == Tone::rest ? Tone::muted : line.tone}, .width = 1.6, .scheme = line.scheme});
+        scene_.add(Shape{.points = {{at.x - 3, at.y - turn}, {at.x + 3, at.y + turn}},
+                         .stroke = {.tone = line.tone == Tone::rest ? Tone::muted : line.tone},
+                         .width = 1.6,
+                         .scheme = line.scheme});
       }
     }
   }
@@ -221,7 +243,7 @@ double room_for_names(const std::vector<Panel>& panels, double width) {
       if (!line.background) widest = std::max(widest, Font::get().width(line.label, kSmall));
     }
   }
-  return std::min(widest, 0.34 * width);
+  return std::min(widest, 0.42 * width);
 }
 
 }  // namespace
@@ -231,17 +253,19 @@ Scene draw_panels(const std::vector<Panel>& panels, const Grid& grid, double wid
   if (panels.empty()) return scene;
   const int columns = std::min<int>(grid.columns, static_cast<int>(panels.size()));
   const int rows = (static_cast<int>(panels.size()) + columns - 1) / columns;
-  const bool shared = grid.axes == Axes::shared, titled = std::any_of(panels.begin(), panels.end(), [](const Panel& one) { return !one.title.empty(); });
+  const bool shared = grid.axes == Axes::shared,
+             titled = std::any_of(panels.begin(), panels.end(), [](const Panel& one) { return !one.title.empty(); });
   std::vector<const Panel*> all;
   for (const Panel& panel : panels) all.push_back(&panel);
 
   const double top = titled ? 20 : 10, below = shared ? 10 : 38, bottom = 40;
   const double row_height = top + grid.height + below;
   const double labelled = 15;  // the quantity, upwards
-  double ticks = 0;
-  for (const Panel& panel : panels) ticks = std::max(ticks, widest_tick(y_range(shared ? all : std::vector<const Panel*>{&panel}).scale(0, 1), ticks_for(grid.height)));
-  const double margin = labelled + ticks + 8;
-  const double cell = (width - (shared ? margin : 0) - kGap * (columns - 1)) / columns;
+  const auto margin_of = [&](const std::vector<const Panel*>& group) {
+    return labelled + 8 + widest_tick(y_range(group).scale(0, 1), ticks_for(grid.height));
+  };
+  const double common = shared ? margin_of(all) : 0;
+  const double cell = (width - common - kGap * (columns - 1)) / columns;
   const double room = room_for_names(panels, cell);
   scene.height = rows * row_height + bottom - below;
 
@@ -250,8 +274,10 @@ Scene draw_panels(const std::vector<Panel>& panels, const Grid& grid, double wid
     const bool last = i + static_cast<std::size_t>(columns) >= panels.size();
     const std::vector<const Panel*> group = shared ? all : std::vector<const Panel*>{&panels[i]};
     Place place;
-    place.left = (shared ? margin : 0) + column * (cell + kGap) + (shared ? 0 : margin);
-    place.right = (shared ? margin : 0) + column * (cell + kGap) + cell - (panels[i].names && room > 0 ? room + 10 : 2);
+    const double margin = shared ? common : margin_of(group), start = common + column * (cell + kGap);
+    place.left = start + (shared ? 0 : margin);
+    place.end = start + cell;
+    place.right = place.end - (panels[i].names && room > 0 ? room + 10 : 10);
     place.top = row * row_height + top;
     place.bottom = place.top + grid.height;
     place.x = x_range(group).scale(place.left, place.right, panels[i].x_log ? 0.04 : 0.02);
@@ -263,11 +289,20 @@ Scene draw_panels(const std::vector<Panel>& panels, const Grid& grid, double wid
     if (!shared || (column == 0 && row == rows / 2)) {
       const double height = shared ? scene.height : place.bottom - place.top + 40;
       const double middle = shared ? (scene.height - bottom) / 2 : (place.top + place.bottom) / 2;
-      scene.add(Text{.at = {place.left - margin + 10, middle}, .text = fitted(panels[i].y_label, kSmall, height), .size = kSmall, .anchor = Anchor::middle, .paint = {.tone = Tone::ink}, .upwards = true});
+      scene.add(Text{.at = {place.left - margin + 10, middle},
+                     .text = fitted(panels[i].y_label, kSmall, height),
+                     .size = kSmall,
+                     .anchor = Anchor::middle,
+                     .paint = {.tone = Tone::ink},
+                     .upwards = true});
     }
     if (!shared || i + 1 == panels.size()) {
-      const double middle = shared ? margin + (width - margin) / 2 : (place.left + place.right) / 2;
-      scene.add(Text{.at = {middle, (shared ? scene.height - 8 : place.bottom + 32)}, .text = panels[i].x_label, .size = kSmall, .anchor = Anchor::middle, .paint = {.tone = Tone::ink}});
+      const double middle = shared ? common + (width - common) / 2 : (place.left + place.right) / 2;
+      scene.add(Text{.at = {middle, (shared ? scene.height - 8 : place.bottom + 32)},
+                     .text = panels[i].x_label,
+                     .size = kSmall,
+                     .anchor = Anchor::middle,
+                     .paint = {.tone = Tone::ink}});
     }
   }
   return scene;
@@ -280,18 +315,22 @@ std::string exact(double value) {
 
 FigureTable numbers_of(const std::vector<Panel>& panels) {
   FigureTable table{.columns = {"panel", "series", "x", "y", "low", "high", "theory"}};
-  const auto value = [](const std::vector<double>& of, std::size_t i) { return i < of.size() ? exact(of[i]) : std::string(); };
+  const auto value = [](const std::vector<double>& of, std::size_t i) {
+    return i < of.size() ? exact(of[i]) : std::string();
+  };
   for (const Panel& panel : panels) {
     for (const Line& line : panel.lines) {
       if (line.background) continue;
       for (std::size_t i = 0; i < line.y.size(); ++i) {
-        table.rows.push_back({panel.title, line.label, value(line.x, i), value(line.y, i), value(line.low, i), value(line.high, i), value(line.theory, i)});
+        table.rows.push_back({panel.title, line.label, value(line.x, i), value(line.y, i), value(line.low, i),
+                              value(line.high, i), value(line.theory, i)});
       }
     }
   }
   if (!panels.empty()) {
     table.columns[2] = panels.front().x_label;
-    const bool same = std::all_of(panels.begin(), panels.end(), [&](const Panel& one) { return one.y_label == panels.front().y_label; });
+    const bool same = std::all_of(panels.begin(), panels.end(),
+                                  [&](const Panel& one) { return one.y_label == panels.front().y_label; });
     if (same) table.columns[3] = panels.front().y_label;
   }
   return table;

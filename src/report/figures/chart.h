@@ -14,7 +14,7 @@ struct Line {
   std::string label;
   int scheme = kNoScheme;
   Tone tone = Tone::rest;
-  std::vector<double> x, y;               // values that are not finite are gaps
+  std::vector<double> x, y;                 // values that are not finite are gaps
   std::vector<double> low = {}, high = {};  // the band; empty: none
   std::vector<double> theory = {};          // at the same x; empty: none
   std::vector<std::string> tips = {};       // what is said of each point; empty: none can be pointed at

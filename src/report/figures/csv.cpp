@@ -13,7 +13,8 @@ bool is_number(const std::string& text) {
 
 std::string cell(const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n\xc2\xa0");
-  const bool formula = first != std::string::npos && std::string_view("=+-@").find(text[first]) != std::string_view::npos && !is_number(text);
+  const bool formula = first != std::string::npos &&
+                       std::string_view("=+-@").find(text[first]) != std::string_view::npos && !is_number(text);
   const std::string safe = formula ? "'" + text : text;
   if (safe.find_first_of("\",\r\n") == std::string::npos) return safe;
   std::string quoted = "\"";

@@ -15,8 +15,11 @@ namespace {
 constexpr double kAlike = 0.03;  // of the height of the plot: curves nearer than this cover one another
 
 // The runs behind a tuned setting: those of the final of a study where there was one.
-std::vector<const RunOutcome*> runs_of(const Results& results, const std::vector<Contest>& contests, const Tuned& tuned) {
-  const bool final = std::any_of(results.runs.begin(), results.runs.end(), [&](const RunOutcome& run) { return run.scheme == tuned.scheme && run.stage == Stage::final; });
+std::vector<const RunOutcome*> runs_of(const Results& results, const std::vector<Contest>& contests,
+                                       const Tuned& tuned) {
+  const bool final = std::any_of(results.runs.begin(), results.runs.end(), [&](const RunOutcome& run) {
+    return run.scheme == tuned.scheme && run.stage == Stage::final;
+  });
   std::vector<const RunOutcome*> runs;
   for (const Contest& contest : contests) {
     if (contest.scheme != tuned.scheme || contest.layers != tuned.layers || contest.rest != tuned.rest) continue;
@@ -59,10 +62,18 @@ Curves curves_of(const Results& results, const Cast& cast) {
     const MeanCurve mean = mean_curve(runs_of(results, all, *tuned));
     if (mean.step.size() < 2) continue;
     const CastMember& member = cast.of(tuned->scheme);
-    draw::Line line{.label = row_name(results, cast, *tuned), .scheme = cast.index(tuned->scheme), .tone = member.tone, .x = mean.step, .y = mean.mean, .low = mean.low, .high = mean.high};
+    draw::Line line{.label = row_name(results, cast, *tuned),
+                    .scheme = cast.index(tuned->scheme),
+                    .tone = member.tone,
+                    .x = mean.step,
+                    .y = mean.mean,
+                    .low = mean.low,
+                    .high = mean.high};
     for (std::size_t i = 0; i < mean.step.size(); ++i) {
-      const Estimate loss = {mean.mean[i], mean.low.empty() ? mean.mean[i] : mean.low[i], mean.high.empty() ? mean.mean[i] : mean.high[i], mean.seeds};
-      line.tips.push_back(fmt::format("{}, step {}: {} loss {}", line.label, mean.step[i], mean.held_out ? "held-out" : "training", draw::loss_text(loss)));
+      const Estimate loss = {mean.mean[i], mean.low.empty() ? mean.mean[i] : mean.low[i],
+                             mean.high.empty() ? mean.mean[i] : mean.high[i], mean.seeds};
+      line.tips.push_back(fmt::format("{}, step {}: {} loss {}", line.label, mean.step[i],
+                                      mean.held_out ? "held-out" : "training", draw::loss_text(loss)));
     }
     curves.held_out = curves.held_out && mean.held_out;
     curves.most_seeds = std::max(curves.most_seeds, mean.seeds);
@@ -93,8 +104,11 @@ bool coincide(const std::vector<draw::Line>& lines, bool log) {
 }
 
 std::vector<draw::Panel> panels_of(const Curves& curves, bool facets) {
-  const draw::Panel empty{.x_label = "step", .y_label = curves.above_optimum ? (curves.held_out ? "held-out loss above the optimum (nats)" : "training loss above the optimum (nats)")
-                                                                             : (curves.held_out ? "held-out loss (nats)" : "training loss (nats)"),
+  const draw::Panel empty{.x_label = "step",
+                          .y_label = curves.above_optimum
+                                         ? (curves.held_out ? "held-out loss above the optimum (nats)"
+                                                            : "training loss above the optimum (nats)")
+                                         : (curves.held_out ? "held-out loss (nats)" : "training loss (nats)"),
                           .y_log = curves.above_optimum};
   std::vector<draw::Panel> panels;
   if (!facets) {
@@ -125,14 +139,24 @@ std::vector<draw::Panel> panels_of(const Curves& curves, bool facets) {
 void add_curves_figure(std::vector<Figure>& figures, const Results& results, const Cast& cast) {
   const Curves curves = curves_of(results, cast);
   if (curves.lines.empty()) return;
-  const bool facets = curves.lines.size() > 2 && (curves.lines.size() > 12 || coincide(curves.lines, curves.above_optimum));
+  const bool facets =
+      curves.lines.size() > 2 && (curves.lines.size() > 12 || coincide(curves.lines, curves.above_optimum));
   auto panels = std::make_shared<std::vector<draw::Panel>>(panels_of(curves, facets));
-  std::string caption = fmt::format("{} loss by step at the tuned setting{}", curves.held_out ? "Held-out" : "Training", curves.above_optimum ? ", above the optimum of the task, on a logarithmic axis" : "");
+  std::string caption =
+      fmt::format("{} loss by step at the tuned setting{}", curves.held_out ? "Held-out" : "Training",
+                  curves.above_optimum ? ", above the optimum of the task, on a logarithmic axis" : "");
   caption += curves.most_seeds > 1 ? "; lines are means over seeds, bands their 95 % intervals." : "; one seed each.";
   if (!curves.held_out) caption += " Each point is a mean over a stretch of steps.";
   if (facets) caption += " One panel for each scheme, since curves coincide; the others are grey.";
-  figures.push_back({.id = "curves", .title = "Loss during training", .caption = caption, .numbers = numbers_of(*panels), .draw = [panels, facets](double width) {
-                       const draw::Grid grid = facets ? draw::Grid{.columns = width < 500 ? 2 : 4, .height = 110, .axes = draw::Axes::shared} : draw::Grid{.height = 240};
+  figures.push_back({.id = "curves",
+                     .title = "Loss during training",
+                     .caption = caption,
+                     .numbers = numbers_of(*panels),
+                     .draw = [panels, facets](double width) {
+                       const draw::Grid grid =
+                           facets
+                               ? draw::Grid{.columns = width < 500 ? 2 : 4, .height = 110, .axes = draw::Axes::shared}
+                               : draw::Grid{.height = 240};
                        return draw_panels(*panels, grid, width);
                      }});
 }

@@ -20,7 +20,8 @@ struct Columns {
 Columns columns_of(const Dots& dots, double width) {
   const Font& font = Font::get();
   const bool narrow = width < 500;
-  const bool mapped = std::any_of(dots.rows.begin(), dots.rows.end(), [](const DotRow& row) { return row.map.has_value(); });
+  const bool mapped =
+      std::any_of(dots.rows.begin(), dots.rows.end(), [](const DotRow& row) { return row.map.has_value(); });
   double names = 0, digits = 0;
   for (const DotRow& row : dots.rows) {
     names = std::max(names, font.width(row.label, kName));
@@ -29,6 +30,7 @@ Columns columns_of(const Dots& dots, double width) {
   }
   Columns columns;
   columns.row = narrow ? 34 : 28;
+  columns.top = narrow && dots.rules.size() > 1 ? 34 : 22;  // two labels below one another
   columns.names = std::min(names, narrow ? 118.0 : 150.0);
   const double maps = mapped ? (narrow ? 74.0 : 140.0) : 0;
   columns.maps_end = width - 1;
@@ -51,7 +53,7 @@ BrokenAxis axis_of(const Dots& dots, double left, double right) {
   if (dots.from) values.add(*dots.from);
   if (dots.to) values.add(*dots.to);
   for (const DotRow& row : dots.rows) {
-    if (row.value.n < 1) continue;
+    if (row.value.n < 1 || row.far) continue;
     values.add(row.value.mean);
     if (!dots.log || row.value.low > 0) values.add(row.value.low);
     values.add(row.value.high);
@@ -75,14 +77,15 @@ BrokenAxis axis_of(const Dots& dots, double left, double right) {
 
 class DotDrawing {
  public:
-  DotDrawing(const Dots& dots, double width) : dots_(dots), narrow_(width < 500), at_(columns_of(dots, width)), axis_(axis_of(dots, at_.dots, at_.dots_end)) {
+  DotDrawing(const Dots& dots, double width)
+      : dots_(dots), narrow_(width < 500), at_(columns_of(dots, width)), axis_(axis_of(dots, at_.dots, at_.dots_end)) {
     scene.width = width;
     bottom_ = at_.top + at_.row * static_cast<double>(dots.rows.size());
     scene.height = bottom_ + 36;
   }
 
   void frame() {
-    const int about = std::max(2, static_cast<int>((axis_.scale.to - axis_.scale.from) / 60));
+    const int about = std::max(2, static_cast<int>((axis_.scale.to - axis_.scale.from) / 45));
     for (const double tick : axis_.scale.ticks(about)) {
       const double x = axis_.scale.at(tick);
       line({{x, at_.top - 4}, {x, bottom_}}, Tone::grid, 1);
@@ -91,24 +94,29 @@ class DotDrawing {
     line({{axis_.scale.from, bottom_}, {axis_.scale.to, bottom_}}, Tone::rest, 1);
     if (axis_.before) slashes(at_.dots + 14);
     if (axis_.after) slashes(at_.dots_end - 14);
+    double label = at_.top - (narrow_ && axis_.rules.size() > 1 ? 21 : 9);
     for (const auto& [x, rule] : axis_.rules) {
-      scene.add(Shape{.points = {{x, at_.top - 4}, {x, bottom_}}, .stroke = {.tone = Tone::muted}, .dash = 3});
+      scene.add(Shape{.points = {{x, label + 4}, {x, bottom_}}, .stroke = {.tone = Tone::muted}, .dash = 3});
       const bool right = x > (at_.dots + at_.dots_end) / 2;
-      text({right ? x + 4 : x - 4, at_.top - 9}, rule.label, right ? Anchor::end : Anchor::start, Tone::muted);
+      text({right ? x + 4 : x - 4, label}, rule.label, right ? Anchor::end : Anchor::start, Tone::muted);
+      if (narrow_) label = at_.top - 9;
     }
-    text({(at_.dots + at_.dots_end) / 2, bottom_ + 29}, fitted(dots_.x_label, kLetters, scene.width * 0.6), Anchor::middle, Tone::ink);
+    text({(at_.dots + at_.dots_end) / 2, bottom_ + 29}, fitted(dots_.x_label, kLetters, scene.width * 0.6),
+         Anchor::middle, Tone::ink);
   }
 
   void rows() {
-    for (std::size_t i = 0; i < dots_.rows.size(); ++i) row(dots_.rows[i], at_.top + at_.row * (static_cast<double>(i) + 0.5));
-    const auto mapped = std::find_if(dots_.rows.begin(), dots_.rows.end(), [](const DotRow& one) { return one.map.has_value(); });
+    for (std::size_t i = 0; i < dots_.rows.size(); ++i)
+      row(dots_.rows[i], at_.top + at_.row * (static_cast<double>(i) + 0.5));
+    const auto mapped =
+        std::find_if(dots_.rows.begin(), dots_.rows.end(), [](const DotRow& one) { return one.map.has_value(); });
     if (mapped == dots_.rows.end()) return;
     const std::vector<std::string>& x = mapped->map->x;
     if (!x.empty()) {
       text({at_.maps, bottom_ + 14}, x.front(), Anchor::start, Tone::muted);
       text({at_.maps_end, bottom_ + 14}, x.back(), Anchor::end, Tone::muted);
     }
-    text({(at_.maps + at_.maps_end) / 2, bottom_ + 29}, dots_.key.x_label, Anchor::middle, Tone::ink);
+    text({at_.maps_end, bottom_ + 29}, dots_.key.x_label, Anchor::end, Tone::ink);
     text({at_.maps_end, at_.top - 9}, dots_.key.y_label, Anchor::end, Tone::muted);
     draw_key(scene, dots_.key, {narrow_ ? 0 : at_.dots, bottom_ + 42}, scene.width);
     scene.height = bottom_ + 56;
@@ -120,30 +128,51 @@ class DotDrawing {
   void row(const DotRow& row, double y) {
     const Tone words = row.tone == Tone::rest ? Tone::ink : row.tone;
     const bool digits_below = narrow_ && !row.digits.empty();
-    scene.add(Text{.at = {0, y + (digits_below ? -2 : 4)}, .text = fitted(row.label, kName, at_.names + 4), .size = kName, .paint = {.tone = words}, .scheme = row.scheme});
+    scene.add(Text{.at = {0, y + (digits_below ? -2 : 4)},
+                   .text = fitted(row.label, kName, at_.names + 4),
+                   .size = kName,
+                   .paint = {.tone = words},
+                   .scheme = row.scheme});
     if (!row.digits.empty()) {
       const Point at = digits_below ? Point{0, y + 11} : Point{at_.maps - 14, y + 4};
-      scene.add(Text{.at = at, .text = row.digits, .size = kLetters, .anchor = digits_below ? Anchor::start : Anchor::end, .paint = {.tone = words == Tone::ink ? Tone::muted : words}, .scheme = row.scheme});
+      scene.add(Text{.at = at,
+                     .text = row.digits,
+                     .size = kLetters,
+                     .anchor = digits_below ? Anchor::start : Anchor::end,
+                     .paint = {.tone = words == Tone::ink ? Tone::muted : words},
+                     .scheme = row.scheme});
     }
-    if (row.value.n > 0 && std::isfinite(row.value.mean)) dot(row, y);
-    else scene.add(Text{.at = {axis_.scale.from + 4, y + 4}, .text = fitted(row.note, kLetters, at_.dots_end - axis_.scale.from), .size = kLetters, .paint = {.tone = Tone::muted}, .scheme = row.scheme});
+    if (row.value.n > 0 && std::isfinite(row.value.mean))
+      dot(row, y);
+    else
+      scene.add(Text{.at = {axis_.scale.from + 4, y + 4},
+                     .text = fitted(row.note, kLetters, at_.dots_end - axis_.scale.from),
+                     .size = kLetters,
+                     .paint = {.tone = Tone::muted},
+                     .scheme = row.scheme});
     if (row.map) draw_cells(scene, *row.map, {at_.maps, y - 11, at_.maps_end - at_.maps, 22});
   }
 
   void dot(const DotRow& row, double y) {
-    const auto x = [&](double value) { return std::clamp(axis_.scale.at(value), axis_.scale.from, axis_.scale.to); };
+    const double left = axis_.before ? at_.dots + 4 : axis_.scale.from,
+                 right = axis_.after ? at_.dots_end - 4 : axis_.scale.to;
+    const auto x = [&](double value) { return std::clamp(axis_.scale.at(value), left, right); };
     const Tone tone = row.tone == Tone::rest ? Tone::muted : row.tone;
-    if (row.value.n > 1) {
-      const double low = dots_.log && row.value.low <= 0 ? axis_.scale.from : x(row.value.low), high = x(row.value.high);
+    if (row.value.n > 1 && !row.far) {
+      const double low = dots_.log && row.value.low <= 0 ? axis_.scale.from : x(row.value.low),
+                   high = x(row.value.high);
       scene.add(Shape{.points = {{low, y}, {high, y}}, .stroke = {.tone = tone}, .width = 1.6, .scheme = row.scheme});
-      for (const double end : {low, high}) scene.add(Shape{.points = {{end, y - 3.5}, {end, y + 3.5}}, .stroke = {.tone = tone}, .width = 1.6, .scheme = row.scheme});
+      for (const double end : {low, high})
+        scene.add(Shape{
+            .points = {{end, y - 3.5}, {end, y + 3.5}}, .stroke = {.tone = tone}, .width = 1.6, .scheme = row.scheme});
     }
     scene.add(marker(row.marker, {x(row.value.mean), y}, 4, tone, row.scheme));
     if (!row.tip.empty()) scene.spots.push_back({{x(row.value.mean), y}, row.scheme, row.tip});
   }
 
   void slashes(double x) {
-    for (const double offset : {-2.0, 2.0}) line({{x + offset - 2, bottom_ + 4}, {x + offset + 2, bottom_ - 4}}, Tone::muted, 1);
+    for (const double offset : {-2.0, 2.0})
+      line({{x + offset - 2, bottom_ + 4}, {x + offset + 2, bottom_ - 4}}, Tone::muted, 1);
   }
   void line(std::vector<Point> points, Tone tone, double width) {
     scene.add(Shape{.points = std::move(points), .stroke = {.tone = tone}, .width = width});
@@ -172,7 +201,8 @@ FigureTable numbers_of(const Dots& dots) {
   FigureTable table{.columns = {"scheme", dots.x_label, "low", "high", "n", "note"}};
   for (const DotRow& row : dots.rows) {
     const bool known = row.value.n > 0;
-    table.rows.push_back({row.label, known ? exact(row.value.mean) : "", known ? exact(row.value.low) : "", known ? exact(row.value.high) : "", std::to_string(row.value.n), row.note});
+    table.rows.push_back({row.label, known ? exact(row.value.mean) : "", known ? exact(row.value.low) : "",
+                          known ? exact(row.value.high) : "", std::to_string(row.value.n), row.note});
   }
   return table;
 }

@@ -17,10 +17,11 @@ struct DotRow {
   int scheme = kNoScheme;
   Tone tone = Tone::rest;
   int marker = 0;
-  Estimate value = {};       // n = 0: there is none, and the note says why
-  std::string digits = {};   // the value as text
+  Estimate value = {};      // n = 0: there is none, and the note says why
+  std::string digits = {};  // the value as text
   std::string note = {};
   std::string tip = {};
+  bool far = false;  // beyond what the axis is to resolve: at its end
   std::optional<Heat> map = {};
 };
 
@@ -32,7 +33,7 @@ struct DotRule {
 struct Dots {
   std::vector<DotRow> rows;
   std::string x_label;
-  std::vector<DotRule> rules = {};  // in order; where one is far from all dots, the axis is broken before it
+  std::vector<DotRule> rules = {};           // in order; where one is far from all dots, the axis is broken before it
   std::optional<double> from = {}, to = {};  // ends of the axis; none: as the values need
   bool log = false;
   HeatKey key = {};  // of the maps

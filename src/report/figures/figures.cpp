@@ -31,7 +31,8 @@ const Figure& find_figure(const std::vector<Figure>& figures, std::string_view i
     names.push_back(figure.id);
   }
   if (names.empty()) fail("there is nothing in these results to draw");
-  fail("these results have no figure '{}'{}; there are: {}", id, did_you_mean(std::string(id), names), fmt::join(names, ", "));
+  fail("these results have no figure '{}'{}; there are: {}", id, did_you_mean(std::string(id), names),
+       fmt::join(names, ", "));
 }
 
 void write_figure(const std::filesystem::path& path, const Figure& figure, FigureWidth width) {
@@ -41,7 +42,9 @@ void write_figure(const std::filesystem::path& path, const Figure& figure, Figur
   if (ending == ".svg") {
     write_atomically(path, draw::write_svg(scene(), draw::SvgFor::file, figure.title, figure.caption));
   } else if (ending == ".pdf") {
-    write_atomically(path, draw::pdf_beginning() + draw::write_pdf_rest(scene(), column ? kColumnMillimetres : kPageMillimetres, figure.title));
+    write_atomically(path,
+                     draw::pdf_beginning() +
+                         draw::write_pdf_rest(scene(), column ? kColumnMillimetres : kPageMillimetres, figure.title));
   } else if (ending == ".png") {
     write_atomically(path, draw::write_png(scene(), kPngScale));
   } else if (ending == ".csv") {

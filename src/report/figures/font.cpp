@@ -40,8 +40,8 @@ std::vector<std::pair<char32_t, int>> letters_of(std::string_view cmap) {
   const Bytes top(cmap);
   const Bytes map(cmap.substr(top.u32(4 + 4)));
   NORMA_ASSERT(map.u16(0) == 4);
-  const std::size_t segments = map.u16(6) / 2u, ends = 14, starts = ends + 2 * segments + 2, deltas = starts + 2 * segments,
-                    ranges = deltas + 2 * segments;
+  const std::size_t segments = map.u16(6) / 2u, ends = 14, starts = ends + 2 * segments + 2,
+                    deltas = starts + 2 * segments, ranges = deltas + 2 * segments;
   std::vector<std::pair<char32_t, int>> letters;
   for (std::size_t s = 0; s < segments; ++s) {
     const std::uint32_t first = map.u16(starts + 2 * s), last = map.u16(ends + 2 * s);
@@ -62,8 +62,8 @@ struct Knot {
 };
 
 // Coordinates are differences of one or two bytes, or none, as the flags say.
-std::vector<double> coordinates(const Bytes& glyph, std::size_t& at, const std::vector<std::uint8_t>& flags, int shorter,
-                                int same) {
+std::vector<double> coordinates(const Bytes& glyph, std::size_t& at, const std::vector<std::uint8_t>& flags,
+                                int shorter, int same) {
   std::vector<double> all;
   double value = 0;
   for (const std::uint8_t flag : flags) {
@@ -83,7 +83,8 @@ std::vector<double> coordinates(const Bytes& glyph, std::size_t& at, const std::
 void bend(std::vector<Point>& line, Point from, Point pull, Point to) {
   for (int i = 1; i <= 6; ++i) {
     const double t = i / 6.0, s = 1 - t;
-    line.push_back({s * s * from.x + 2 * s * t * pull.x + t * t * to.x, s * s * from.y + 2 * s * t * pull.y + t * t * to.y});
+    line.push_back(
+        {s * s * from.x + 2 * s * t * pull.x + t * t * to.x, s * s * from.y + 2 * s * t * pull.y + t * t * to.y});
   }
 }
 

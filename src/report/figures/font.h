@@ -20,8 +20,8 @@ class Font {
  public:
   static const Font& get();
 
-  int glyph(char32_t letter) const;      // 0: the font has none, and shows a box
-  double advance(int glyph) const;       // in units of the size
+  int glyph(char32_t letter) const;                          // 0: the font has none, and shows a box
+  double advance(int glyph) const;                           // in units of the size
   std::vector<std::vector<Point>> outline(int glyph) const;  // contours, flattened, y upwards
   double width(std::string_view text, double size) const;
   int glyphs() const { return static_cast<int>(offsets_.size()) - 1; }

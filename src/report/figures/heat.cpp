@@ -8,24 +8,34 @@
 namespace norma::draw {
 namespace {
 
-constexpr double kLetters = 10.5;
+constexpr double kHeatLetters = 10.5;
 
 // Lines from the lower left to the upper right, clipped to the cell.
 void hatch(Scene& scene, const Frame& cell, double step, int scheme) {
   for (double offset = step / 2; offset < cell.width + cell.height; offset += step) {
     const double from = std::max(0.0, offset - cell.height), to = std::min(cell.width, offset);
     scene.add(Shape{.points = {{cell.x + from, cell.y + offset - from}, {cell.x + to, cell.y + offset - to}},
-                    .stroke = {.tone = Tone::muted}, .width = 0.8, .scheme = scheme});
+                    .stroke = {.tone = Tone::muted},
+                    .width = 0.8,
+                    .scheme = scheme});
   }
 }
 
 void draw_cell(Scene& scene, const HeatCell& cell, const Frame& frame, int scheme) {
   const std::vector<Point> outline = box(frame.x, frame.y, frame.width, frame.height);
   if (cell.diverged >= 1) {
-    scene.add(Shape{.points = outline, .closed = true, .fill = {.tone = Tone::paper}, .stroke = {.tone = Tone::grid}, .width = 0.8});
+    scene.add(Shape{.points = outline,
+                    .closed = true,
+                    .fill = {.tone = Tone::paper},
+                    .stroke = {.tone = Tone::grid},
+                    .width = 0.8});
     hatch(scene, frame, 5, kNoScheme);
   } else if (std::isfinite(cell.level)) {
-    scene.add(Shape{.points = outline, .closed = true, .fill = {.tone = Tone::ramp, .level = cell.level}, .stroke = {.tone = Tone::paper}, .width = 0.8});
+    scene.add(Shape{.points = outline,
+                    .closed = true,
+                    .fill = {.tone = Tone::ramp, .level = cell.level},
+                    .stroke = {.tone = Tone::paper},
+                    .width = 0.8});
     if (cell.diverged > 0) hatch(scene, frame, 10, kNoScheme);
   } else {
     scene.add(Shape{.points = outline, .closed = true, .stroke = {.tone = Tone::grid}, .width = 0.8});
@@ -52,7 +62,9 @@ void draw_cells(Scene& scene, const Heat& heat, const Frame& frame) {
     const double width = frame.width / static_cast<double>(columns), height = frame.height / static_cast<double>(rows);
     for (std::size_t column = 0; column < columns; ++column) {
       draw_cell(scene, heat.cells[row][column],
-                {frame.x + static_cast<double>(column) * width, frame.y + frame.height - static_cast<double>(row + 1) * height, width, height}, heat.scheme);
+                {frame.x + static_cast<double>(column) * width,
+                 frame.y + frame.height - static_cast<double>(row + 1) * height, width, height},
+                heat.scheme);
     }
   }
 }
@@ -60,8 +72,8 @@ void draw_cells(Scene& scene, const Heat& heat, const Frame& frame) {
 void draw_key(Scene& scene, const HeatKey& key, Point at, double width) {
   const Font& font = Font::get();
   const auto text = [&](double x, const std::string& words) {
-    scene.add(Text{.at = {x, at.y + 9}, .text = words, .size = kLetters, .paint = {.tone = Tone::muted}});
-    return x + font.width(words, kLetters) + 6;
+    scene.add(Text{.at = {x, at.y + 9}, .text = words, .size = kHeatLetters, .paint = {.tone = Tone::muted}});
+    return x + font.width(words, kHeatLetters) + 6;
   };
   double x = text(at.x, key.strong);
   for (int i = 0; i < 8; ++i, x += 9) {
@@ -83,20 +95,26 @@ Scene draw_heats(const std::vector<Heat>& heats, const HeatKey& key, double widt
   std::size_t rows_in = 1;
   for (const Heat& heat : heats) {
     rows_in = std::max(rows_in, heat.cells.size());
-    for (const std::string& name : heat.y) margin = std::max(margin, Font::get().width(name, kLetters));
+    for (const std::string& name : heat.y) margin = std::max(margin, Font::get().width(name, kHeatLetters));
   }
   margin += 22;
   const double gap = 14, cell = (width - margin - gap * (columns - 1)) / columns;
-  const double height = std::clamp(20.0 * static_cast<double>(rows_in), 44.0, std::max(60.0, cell)), pitch = height + 40;
+  const double height = std::clamp(20.0 * static_cast<double>(rows_in), 44.0, std::max(60.0, cell)),
+               pitch = height + 40;
   const int rows = (static_cast<int>(heats.size()) + columns - 1) / columns;
   for (std::size_t i = 0; i < heats.size(); ++i) {
     const Heat& heat = heats[i];
     const int column = static_cast<int>(i) % columns, row = static_cast<int>(i) / columns;
     const Frame frame = {margin + column * (cell + gap), 18 + row * pitch, cell, height};
-    scene.add(Text{.at = {frame.x, frame.y - 6}, .text = fitted(heat.title, 11.5, cell), .size = 11.5, .paint = {.tone = heat.tone}, .scheme = heat.scheme});
+    scene.add(Text{.at = {frame.x, frame.y - 6},
+                   .text = fitted(heat.title, 11.5, cell),
+                   .size = 11.5,
+                   .paint = {.tone = heat.tone},
+                   .scheme = heat.scheme});
     draw_cells(scene, heat, frame);
     const auto label = [&](double x, double y, const std::string& words, Anchor anchor) {
-      scene.add(Text{.at = {x, y}, .text = words, .size = kLetters, .anchor = anchor, .paint = {.tone = Tone::muted}});
+      scene.add(
+          Text{.at = {x, y}, .text = words, .size = kHeatLetters, .anchor = anchor, .paint = {.tone = Tone::muted}});
     };
     if (!heat.x.empty()) {
       label(frame.x, frame.y + height + 13, heat.x.front(), Anchor::start);
@@ -105,12 +123,20 @@ Scene draw_heats(const std::vector<Heat>& heats, const HeatKey& key, double widt
     if (column == 0) {
       const double step = height / static_cast<double>(std::max<std::size_t>(1, heat.y.size()));
       const std::size_t every = std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(12 / step)));
-      for (std::size_t k = 0; k < heat.y.size(); k += every) label(margin - 6, frame.y + height - (static_cast<double>(k) + 0.5) * step + 3.5, heat.y[k], Anchor::end);
+      for (std::size_t k = 0; k < heat.y.size(); k += every)
+        label(margin - 6, frame.y + height - (static_cast<double>(k) + 0.5) * step + 3.5, heat.y[k], Anchor::end);
     }
   }
   const double bottom = 18 + rows * pitch - 14;
-  scene.add(Text{.at = {margin + (width - margin) / 2, bottom + 8}, .text = key.x_label, .size = kLetters, .anchor = Anchor::middle});
-  scene.add(Text{.at = {10, 18 + (rows * pitch - 40) / 2}, .text = key.y_label, .size = kLetters, .anchor = Anchor::middle, .upwards = true});
+  scene.add(Text{.at = {margin + (width - margin) / 2, bottom + 8},
+                 .text = key.x_label,
+                 .size = kHeatLetters,
+                 .anchor = Anchor::middle});
+  scene.add(Text{.at = {10, 18 + (rows * pitch - 40) / 2},
+                 .text = key.y_label,
+                 .size = kHeatLetters,
+                 .anchor = Anchor::middle,
+                 .upwards = true});
   draw_key(scene, key, {margin, bottom + 20}, width - margin);
   scene.height = bottom + 36;
   return scene;

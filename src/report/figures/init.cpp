@@ -43,7 +43,12 @@ std::string unit_of(const Analysis& analysis) {
 
 draw::Line depth_line(const Analysis& analysis, const Series& series, const Cast& cast) {
   const CastMember& member = cast.of(series.scheme);
-  draw::Line line{.label = member.label, .scheme = cast.index(series.scheme), .tone = member.tone, .x = {}, .y = {}, .marker = member.marker};
+  draw::Line line{.label = member.label,
+                  .scheme = cast.index(series.scheme),
+                  .tone = member.tone,
+                  .x = {},
+                  .y = {},
+                  .marker = member.marker};
   for (std::size_t i = 0; i < std::min(series.x.size(), series.y.size()); ++i) {
     const Estimate& y = series.y[i];
     line.x.push_back(series.x[i]);
@@ -83,19 +88,23 @@ std::int64_t deepest(const Analysis& analysis) {
 }
 
 draw::Panel place_panel(const Analysis& analysis, const Cast& cast, std::int64_t depth) {
-  draw::Panel panel{.x_label = fmt::format("place in the stack of {} layers", depth), .y_label = unit_of(analysis), .y_log = analysis.log};
+  draw::Panel panel{.x_label = fmt::format("place in the stack of {} layers", depth),
+                    .y_label = unit_of(analysis),
+                    .y_log = analysis.log};
   for (const Series& series : analysis.series) {
     for (const LayerProfile& profile : series.profiles) {
       if (profile.depth != depth || profile.y.size() < 2) continue;
       const CastMember& member = cast.of(series.scheme);
-      draw::Line line{.label = member.label, .scheme = cast.index(series.scheme), .tone = member.tone, .x = {}, .y = {}};
+      draw::Line line{
+          .label = member.label, .scheme = cast.index(series.scheme), .tone = member.tone, .x = {}, .y = {}};
       for (std::size_t i = 0; i < profile.y.size(); ++i) {
         line.x.push_back(static_cast<double>(i + 1));
         line.y.push_back(profile.y[i].mean);
         line.low.push_back(profile.y[i].low);
         line.high.push_back(profile.y[i].high);
         if (i < profile.theory.size()) line.theory.push_back(profile.theory[i]);
-        line.tips.push_back(fmt::format("{}, {}: {}", member.label, i < profile.sites.size() ? profile.sites[i] : "", draw::plain(profile.y[i])));
+        line.tips.push_back(fmt::format("{}, {}: {}", member.label, i < profile.sites.size() ? profile.sites[i] : "",
+                                        draw::plain(profile.y[i])));
       }
       panel.lines.push_back(std::move(line));
     }
@@ -115,7 +124,8 @@ draw::Panel value_panel(const Analysis& analysis, const Cast& cast) {
       line.y.push_back(one.share[i].mean);
       line.low.push_back(one.share[i].low);
       line.high.push_back(one.share[i].high);
-      line.tips.push_back(fmt::format("{}, {} to {}: {}", member.label, draw::plain(one.edges[i]), draw::plain(one.edges[i + 1]), draw::plain(one.share[i])));
+      line.tips.push_back(fmt::format("{}, {} to {}: {}", member.label, draw::plain(one.edges[i]),
+                                      draw::plain(one.edges[i + 1]), draw::plain(one.share[i])));
     }
     panel.lines.push_back(std::move(line));
   }
@@ -132,13 +142,19 @@ std::string zero_words(const Analysis& analysis, const Cast& cast) {
 }
 
 bool has_theory(const Analysis& analysis) {
-  return std::any_of(analysis.series.begin(), analysis.series.end(), [](const Series& one) { return one.theory.has_value(); });
+  return std::any_of(analysis.series.begin(), analysis.series.end(),
+                     [](const Series& one) { return one.theory.has_value(); });
 }
 
-void add_single(std::vector<Figure>& figures, std::string id, std::string title, std::string caption, draw::Panel panel) {
+void add_single(std::vector<Figure>& figures, std::string id, std::string title, std::string caption,
+                draw::Panel panel) {
   if (panel.lines.empty()) return;
   auto panels = std::make_shared<std::vector<draw::Panel>>(1, std::move(panel));
-  figures.push_back({.id = std::move(id), .title = std::move(title), .caption = std::move(caption), .numbers = numbers_of(*panels), .draw = [panels](double width) { return draw_panels(*panels, {.height = 210}, width); }});
+  figures.push_back({.id = std::move(id),
+                     .title = std::move(title),
+                     .caption = std::move(caption),
+                     .numbers = numbers_of(*panels),
+                     .draw = [panels](double width) { return draw_panels(*panels, {.height = 210}, width); }});
 }
 
 }  // namespace
@@ -152,7 +168,9 @@ double zero_level(const Analysis& analysis) {
   }
   // What single precision leaves of 1 - cosine, and of the angle that it makes.
   constexpr double kCosine = 1.0 / (1 << 23);
-  double least = analysis.name == "influence" ? kCosine : analysis.name == "angle" ? std::sqrt(2 * kCosine) / 3.14159265 : 0;
+  double least = analysis.name == "influence" ? kCosine
+                 : analysis.name == "angle"   ? std::sqrt(2 * kCosine) / 3.14159265
+                                              : 0;
   if (!sizes.empty()) {
     std::nth_element(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2), sizes.end());
     least = std::max(least, 1e-6 * sizes[sizes.size() / 2]);
@@ -186,22 +204,35 @@ void add_init_figures(std::vector<Figure>& figures, const Results& results, cons
   auto panels = std::make_shared<std::vector<draw::Panel>>();
   std::string zeros;
   for (const Analysis* one : main_analyses(results)) {
+    if (zeros.empty()) zeros = zero_words(*one, cast);
     draw::Panel panel = depth_panel(*one, cast);
     if (panel.lines.empty()) continue;
     panel.title = short_title(*one);
     panels->push_back(std::move(panel));
-    zeros += zero_words(*one, cast);
   }
   if (!panels->empty()) {
-    figures.push_back({.id = "init", .title = "Laws at initialisation", .caption = "Networks at initialisation by depth: lines with bands are geometric means and 95 % intervals over networks, thin broken lines theory." + zeros, .numbers = numbers_of(*panels),
-                       .draw = [panels](double width) { return draw_panels(*panels, {.columns = width < 500 ? 1 : static_cast<int>(panels->size()), .height = 190}, width); }});
+    figures.push_back({.id = "init",
+                       .title = "Laws at initialisation",
+                       .caption = "Networks at initialisation by depth: lines with bands are geometric means and 95 % "
+                                  "intervals over networks, thin broken lines theory." +
+                                  zeros,
+                       .numbers = numbers_of(*panels),
+                       .draw = [panels](double width) {
+                         return draw_panels(
+                             *panels, {.columns = width < 500 ? 1 : static_cast<int>(panels->size()), .height = 190},
+                             width);
+                       }});
   }
   for (const Analysis& one : results.analyses) {
     const std::string source = one.source.empty() ? "" : " Source: " + one.source + ".";
-    add_single(figures, "init-" + one.name, one.title, one.about + (has_theory(one) ? " Broken lines are theory." : "") + zero_words(one, cast) + source, depth_panel(one, cast));
+    add_single(figures, "init-" + one.name, one.title,
+               one.about + (has_theory(one) ? " Broken lines are theory." : "") + zero_words(one, cast) + source,
+               depth_panel(one, cast));
     const std::int64_t depth = deepest(one);
-    add_single(figures, "places-" + one.name, one.title + ", by place", one.about + fmt::format(" Along one network of {} layers.", depth), place_panel(one, cast, depth));
-    add_single(figures, "values-" + one.name, one.title + ", distribution", one.about + " Shares of the values by size, in the deepest network.", value_panel(one, cast));
+    add_single(figures, "places-" + one.name, one.title + ", by place",
+               one.about + fmt::format(" Along one network of {} layers.", depth), place_panel(one, cast, depth));
+    add_single(figures, "values-" + one.name, one.title + ", distribution",
+               one.about + " Shares of the values by size, in the deepest network.", value_panel(one, cast));
   }
 }
 

@@ -33,10 +33,15 @@ void place_labels(Scene& scene, std::vector<Label> labels, const LabelColumn& co
     const Label& label = labels[i];
     if (std::abs(y[i] - label.from.y) > 3 || label.from.x < column.x - 14) {
       scene.add(Shape{.points = {{label.from.x + 4, label.from.y}, {column.x - 2, y[i]}},
-                      .stroke = {.tone = label.tone, .opacity = 0.5}, .width = 0.7, .scheme = label.scheme});
+                      .stroke = {.tone = label.tone, .opacity = 0.5},
+                      .width = 0.7,
+                      .scheme = label.scheme});
     }
-    scene.add(Text{.at = {column.x, y[i] + 3.5}, .text = fitted(label.text, column.size, column.room + 2), .size = column.size,
-                   .paint = {.tone = label.tone == Tone::rest ? Tone::muted : label.tone}, .scheme = label.scheme});
+    scene.add(Text{.at = {column.x, y[i] + 3.5},
+                   .text = fitted(label.text, column.size, column.room + 2),
+                   .size = column.size,
+                   .paint = {.tone = label.tone == Tone::rest ? Tone::muted : label.tone},
+                   .scheme = label.scheme});
   }
 }
 

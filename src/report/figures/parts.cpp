@@ -55,7 +55,9 @@ const Verdict* verdict_of(const Results& results, const std::string& scheme) {
 std::vector<const Tuned*> tuned_in_order(const Results& results) {
   std::vector<const Tuned*> all;
   for (const Tuned& one : results.tuned) all.push_back(&one);
-  const auto loss = [](const Tuned* one) { return one->loss.n > 0 && std::isfinite(one->loss.mean) ? one->loss.mean : 1e300; };
+  const auto loss = [](const Tuned* one) {
+    return one->loss.n > 0 && std::isfinite(one->loss.mean) ? one->loss.mean : 1e300;
+  };
   std::stable_sort(all.begin(), all.end(), [&](const Tuned* a, const Tuned* b) {
     const int first = rank_of(results, *a), second = rank_of(results, *b);
     return first != second ? first < second : loss(a) < loss(b);
@@ -73,7 +75,8 @@ std::string row_name(const Results& results, const Cast& cast, const Tuned& tune
 
 const StabilityMap* map_of(const Results& results, const Tuned& tuned) {
   for (const StabilityMap& map : results.maps) {
-    if (map.scheme == tuned.scheme && map.layers == tuned.layers && map.rest == tuned.rest && map.y_name == "warmup") return &map;
+    if (map.scheme == tuned.scheme && map.layers == tuned.layers && map.rest == tuned.rest && map.y_name == "warmup")
+      return &map;
   }
   return nullptr;
 }
@@ -100,25 +103,39 @@ LossLevels loss_levels(const Results& results) {
 
 draw::Heat heat_of(const Results& results, const StabilityMap& map, const Cast& cast, const LossLevels& levels) {
   const CastMember& member = cast.of(map.scheme);
-  draw::Heat heat{.title = member.label, .scheme = cast.index(map.scheme), .tone = member.tone == draw::Tone::rest ? draw::Tone::ink : member.tone, .x = {}, .y = {}, .cells = {}};
+  draw::Heat heat{.title = member.label,
+                  .scheme = cast.index(map.scheme),
+                  .tone = member.tone == draw::Tone::rest ? draw::Tone::ink : member.tone,
+                  .x = {},
+                  .y = {},
+                  .cells = {}};
   if (!map.rest.empty()) heat.title += ", " + map.rest;
   for (const double lr : map.lr) heat.x.push_back(draw::plain(lr));
   for (const double y : map.y) heat.y.push_back(draw::plain(y));
   const auto chosen = [&](double lr, double y) {
     return std::any_of(results.tuned.begin(), results.tuned.end(), [&](const Tuned& one) {
-      return one.scheme == map.scheme && one.rest == map.rest && one.lr == lr && one.layers == (map.y_name == "layers" ? static_cast<std::int64_t>(y) : map.layers) &&
-             one.warmup == (map.y_name == "warmup" ? static_cast<std::int64_t>(y) : map.warmup);
+      const bool by_depth = map.y_name == "layers";
+      const double layers = by_depth ? y : static_cast<double>(map.layers),
+                   warmup = by_depth ? static_cast<double>(map.warmup) : y;
+      return one.scheme == map.scheme && one.rest == map.rest && one.lr == lr &&
+             static_cast<double>(one.layers) == layers && static_cast<double>(one.warmup) == warmup;
     });
   };
   for (std::size_t row = 0; row < std::min(map.loss.size(), map.y.size()); ++row) {
     std::vector<draw::HeatCell>& cells = heat.cells.emplace_back();
     for (std::size_t column = 0; column < std::min(map.loss[row].size(), map.lr.size()); ++column) {
       const Estimate& loss = map.loss[row][column];
-      const double lost = row < map.diverged.size() && column < map.diverged[row].size() ? map.diverged[row][column] : kUnknown;
-      draw::HeatCell cell{.level = loss.n > 0 ? levels.level(loss.mean) : kUnknown, .diverged = std::isfinite(lost) ? lost : 0, .best = chosen(map.lr[column], map.y[row])};
+      const double lost =
+          row < map.diverged.size() && column < map.diverged[row].size() ? map.diverged[row][column] : kUnknown;
+      draw::HeatCell cell{.level = loss.n > 0 ? levels.level(loss.mean) : kUnknown,
+                          .diverged = std::isfinite(lost) ? lost : 0,
+                          .best = chosen(map.lr[column], map.y[row])};
       cell.tip = fmt::format("{}, peak rate {}, {} {}: {}", member.label, heat.x[column], map.y_name, heat.y[row],
-                             cell.diverged >= 1 ? "every seed diverged" : loss.n > 0 ? "loss of short runs " + draw::loss_text(loss) : "not run");
-      if (cell.diverged > 0 && cell.diverged < 1) cell.tip += fmt::format(", {:.0f} % of seeds diverged", 100 * cell.diverged);
+                             cell.diverged >= 1 ? "every seed diverged"
+                             : loss.n > 0       ? "loss of short runs " + draw::loss_text(loss)
+                                                : "not run");
+      if (cell.diverged > 0 && cell.diverged < 1)
+        cell.tip += fmt::format(", {:.0f} % of seeds diverged", 100 * cell.diverged);
       cells.push_back(std::move(cell));
     }
   }
@@ -128,7 +145,9 @@ draw::Heat heat_of(const Results& results, const StabilityMap& map, const Cast& 
 
 MeanCurve mean_curve(const std::vector<const RunOutcome*>& runs) {
   MeanCurve made;
-  made.held_out = !runs.empty() && std::all_of(runs.begin(), runs.end(), [](const RunOutcome* run) { return run->evaluations.step.size() >= kFewest; });
+  made.held_out = !runs.empty() && std::all_of(runs.begin(), runs.end(), [](const RunOutcome* run) {
+    return run->evaluations.step.size() >= kFewest;
+  });
   std::map<std::int64_t, std::vector<double>> by_step;
   for (const RunOutcome* run : runs) {
     const LossCurve curve = made.held_out ? run->evaluations : smoothed(run->curve);

@@ -94,7 +94,12 @@ class Content {
       out += fmt::format("{} {} {} ", number_text(p.x), number_text(height_ - p.y), op);
       op = "l";
     }
-    out += shape.closed ? (fill && stroke ? "b\n" : fill ? "h f\n" : "s\n") : (fill && stroke ? "B\n" : fill ? "f\n" : "S\n");
+    out += shape.closed ? (fill && stroke ? "b\n"
+                           : fill         ? "h f\n"
+                                          : "s\n")
+                        : (fill && stroke ? "B\n"
+                           : fill         ? "f\n"
+                                          : "S\n");
   }
 
   void add(const Text& text) {

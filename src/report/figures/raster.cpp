@@ -91,7 +91,8 @@ void Canvas::fill(const Contours& contours, const Paint& paint) {
   const std::uint8_t colour[3] = {rgb.red, rgb.green, rgb.blue};
   for (int y = top_; y < bottom_; ++y) {
     for (int x = 0; x < width_; ++x) {
-      const std::size_t at = static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x);
+      const std::size_t at =
+          static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x);
       const double share = std::min(1.0, static_cast<double>(share_[at])) * paint.opacity;
       if (share <= 0) continue;
       for (std::size_t c = 0; c < 3; ++c) {

@@ -1,4 +1,5 @@
-// A drawing before it is a file: shapes and texts in units of CSS pixels, y downwards, and spots that can be pointed at.
+// A drawing before it is a file: shapes and texts in units of CSS pixels, y downwards, and spots that can be pointed
+// at.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,8 @@ constexpr std::string_view kFamily = "Arimo, 'Liberation Sans', Arial, Helvetica
 
 // Letters of the classes that web/src/style.css gives colours to.
 std::string_view letter_of(Tone tone) {
-  constexpr std::array<std::string_view, 9> kNames = {"", "ink", "muted", "grid", "paper", "lead", "base", "rest", "ramp"};
+  constexpr std::array<std::string_view, 9> kNames = {"",     "ink",  "muted", "grid", "paper",
+                                                      "lead", "base", "rest",  "ramp"};
   return kNames[static_cast<std::size_t>(tone)];
 }
 

@@ -10,7 +10,8 @@ namespace norma::draw {
 namespace {
 
 // From strong to nearly paper, of even steps in lightness.
-constexpr std::array<Rgb, 5> kRamp = {{{18, 53, 91}, {43, 108, 163}, {111, 168, 214}, {185, 214, 236}, {241, 245, 249}}};
+constexpr std::array<Rgb, 5> kRamp = {
+    {{18, 53, 91}, {43, 108, 163}, {111, 168, 214}, {185, 214, 236}, {241, 245, 249}}};
 
 std::uint8_t between(std::uint8_t low, std::uint8_t high, double share) {
   return static_cast<std::uint8_t>(std::lround(low + share * (high - low)));
@@ -21,7 +22,8 @@ Rgb ramp(double level) {
   const std::size_t first = std::min(static_cast<std::size_t>(place), kRamp.size() - 2);
   const Rgb low = kRamp[first], high = kRamp[first + 1];
   const double share = place - static_cast<double>(first);
-  return {between(low.red, high.red, share), between(low.green, high.green, share), between(low.blue, high.blue, share)};
+  return {between(low.red, high.red, share), between(low.green, high.green, share),
+          between(low.blue, high.blue, share)};
 }
 
 using Outline = std::vector<Point>;
@@ -38,8 +40,8 @@ Outline polygon(int corners, double turn) {
 // A plus; turned by an eighth it is a cross.
 Outline plus(double turn) {
   constexpr double kArm = 0.36;
-  const Outline upright = {{-kArm, -1.1}, {kArm, -1.1}, {kArm, -kArm}, {1.1, -kArm}, {1.1, kArm}, {kArm, kArm},
-                           {kArm, 1.1}, {-kArm, 1.1}, {-kArm, kArm}, {-1.1, kArm}, {-1.1, -kArm}, {-kArm, -kArm}};
+  const Outline upright = {{-kArm, -1.1}, {kArm, -1.1}, {kArm, -kArm}, {1.1, -kArm}, {1.1, kArm},   {kArm, kArm},
+                           {kArm, 1.1},   {-kArm, 1.1}, {-kArm, kArm}, {-1.1, kArm}, {-1.1, -kArm}, {-kArm, -kArm}};
   Outline turned;
   for (const Point& p : upright) {
     turned.push_back({p.x * std::cos(turn) - p.y * std::sin(turn), p.x * std::sin(turn) + p.y * std::cos(turn)});
@@ -79,7 +81,8 @@ Rgb colour_of(const Paint& paint) {
 }
 
 Shape marker(int kind, Point at, double radius, Tone tone, int scheme) {
-  Shape shape{.points = outline(kind), .closed = true, .fill = {.tone = tone}, .stroke = {.tone = tone}, .scheme = scheme};
+  Shape shape{
+      .points = outline(kind), .closed = true, .fill = {.tone = tone}, .stroke = {.tone = tone}, .scheme = scheme};
   for (Point& p : shape.points) p = {at.x + radius * p.x, at.y + radius * p.y};
   if (kind / 8 % 2 == 1) shape.fill.tone = Tone::paper;
   return shape;
