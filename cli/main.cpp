@@ -87,6 +87,7 @@ int run(int argc, char** argv) {
     norma::cli::add_generate(app);
     norma::cli::add_inspect(app);
     norma::cli::add_plan(app);
+    norma::cli::add_plot(app);
     norma::cli::add_schemes(app);
     norma::cli::add_sweep(app, exit_code);
     norma::cli::add_study(app, exit_code);

@@ -13,6 +13,7 @@ void add_check(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_plan(CLI::App& app);
+void add_plot(CLI::App& app);
 void add_schemes(CLI::App& app);
 void add_sweep(CLI::App& app, int& exit_code);
 void add_study(CLI::App& app, int& exit_code);
