@@ -84,9 +84,12 @@ int run(int argc, char** argv) {
   try {
     norma::cli::add_bench(app);
     norma::cli::add_check(app);
+    norma::cli::add_compare(app, exit_code);
+    norma::cli::add_diagnose(app, exit_code);
     norma::cli::add_generate(app);
     norma::cli::add_inspect(app);
     norma::cli::add_plan(app);
+    norma::cli::add_runs(app, exit_code);
     norma::cli::add_schemes(app);
     norma::cli::add_sweep(app, exit_code);
     norma::cli::add_study(app, exit_code);

@@ -8,7 +8,9 @@
 
 #include "cli/output.h"
 #include "cli/overrides.h"
+#include "cli/run_end.h"
 #include "cli/stop.h"
+#include "cli/terminal.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
@@ -154,6 +156,12 @@ int run_train(const TrainOptions& options, const std::vector<std::string>& extra
     write_json(RunView(directory).result());
   } else {
     print("{}", outcome_table(stored_result(RunView(directory))));
+    const std::string failure = words_after_failure(directory, options.schemes);
+    if (const auto columns = output_columns()) {
+      print("{}", wrapped(failure, *columns));
+    } else {
+      print("{}", failure);
+    }
     print("{} {}\n", end == RunEnd::finished_before ? "as it is in" : "written to", directory);
   }
   return 0;

@@ -10,9 +10,12 @@ namespace norma::cli {
 // Each adds its subcommand and runs through its callback. User mistakes leave as norma::Error.
 void add_bench(CLI::App& app);
 void add_check(CLI::App& app);
+void add_compare(CLI::App& app, int& exit_code);
+void add_diagnose(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_plan(CLI::App& app);
+void add_runs(CLI::App& app, int& exit_code);
 void add_schemes(CLI::App& app);
 void add_sweep(CLI::App& app, int& exit_code);
 void add_study(CLI::App& app, int& exit_code);
