@@ -5,7 +5,9 @@
 #include <exception>
 
 #include "cli/diagnosis_text.h"
+#include "cli/output.h"
 #include "norma/lab/diagnose.h"
+#include "norma/store/atomic_file.h"
 
 namespace norma::cli {
 namespace {
@@ -20,6 +22,16 @@ bool is_worth_saying(Condition condition) {
 }
 
 }  // namespace
+
+bool write_page(const std::filesystem::path& path, const std::function<std::string()>& make) {
+  try {
+    write_atomically(path, make());
+    return true;
+  } catch (const std::exception& error) {
+    note("warning: there is no page '{}': {}\n", path.string(), error.what());
+    return false;
+  }
+}
 
 std::string words_after_failure(const std::filesystem::path& run, const SchemeLibrary& schemes) {
   try {
