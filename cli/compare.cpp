@@ -168,7 +168,9 @@ void add_compare(CLI::App& app, int& /*exit_code*/) {
   const auto verb = std::make_shared<CompareVerb>();
   CLI::App* command = app.add_subcommand(
       "compare", "Put runs beside each other: losses, curves, what differs, and what the seeds support");
-  command->add_option("runs", verb->runs, "Run directories; members of one run count as runs")->required();
+  command->add_option("runs", verb->runs, "Run directories; members of one run count as runs")
+      ->required()
+      ->type_name(kFolder);
   command->add_flag("--json", verb->json, "Print JSON, with the curves");
   add_schemes_dir(*command, verb->schemes);
   command->callback([verb] { run_compare(*verb); });

@@ -1,6 +1,5 @@
 // norma diagnose: why a run did not learn or diverged, from what it recorded, and what to try; with --try it tries.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -9,6 +8,7 @@
 #include "cli/diagnosis_text.h"
 #include "cli/output.h"
 #include "cli/overrides.h"
+#include "cli/progress.h"
 #include "cli/stop.h"
 #include "cli/terminal.h"
 #include "cli/text.h"
@@ -34,33 +34,24 @@ void print_folded(const std::string& text) {
   print("{}", columns ? wrapped(text, *columns, 2) : text);
 }
 
-// One line for the trial at hand.
+// The trial at hand as a part of all of them.
 class TrialDisplay final : public RunObserver {
  public:
-  TrialDisplay(std::string name, bool quiet) : name_(std::move(name)), live_(!quiet && isatty(STDERR_FILENO) != 0) {}
-  ~TrialDisplay() override { close(); }
+  TrialDisplay(Progress& progress, std::string words, double before, double share)
+      : progress_(progress), words_(std::move(words)), before_(before), share_(share) {}
 
-  void stepped(const Cohort& cohort, double seconds) override {
-    if (!live_ || (seconds - shown_ < 0.1 && cohort.step() != cohort.config().train.steps)) return;
-    shown_ = seconds;
-    const std::string line =
-        fmt::format("{}/{}  loss {:.4f}  {}", cohort.step(), cohort.config().train.steps, cohort.member(0).loss, name_);
-    note("\r\033[K{}", cut_to(line, error_columns().value_or(80) - 1));
-    open_ = true;
+  void stepped(const Cohort& cohort, double /*seconds*/) override {
+    const double done = static_cast<double>(cohort.step()) / static_cast<double>(cohort.config().train.steps);
+    progress_.at({.what = fmt::format("step {} of {}, loss {:.4f}: {}", cohort.step(), cohort.config().train.steps,
+                                      cohort.member(0).loss, words_),
+                  .share = before_ + share_ * done});
   }
-  void warned(const std::string& what) override {
-    close();
-    note("warning: {}\n", what);
-  }
-  void close() {
-    if (open_) note("\r\033[K");
-    open_ = false;
-  }
+  void warned(const std::string& what) override { progress_.warn(what); }
 
  private:
-  std::string name_;
-  bool live_, open_ = false;
-  double shown_ = -1;
+  Progress& progress_;
+  std::string words_;
+  double before_, share_;
 };
 
 // The member that --try is about: the one that was asked for, or the first that failed.
@@ -93,13 +84,19 @@ void announce(const std::vector<Trial>& trials, const std::string& folder) {
 bool run_trials(const DiagnoseVerb& verb, const std::vector<Trial>& trials, const std::filesystem::path& folder,
                 std::vector<TrialResult>& results) {
   const std::atomic<bool>& stop = stop_on_signals();
+  Progress progress(verb.quiet || verb.json);
+  double before = 0;
+  std::int64_t steps = 0;
+  for (const Trial& trial : trials) steps += trial.config.train.steps;
   for (const Trial& trial : trials) {
     const std::filesystem::path directory = folder / trial.name;
-    TrialDisplay display(trial.words, verb.quiet || verb.json);
+    const double share = static_cast<double>(trial.config.train.steps) / static_cast<double>(steps);
+    TrialDisplay display(progress, trial.words, before, share);
     const RunEnd end =
         run_training({.config = trial.config, .directory = directory, .command_line = command_line()}, display, stop);
     if (end == RunEnd::interrupted) return false;
     results.push_back(read_trial(trial, directory));
+    before += share;
   }
   return true;
 }
@@ -156,12 +153,16 @@ void add_diagnose(CLI::App& app, int& exit_code) {
   const auto verb = std::make_shared<DiagnoseVerb>();
   CLI::App* command =
       app.add_subcommand("diagnose", "Say why a run did not learn or diverged, from its probes, and what to try");
-  command->add_option("run", verb->run, "A run's directory")->required();
+  command->add_option("run", verb->run, "A run's directory")->required()->type_name(kFolder);
   command->add_flag("--try", verb->experiments, "Run the two or three cheapest experiments and say what changed");
   command->add_option("--steps", verb->steps, "Of each experiment; 0: as few as may tell (0)")
+      ->type_name(kNumber)
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
-  command->add_option("--member", verb->member, "Only this member, counted from 0")->check(CLI::Range(0, 1 << 20));
-  command->add_option("--out", verb->out, "Directory of the experiments (that of the run with -try behind it)");
+  command->add_option("--member", verb->member, "Only this member, counted from 0")
+      ->type_name(kNumber)
+      ->check(CLI::Range(0, 1 << 20));
+  command->add_option("--out", verb->out, "Directory of the experiments (that of the run with -try behind it)")
+      ->type_name(kFolder);
   command->add_flag("--json", verb->json, "Print JSON");
   command->add_flag("--quiet", verb->quiet, "No progress");
   add_schemes_dir(*command, verb->schemes);

@@ -73,9 +73,9 @@ void run_runs(const RunsVerb& verb) {
 void add_runs(CLI::App& app, int& /*exit_code*/) {
   const auto verb = std::make_shared<RunsVerb>();
   CLI::App* command = app.add_subcommand("runs", "List the runs in a folder: outcome, loss, scheme, size");
-  command->add_option("folder", verb->folder, "Folder of runs, or a sweep (runs)");
-  command->add_option("--sort", verb->order,
-                      fmt::format("One of {} (name)", fmt::join(words_of(words_for(RunOrder())), ", ")));
+  command->add_option("folder", verb->folder, "Folder of runs, or a sweep (runs)")->type_name(kFolder);
+  command->add_option("--sort", verb->order, "By what they are ordered (name)")
+      ->type_name(fmt::format("{}", fmt::join(words_of(words_for(RunOrder())), "|")));
   command->add_flag("--reverse", verb->reverse, "The other way round");
   command->add_flag("--json", verb->json, "Print JSON");
   add_schemes_dir(*command, verb->schemes);
