@@ -71,6 +71,27 @@ void Session::read(const Handle& tensor, int member, std::span<std::byte> bytes)
   get(member, tensor.offset(), bytes);
 }
 
+void Session::copy(Session& from, std::span<const std::string> names) {
+  if (from.members() != members_)
+    fail("tensors of {} members cannot be copied to a session of {}", from.members(), members_);
+  std::vector<Copied> tensors;
+  for (const std::string& name : names) {
+    const Handle to = handle(name), source = from.handle(name);
+    if (to.type() != source.type())
+      fail("'{}' is {} in one session and {} in the other", name, source.type().str(), to.type().str());
+    tensors.push_back({to.offset(), source.offset(), to.bytes()});
+  }
+  if (copy_on_device(from, tensors)) return;
+  std::vector<std::byte> bytes;
+  for (const Copied& tensor : tensors) {
+    bytes.resize(tensor.bytes);
+    for (int member = 0; member < members_; ++member) {
+      from.get(member, tensor.from, bytes);
+      put(member, tensor.to, bytes);
+    }
+  }
+}
+
 double Session::number(const Handle& tensor, int member, std::size_t index) {
   check_member(tensor, member);
   if (index >= tensor.elements())

@@ -9,6 +9,7 @@
 #include "norma/ops/elementwise.h"
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
+#include "norma/ops/reduce.h"
 #include "norma/ops/scaled_add.h"
 
 namespace norma {
@@ -39,6 +40,36 @@ bool linear_cross_entropy(Rewriter& rewriter, int index) {
   const std::vector<int> projection = rewriter.node(at).inputs;
   rewriter.replace(index, std::array{at}, std::make_shared<LinearCrossEntropy>(loss->options()),
                    {projection[0], projection[1], in[1], in[2]}, out);
+  return true;
+}
+
+// The loss of a projection and its gradients -> one op in the place of the loss, if what the gradients are multiplied
+// by is known there.
+bool loss_gradient(Rewriter& rewriter, int index) {
+  const auto* backward = rewriter.as<LinearCrossEntropyBackward>(index);
+  if (backward == nullptr) return false;
+  const std::vector<int> in = rewriter.node(index).inputs, gradients = rewriter.node(index).outputs;
+  const int at = rewriter.producer(in[4]), dloss = in[5];
+  if (rewriter.as<LinearCrossEntropy>(at) == nullptr || !rewriter.available_before(std::array{dloss}, at)) return false;
+  const std::vector<int> forward = rewriter.node(at).inputs, out = rewriter.node(at).outputs;
+  if (!std::equal(forward.begin(), forward.end(), in.begin())) return false;
+  rewriter.replace(at, std::array{index}, std::make_shared<LinearCrossEntropyGradient>(backward->options()),
+                   {in[0], in[1], in[2], in[3], dloss}, {out[0], out[1], gradients[0], gradients[1]});
+  return true;
+}
+
+// The gradient through an activation, and its sums over rows -> one op.
+bool activation_sums(Rewriter& rewriter, int index) {
+  if (rewriter.as<SumTo>(index) == nullptr) return false;
+  const int dz = rewriter.node(index).inputs[0], sums = rewriter.node(index).outputs[0];
+  const int at = rewriter.producer(dz);
+  const auto* backward = rewriter.as<ActivationBackward>(at);
+  const Shape& to = rewriter.graph().value(sums).type.shape;
+  if (backward == nullptr || backward->sums() || to != Shape{rewriter.graph().value(dz).type.shape.channels()}) {
+    return false;
+  }
+  rewriter.replace(at, std::array{index}, std::make_shared<ActivationBackward>(backward->activation(), true),
+                   rewriter.node(at).inputs, {dz, sums});
   return true;
 }
 
@@ -102,6 +133,10 @@ std::optional<ScaledValue> find_scaled(const Rewriter& rewriter, int product) {
     if (factor.elements() == 1 || factor == Shape{shape.channels()}) return ScaledValue{at, value, scale};
   }
   return {};
+}
+
+std::vector<Rewrite> gradient_fusions() {
+  return {{"loss_gradient", loss_gradient}, {"activation_sums", activation_sums}};
 }
 
 std::vector<Rewrite> op_fusions() {

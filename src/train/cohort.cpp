@@ -43,12 +43,14 @@ std::int64_t tokens_per_step(const RunConfig& config) {
 }
 
 StepOptions step_options(const RunConfig& config) {
+  check(config.train.precision, config.train.device, config.model.dtype);
   return {.optimiser = config.train.optimiser,
           .decay_vectors = config.train.decay_vectors,
           .groups = config.groups,
           .accumulate = config.train.accumulate,
           .probes = config.train.probes,
           .recompute_every = static_cast<int>(config.train.recompute_every),
+          .narrow = config.train.precision == Precision::bf16,
           .backend = &device_backend(config)};
 }
 
@@ -72,7 +74,7 @@ Cohort::Cohort(const RunConfig& config, std::shared_ptr<const Source> source, Co
       session_(make_session(plan_.plan,
                             {.members = static_cast<int>(settings_.size()),
                              .threads = options.threads > 0 ? options.threads : static_cast<int>(config_.train.threads),
-                             .tf32 = config_.train.tf32})),
+                             .tf32 = config_.train.precision == Precision::tf32})),
       feeder_(*session_, config_.model, plan_.schedules),
       states_(settings_.size()),
       detectors_(settings_.size(), Detector(config_.detect)),
@@ -137,21 +139,17 @@ std::int64_t Cohort::memory_bytes() const { return session_->memory_bytes(); }
 void Cohort::prepare_evaluation() {
   if (evaluation_ == nullptr) {
     const bool logits = logits_are_small(config_.model);
-    auto session = make_session(build_evaluation_step(config_.model, logits, &device_backend(config_)).plan,
-                                {.members = members(), .threads = session_->threads()});
+    const bool narrow = config_.train.precision == Precision::bf16;
+    auto session = make_session(
+        build_evaluation_step(config_.model, logits, &device_backend(config_), narrow).plan,
+        {.members = members(), .threads = session_->threads(), .tf32 = config_.train.precision == Precision::tf32});
     Feeder feeder(*session, config_.model, plan_.schedules);
     evaluation_ = std::make_unique<Evaluation>(Evaluation{std::move(session), std::move(feeder)});
   }
   Session& session = *evaluation_->session;
-  std::vector<std::byte> bytes;
-  for (const ParameterSpec& spec : plan_.parameters) {
-    const Handle from = session_->handle(spec.name), to = session.handle(spec.name);
-    bytes.resize(from.bytes());
-    for (int member = 0; member < members(); ++member) {
-      session_->read(from, member, bytes);
-      session.stage(to, member, bytes);
-    }
-  }
+  std::vector<std::string> weights;
+  for (const ParameterSpec& spec : plan_.parameters) weights.push_back(spec.name);
+  session.copy(*session_, weights);
   evaluation_->feeder.schedules(static_cast<double>(step_), static_cast<double>(config_.train.steps));
   for (int member = 0; member < members(); ++member) {
     session.set_active(member, !states_[static_cast<std::size_t>(member)].diverged);

@@ -138,7 +138,9 @@ void train_fields(FieldList& f, TrainConfig& t) {
   f.whole("train.threads", t.threads, 0, 4096, "0: all cores");
   f.choice<Device>(
       "train.device", t.device, parse_device, [](Device device) { return name_of(device); }, "auto, cpu or cuda");
-  f.flag("train.tf32", t.tf32, "whether a GPU may round the factors of products to 11 bits");
+  f.choice<Precision>(
+      "train.precision", t.precision, parse_precision, [](Precision precision) { return name_of(precision); },
+      "f32; on a GPU also tf32 (factors of 11 bits) or bf16 (f32 weights, sums and residual stream)");
   f.flag("train.probes", t.probes, "rms of streams, branches, gradients and updates by layer");
   f.flag("train.tensorboard", t.tensorboard, "write event files");
 }

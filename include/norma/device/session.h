@@ -85,6 +85,10 @@ class Session {
   void stage(const Handle& tensor, int member, std::span<const std::byte> bytes);
   void read(const Handle& tensor, int member, std::span<std::byte> bytes);
 
+  // Takes over tensors of all members from another session with as many, by name. Between two sessions of one device
+  // they do not pass through the host.
+  void copy(Session& from, std::span<const std::string> names);
+
   // One element of a tensor of any type.
   double number(const Handle& tensor, int member, std::size_t index = 0);
   double number(std::string_view name, int member, std::size_t index = 0) {
@@ -131,6 +135,11 @@ class Session {
  protected:
   Session(std::shared_ptr<const Plan> plan, int members);
 
+  struct Copied {           // the same tensor of two sessions
+    std::int64_t to, from;  // offsets
+    std::size_t bytes;
+  };
+
   const std::shared_ptr<const Plan>& shared_plan() const { return plan_; }
   void check_member(int member) const;
   void check_member(const Handle& tensor, int member) const;
@@ -144,6 +153,8 @@ class Session {
   // Part of a member's memory; in order with the runs.
   virtual void put(int member, std::int64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void get(int member, std::int64_t offset, std::span<std::byte> bytes) = 0;
+  // False where the other session is of another kind.
+  virtual bool copy_on_device(Session& /*from*/, std::span<const Copied> /*tensors*/) { return false; }
 
   std::shared_ptr<const Plan> plan_;
   int members_;

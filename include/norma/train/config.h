@@ -36,7 +36,7 @@ struct TrainConfig {
   std::int64_t recompute_every = 0;  // layers per recomputation segment; 0: keep all activations
   std::int64_t threads = 0;          // 0: all cores
   Device device = Device::automatic;
-  bool tf32 = false;  // whether a GPU may round the factors of products to 11 bits
+  Precision precision = Precision::f32;
   bool probes = true;
   bool tensorboard = true;
 };

@@ -42,6 +42,7 @@ class CudaSession final : public Session {
   std::optional<NonFinite> check(int member) override;
   void put(int member, std::int64_t offset, std::span<const std::byte> bytes) override;
   void get(int member, std::int64_t offset, std::span<std::byte> bytes) override;
+  bool copy_on_device(Session& from, std::span<const Copied> tensors) override;
 
   void make_lanes();
   void make_tables();

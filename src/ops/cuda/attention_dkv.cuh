@@ -44,14 +44,13 @@ __device__ __forceinline__ void score_gradients(float (&p)[kM][kN][4], float (&d
   }
 }
 
+// What a block does; memory is shared.
 template <class Math, int kWidth, int kM, int kQueries>
-__global__ void __launch_bounds__(kMostThreads)
-    attention_dkv_kernel(const __grid_constant__ AttentionCall call, Access access) {
+__device__ __forceinline__ void dkv_block(const AttentionCall& call, Access access, unsigned char* memory) {
   using Element = typename Math::Element;
   using Lanes = typename Math::Lanes;
   constexpr int kStride = stride_of<Element>(kWidth), kN = kQueries / 8;
   constexpr int kPart = part_of(kWidth), kParts = kWidth / kPart, kC = kPart / 8;
-  extern __shared__ __align__(16) unsigned char memory[];
   std::byte* const member = member_of(call.members);
   if (member == nullptr) return;
   const int rows = static_cast<int>(blockDim.x) / kWarp * 16 * kM, blocks = (call.keys + rows - 1) / rows;
@@ -137,6 +136,13 @@ __global__ void __launch_bounds__(kMostThreads)
     store_tile<Lanes>(key_rows<Element>(call, member, call.dv, sample, kv_head), warp_first, visible, call.keys, column,
                       call.width, access, dv, one);
   }
+}
+
+template <class Math, int kWidth, int kM, int kQueries>
+__global__ void __launch_bounds__(kMostThreads)
+    attention_dkv_kernel(const __grid_constant__ AttentionCall call, Access access) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  dkv_block<Math, kWidth, kM, kQueries>(call, access, memory);
 }
 
 // As for the gradient by the queries.

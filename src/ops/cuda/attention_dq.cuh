@@ -24,13 +24,12 @@ __device__ __forceinline__ void hide(float (&p)[kM][kN][4], float (&dp)[kM][kN][
   }
 }
 
+// What a block does; memory is shared.
 template <class Math, int kWidth, int kM, int kKeys>
-__global__ void __launch_bounds__(kMostThreads)
-    attention_dq_kernel(const __grid_constant__ AttentionCall call, Access access) {
+__device__ __forceinline__ void dq_block(const AttentionCall& call, Access access, unsigned char* memory) {
   using Element = typename Math::Element;
   using Lanes = typename Math::Lanes;
   constexpr int kStride = stride_of<Element>(kWidth), kN = kKeys / 8, kC = kWidth / 8;
-  extern __shared__ __align__(16) unsigned char memory[];
   std::byte* const member = member_of(call.members);
   if (member == nullptr) return;
   const int rows = static_cast<int>(blockDim.x) / kWarp * 16 * kM, blocks = (call.queries + rows - 1) / rows;
@@ -147,6 +146,13 @@ __global__ void __launch_bounds__(kMostThreads)
   for (int m = 0; m < kM; ++m) scale[m][0] = scale[m][1] = call.scale;
   store_tile<Lanes>(query_rows<Element>(call, member, call.dq, sample, head), warp_first,
                     visible == 0 ? 0 : call.queries, call.queries, 0, call.width, access, dq, scale);
+}
+
+template <class Math, int kWidth, int kM, int kKeys>
+__global__ void __launch_bounds__(kMostThreads)
+    attention_dq_kernel(const __grid_constant__ AttentionCall call, Access access) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  dq_block<Math, kWidth, kM, kKeys>(call, access, memory);
 }
 
 // Long sequences on tensor cores: warps with twice the rows and half the keys at a time read less shared memory for the

@@ -86,13 +86,12 @@ __device__ __forceinline__ void scale_all(float (&scores)[kM][kN][4], float fact
   }
 }
 
+// What a block does; memory is shared.
 template <class Math, int kWidth, int kM, int kKeys>
-__global__ void __launch_bounds__(kMostThreads)
-    attention_forward_kernel(const __grid_constant__ AttentionCall call, Access access) {
+__device__ __forceinline__ void forward_block(const AttentionCall& call, Access access, unsigned char* memory) {
   using Element = typename Math::Element;
   using Lanes = typename Math::Lanes;
   constexpr int kStride = stride_of<Element>(kWidth), kN = kKeys / 8, kC = kWidth / 8;
-  extern __shared__ __align__(16) unsigned char memory[];
   std::byte* const member = member_of(call.members);
   if (member == nullptr) return;
   const int rows = static_cast<int>(blockDim.x) / kWarp * 16 * kM, blocks = (call.queries + rows - 1) / rows;
@@ -165,6 +164,13 @@ __global__ void __launch_bounds__(kMostThreads)
   }
   store_tile<Lanes>(context_rows<Element>(call, member, call.context, sample, head), warp_first,
                     visible == 0 ? 0 : call.queries, call.queries, 0, call.width, access, context, inverse);
+}
+
+template <class Math, int kWidth, int kM, int kKeys>
+__global__ void __launch_bounds__(kMostThreads)
+    attention_forward_kernel(const __grid_constant__ AttentionCall call, Access access) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  forward_block<Math, kWidth, kM, kKeys>(call, access, memory);
 }
 
 // Long sequences: warps with twice the rows read keys and values half as often.
