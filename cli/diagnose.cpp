@@ -42,9 +42,9 @@ class TrialDisplay final : public RunObserver {
 
   void stepped(const Cohort& cohort, double /*seconds*/) override {
     const double done = static_cast<double>(cohort.step()) / static_cast<double>(cohort.config().train.steps);
-    progress_.at({.what = fmt::format("step {} of {}, loss {:.4f}: {}", cohort.step(), cohort.config().train.steps,
-                                      cohort.member(0).loss, words_),
-                  .share = before_ + share_ * done});
+    progress_.at(Progress::Now{.what = fmt::format("step {} of {}, loss {:.4f}: {}", cohort.step(),
+                                                   cohort.config().train.steps, cohort.member(0).loss, words_),
+                               .share = before_ + share_ * done});
   }
   void warned(const std::string& what) override { progress_.warn(what); }
 
