@@ -148,11 +148,13 @@ int run_train(const TrainOptions& options, const std::vector<std::string>& extra
     return 130;
   }
   if (end == RunEnd::finished_before) note("{} had finished before; nothing was trained\n", directory);
+  const PageOfRun page = end == RunEnd::finished ? PageOfRun::anew : PageOfRun::kept;
   if (options.json) {
+    close_run(directory, options.schemes, page);
     write_json(RunView(directory).result());
   } else {
     print("{}", outcome_table(stored_result(RunView(directory))));
-    const std::string failure = words_after_failure(directory, options.schemes);
+    const std::string failure = close_run(directory, options.schemes, page);
     if (const auto columns = output_columns()) {
       print("{}", wrapped(failure, *columns));
     } else {

@@ -15,6 +15,33 @@ bool is_page(const fs::path& path) {
   return fs::is_regular_file(path) && test::read_file(path).find("</html>") != std::string::npos;
 }
 
+TEST(Pages, ARunEndsWithOne) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> command =
+      test::small_model("train", folder / "run", {"--train.steps=30", "--members.lr=[1e-2, 10]"});
+  const Ended ended = test::run(folder, command);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const fs::path page = folder / "run/report.html";
+  ASSERT_TRUE(is_page(page));
+  EXPECT_NE(test::read_file(page).find("learning rate too high"), std::string::npos) << "says why a member failed";
+  fs::remove(page);
+  EXPECT_EQ(test::run(folder, command).code, 0);
+  EXPECT_TRUE(is_page(page)) << "made again for a run that had finished before";
+  EXPECT_TRUE(remove_run(Folder(folder.path()), "run")) << "a page belongs to the run";
+}
+
+TEST(Pages, ARunWithoutRoomForOneIsDoneAllTheSame) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> command = test::small_model("train", folder / "run", {"--train.steps=30"});
+  ASSERT_EQ(test::run(folder, command).code, 0);
+  fs::remove(folder / "run/report.html");
+  fs::create_directories(folder / "run/report.html/in the way");
+  const Ended ended = test::run(folder, command);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.err.find("warning: there is no page"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.out.find("verdict"), std::string::npos) << ended.out;
+}
+
 TEST(Pages, ASweepEndsWithOne) {
   const TemporaryFolder folder;
   const std::vector<std::string> command =
