@@ -71,6 +71,22 @@ void Session::read(const Handle& tensor, int member, std::span<std::byte> bytes)
   get(member, tensor.offset(), bytes);
 }
 
+double Session::earlier_number(const Handle& tensor, int member, int runs_ago) {
+  NORMA_ASSERT(runs_ago >= 0 && runs_ago <= earlier_runs());
+  if (runs_ago == 0) return number(tensor, member);
+  check_member(tensor, member);
+  const auto as = [&]<typename T>(T value) {
+    get_earlier(member, tensor.offset(), std::as_writable_bytes(std::span(&value, 1)), runs_ago);
+    return static_cast<double>(value);
+  };
+  NORMA_ASSERT(tensor.type().dtype == DType::f32 || tensor.type().dtype == DType::f64);
+  return tensor.type().dtype == DType::f32 ? as(0.0f) : as(0.0);
+}
+
+void Session::get_earlier(int, std::int64_t, std::span<std::byte>, int) {
+  throw InternalError("internal error: this session does not keep what earlier runs left");
+}
+
 void Session::copy(Session& from, std::span<const std::string> names) {
   if (from.members() != members_)
     fail("tensors of {} members cannot be copied to a session of {}", from.members(), members_);

@@ -23,6 +23,7 @@
 // One line per op: the function cpu_kernel that its own file defines, and the floating dtypes that it computes.
 #define NORMA_OPS_ON_CPU(KERNEL)               \
   KERNEL(Accumulate, f32, f64)                 \
+  KERNEL(ActivationBackward, f32, f64)         \
   KERNEL(ActivationOp, f32, f64)               \
   KERNEL(Attention, f32, f64)                  \
   KERNEL(AttentionBackward, f32, f64)          \
@@ -63,20 +64,12 @@ namespace norma {
 #define NORMA_DECLARE(OpType, ...) CpuKernel cpu_kernel(const OpType& op, Types in, Types out);
 NORMA_OPS_ON_CPU(NORMA_DECLARE)
 #undef NORMA_DECLARE
-CpuKernel cpu_kernel(const ActivationBackward& op, Types in, Types out);
-
-namespace {
-
-bool makes_no_sums(const ActivationBackward& op, Types, Types) { return !op.sums(); }
-
-}  // namespace
 
 void add_ops(CpuBackend& cpu) {
   using enum DType;
 #define NORMA_ADD(OpType, ...) cpu.add<OpType>(cpu_kernel, {__VA_ARGS__});
   NORMA_OPS_ON_CPU(NORMA_ADD)
 #undef NORMA_ADD
-  cpu.add<ActivationBackward>(cpu_kernel, {f32, f64}, makes_no_sums);
 }
 
 }  // namespace norma

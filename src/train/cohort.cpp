@@ -82,6 +82,8 @@ Cohort::Cohort(const RunConfig& config, std::shared_ptr<const Source> source, Co
       readable_(settings_.size(), Readable::nothing),
       persistent_(persistent_names(*plan_.plan)),
       handles_(handles_of(*session_, persistent_)) {
+  // A part of a step waits for the parts before it, so losses of several are read at once.
+  reads_later_ = lag_ > 0 && lag_ <= session_->earlier_runs() && config_.train.accumulate == 1;
   for (MemberState& state : states_) state.best_loss = std::numeric_limits<double>::infinity();
   for (int member = 0; member < members(); ++member) {
     const TrainConfig& one = settings_[static_cast<std::size_t>(member)];

@@ -242,6 +242,11 @@ void CudaSession::get(int member, std::int64_t offset, std::span<std::byte> byte
   wait();
 }
 
+void CudaSession::get_earlier(int member, std::int64_t offset, std::span<std::byte> bytes, int runs_ago) {
+  if (!read_back_.get(member, offset, bytes, runs_ago))
+    throw InternalError("internal error: what an earlier run left is not kept");
+}
+
 // In order with what both sessions do: after what the other has begun, and before what it begins next.
 bool CudaSession::copy_on_device(Session& from, std::span<const Copied> tensors) {
   auto* const other = dynamic_cast<CudaSession*>(&from);
