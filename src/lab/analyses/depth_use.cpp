@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <mutex>
 #include <numeric>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "lab/workshop.h"
 #include "norma/core/error.h"
 #include "norma/ops/elementwise.h"
+#include "norma/train/result.h"
 #include "norma/train/step.h"
 
 namespace norma {
@@ -127,16 +129,27 @@ class DepthMeter {
     curve.push_back(full);
     for (const Losses& one : curve) use.kept.push_back(mean_of(one));
     use.loss_hollow = use.kept.front();
-    const auto depth_of = [](const std::vector<double>& by_layers) {
-      return crossing_depth(by_layers, by_layers.back() + DepthUse::kTolerance * (by_layers[0] - by_layers.back()));
-    };
-    const std::size_t members = full.size(), samples = members > 1 ? members : full[0].size();
-    for (std::size_t sample = 0; sample < samples; ++sample) {
+    find_depth(use, curve);
+  }
+
+  void find_depth(DepthUse& use, const std::vector<Losses>& curve) const {
+    const std::size_t members = curve[0].size(), batches = curve[0][0].size();
+    std::vector<double> guessing = guessing_losses(*subject_.source, subject_.seeds.at(0), batches_);
+    if (guessing.size() != batches) guessing.assign(batches, std::numeric_limits<double>::infinity());
+    std::vector<double> depths;
+    use.learned = false;
+    for (std::size_t member = 0; member < members; ++member) {
       std::vector<double> by_layers;
-      for (std::size_t k = 0; k < curve.size(); ++k)
-        by_layers.push_back(members > 1 ? use.kept[k][sample] : curve[k][0][sample]);
-      use.effective_depth.push_back(depth_of(by_layers));
+      for (const std::vector<double>& kept : use.kept) by_layers.push_back(kept[member]);
+      const std::optional<double> depth = effective_depth(by_layers, estimate_of(guessing).mean);
+      use.learned = use.learned || depth;
+      depths.push_back(depth.value_or(0));
     }
+    use.effective_depth = estimate_of(depths);
+    if (members > 1 || !use.learned) return;
+    std::vector<std::vector<double>> by_batch;
+    for (const Losses& losses : curve) by_batch.push_back(losses[0]);
+    use.effective_depth = effective_depth_over_batches(by_batch, guessing);
   }
 
   // Angles between the stream at any two borders of layers.
@@ -204,17 +217,6 @@ class DepthMeter {
 };
 
 }  // namespace
-
-double crossing_depth(const std::vector<double>& loss_by_layers, double bound) {
-  NORMA_ASSERT(!loss_by_layers.empty());
-  for (std::size_t k = loss_by_layers.size() - 1; k > 0; --k) {
-    const double below = loss_by_layers[k - 1], above = loss_by_layers[k];
-    if (below <= bound) continue;
-    if (!std::isfinite(below) || above >= bound) return static_cast<double>(k);
-    return static_cast<double>(k - 1) + (below - bound) / (below - above);
-  }
-  return 0;
-}
 
 DepthUse measure_depth_use(const Subject& subject, const DepthUseOptions& options) {
   return DepthMeter(subject, options).measure();

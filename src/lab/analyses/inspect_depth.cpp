@@ -25,13 +25,16 @@ DepthFinding inspect_depth(const Subject& subject, std::vector<std::string>& not
   DepthFinding found{.scheme = subject.model.scheme.asked(),
                      .layers = use.layers,
                      .loss = estimate_of(use.loss),
-                     .effective_depth = estimate_of(use.effective_depth),
+                     .effective_depth = use.effective_depth,
                      .kept_loss = means_of(use.kept),
                      .deletion = estimates_of(use.deletion),
                      .swap = estimates_of(use.swap),
                      .width_equivalence = estimates_of(use.width_equivalence),
                      .influence = estimates_of(use.influence),
                      .angular_distance = use.angular_distance};
+  if (!use.learned)
+    notes.push_back(
+        fmt::format("{} knows no more than how frequent each token is, so it has no effective depth", found.scheme));
   tell(0.7, "logit lens");
   Subject alone = subject;  // short analyses of one model gain nothing from more threads
   alone.share = {};
