@@ -8,11 +8,6 @@
 namespace norma::draw {
 namespace {
 
-bool drawn(const Line& line, std::size_t i, const Panel& panel) {
-  return std::isfinite(line.y[i]) && std::isfinite(line.x[i]) && (!panel.y_log || line.y[i] > 0) &&
-         (!panel.x_log || line.x[i] > 0);
-}
-
 class PanelDrawing {
  public:
   PanelDrawing(Scene& scene, const Panel& panel, const Place& place) : scene_(scene), panel_(panel), place_(place) {}
@@ -26,6 +21,7 @@ class PanelDrawing {
     stroke({{place_.left, place_.bottom}, {place_.right, place_.bottom}}, Tone::rest, 1);
     double last = -1e9;
     for (const double tick : x_ticks()) {
+      if (!place_.x.shows(tick)) continue;
       const double x = place_.x.at(tick);
       stroke({{x, place_.bottom}, {x, place_.bottom + 4}}, Tone::rest, 1);
       const std::string words = tick_text(tick, place_.x);
@@ -65,7 +61,7 @@ class PanelDrawing {
     for (const Line& line : panel_.lines) {
       if (line.background || line.label.empty()) continue;
       for (std::size_t i = line.y.size(); i-- > 0;) {
-        if (!drawn(line, i, panel_)) continue;
+        if (!drawn(line.x[i], line.y[i])) continue;
         labels.push_back({.from = {place_.x.at(line.x[i]), y_at(line.y[i])},
                           .text = line.label,
                           .tone = line.tone,
@@ -78,6 +74,9 @@ class PanelDrawing {
   }
 
  private:
+  // Heights beyond the axis are moved to its end, places beyond it have none.
+  bool drawn(double x, double y) const { return std::isfinite(y) && (!panel_.y_log || y > 0) && place_.x.shows(x); }
+
   // What matters most is drawn last.
   std::vector<Line> in_order() const {
     std::vector<Line> lines = panel_.lines;
@@ -110,7 +109,7 @@ class PanelDrawing {
       lower.clear();
     };
     for (std::size_t i = 0; i < line.y.size(); ++i) {
-      if (!drawn(line, i, panel_) || !std::isfinite(line.low[i]) || !std::isfinite(line.high[i])) {
+      if (!drawn(line.x[i], line.y[i]) || !std::isfinite(line.low[i]) || !std::isfinite(line.high[i])) {
         flush();
         continue;
       }
@@ -135,7 +134,7 @@ class PanelDrawing {
       part.clear();
     };
     for (std::size_t i = 0; i < std::min(y.size(), line.x.size()); ++i) {
-      if (!std::isfinite(y[i]) || (panel_.y_log && y[i] <= 0) || (panel_.x_log && line.x[i] <= 0))
+      if (!drawn(line.x[i], y[i]))
         flush();
       else
         part.push_back({place_.x.at(line.x[i]), y_at(y[i])});
@@ -146,13 +145,14 @@ class PanelDrawing {
   void points(const Line& line) {
     if (line.background) return;
     for (std::size_t i = 0; i < line.y.size(); ++i) {
-      if (!drawn(line, i, panel_)) continue;
+      if (!drawn(line.x[i], line.y[i])) continue;
       const Point at = {place_.x.at(line.x[i]), y_at(line.y[i])};
       if (line.marker >= 0)
         scene_.add(marker(line.marker, at, line.tone == Tone::rest ? 2.6 : 3.2, line.tone, line.scheme));
       if (i < line.tips.size()) scene_.spots.push_back({at, line.scheme, line.tips[i]});
     }
     for (const double x : line.crosses) {
+      if (!place_.x.shows(x)) continue;
       const Point at = {place_.x.at(x), place_.top + 5};
       for (const double turn : {-3.0, 3.0}) {
         scene_.add(Shape{.points = {{at.x - 3, at.y - turn}, {at.x + 3, at.y + turn}},
