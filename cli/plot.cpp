@@ -37,10 +37,10 @@ std::string text_of(const std::filesystem::path& path) {
 
 void run(const PlotOptions& options) {
   const std::filesystem::path path = results_file(options.results);
-  const std::string json = text_of(path);
+  const std::string results = text_of(path);
   if (std::filesystem::path(options.out).extension() == ".html")
-    return write_report(options.out, json, "'" + path.string() + "'");
-  const std::vector<Figure> figures = figures_of(read_results(json, "'" + path.string() + "'"));
+    return write_report(options.out, results, "'" + path.string() + "'");
+  const std::vector<Figure> figures = figures_of(read_results(results, "'" + path.string() + "'"));
   if (options.figure == "list") {
     for (const Figure& figure : figures) print("{:<24} {}\n", figure.id, figure.title);
     return;
@@ -53,16 +53,20 @@ void run(const PlotOptions& options) {
 
 }  // namespace
 
-void add_plot(CLI::App& app) {
+void add_plot(CLI::App& app, int& /*exit_code*/) {
   const auto options = std::make_shared<PlotOptions>();
   CLI::App* verb = app.add_subcommand("plot", "Draw a figure of results.json: SVG, PDF, PNG or CSV; no browser needed");
   verb->add_option("results", options->results, "results.json of a study, sweep or inspection, or its folder")
-      ->required();
+      ->required()
+      ->type_name(kFile);
   verb->add_option("--figure", options->figure, "loss, stability, curves, depth, init, ...; list: say which there are")
-      ->capture_default_str();
-  verb->add_option("--out", options->out, "FILE.svg, .pdf, .png or .csv; .html: the whole report. Default FIGURE.svg");
+      ->capture_default_str()
+      ->type_name(kText);
+  verb->add_option("--out", options->out, "FILE.svg, .pdf, .png or .csv; .html: the whole report. Default FIGURE.svg")
+      ->type_name(kFile);
   verb->add_option("--width", options->width, "page (180 mm) or column (85 mm)")
       ->capture_default_str()
+      ->type_name("page|column")
       ->check(CLI::IsMember({"page", "column"}));
   verb->callback([options] { run(*options); });
 }

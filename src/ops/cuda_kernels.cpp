@@ -45,6 +45,7 @@
   KERNEL(Linear, f32, bf16)                     \
   KERNEL(LinearCrossEntropy, f32, bf16)         \
   KERNEL(LinearCrossEntropyBackward, f32, bf16) \
+  KERNEL(LinearCrossEntropyGradient, f32, bf16) \
   KERNEL(MatMul, f32, bf16)                     \
   KERNEL(OneHot, f32)                           \
   KERNEL(Pad, f32, f64, bf16)                   \

@@ -27,6 +27,9 @@ int row_losses(const CrossEntropyRows& call, std::int64_t losses, Stream stream)
 // dlogits = scale (softmax - wanted), 0 where the target is ignored; scale is f32 [1]. dlogits may lie where logits do.
 int row_gradients(const CrossEntropyRows& call, std::int64_t scale, std::int64_t dlogits, Stream stream);
 
+// Both, with the gradients where the logits were. lse is written.
+int row_losses_and_gradients(const CrossEntropyRows& call, std::int64_t losses, std::int64_t scale, Stream stream);
+
 // Over all rows, by their targets i32 [rows].
 struct CountedRows {
   Members members;

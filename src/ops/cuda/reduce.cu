@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(cuda::kWarp* kSumRows) sum_columns_kernel(cons
     std::int64_t from[1] = {};
     call.kept.find<V>(column / V, from);
     const T* const x = cuda::at<const T>(member, call.x) + from[0];
-#pragma unroll 4
+#pragma unroll 8
     for (std::int64_t i = begin + threadIdx.y; i < end; i += kSumRows) {
       float v[V];
       cuda::load<T, V>(x + sum_to_place(call.summed, i), v);
@@ -84,7 +84,13 @@ __global__ void __launch_bounds__(cuda::kWarp* kSumRows) sum_columns_kernel(cons
 #pragma unroll
     for (int j = 0; j < V; ++j) sum[j] += shared[row][threadIdx.x * V + j];
   }
-  cuda::store<float, V>(cuda::at<float>(member, call.out) + blockIdx.y * call.outputs + column, sum);
+  float* const out = cuda::at<float>(member, call.out) + blockIdx.y * call.outputs + column;
+  if constexpr (V <= 4) {
+    cuda::store<float, V>(out, sum);
+  } else {
+#pragma unroll
+    for (int j = 0; j < V; j += 4) cuda::store<float, 4>(out + j, {sum[j], sum[j + 1], sum[j + 2], sum[j + 3]});
+  }
 }
 
 template <typename T, int kTeam>
@@ -127,8 +133,10 @@ int sum_rows_in_parts(SumToCall told, const cuda::Call& call) {
   return sum_rows<float>(rest, call.stream);
 }
 
+template <typename T>
 std::int64_t column_parts(std::int64_t outputs, std::int64_t terms) {
-  return cuda::line_parts(cuda::divide_up(outputs, cuda::kWarp * (outputs % 4 == 0 ? 4 : 1)), terms);
+  return cuda::line_parts(cuda::divide_up(outputs, cuda::kWarp * (outputs % cuda::kWide<T> == 0 ? cuda::kWide<T> : 1)),
+                          terms);
 }
 
 template <typename T>
@@ -140,10 +148,11 @@ int sum_columns_in_parts(SumToCall told, const cuda::Call& call) {
                 static_cast<unsigned>(call.members.count));
   };
   const dim3 block(cuda::kWarp, kSumRows);
-  bool wide = (told.x | told.out) % 16 == 0 && told.kept.by(4) && told.outputs % 4 == 0;
-  for (int axis = 0; axis < told.summed.axes; ++axis) wide = wide && told.summed.stride[0][axis] % 4 == 0;
+  constexpr int kV = cuda::kWide<T>;
+  bool wide = (told.x | told.out) % 16 == 0 && told.kept.by(kV) && told.outputs % kV == 0;
+  for (int axis = 0; axis < told.summed.axes; ++axis) wide = wide && told.summed.stride[0][axis] % kV == 0;
   if (wide) {
-    sum_columns_kernel<T, 4><<<grid(4), block, 0, call.stream>>>(told);
+    sum_columns_kernel<T, kV><<<grid(kV), block, 0, call.stream>>>(told);
   } else {
     sum_columns_kernel<T, 1><<<grid(1), block, 0, call.stream>>>(told);
   }
@@ -174,7 +183,7 @@ static cuda::Program sum_to_program(Types in, Types out) {
   }
   shape.outputs = shape.kept.elements();
   shape.terms = shape.summed.elements();
-  shape.parts = rows ? row_parts(shape.outputs, shape.terms) : column_parts(shape.outputs, shape.terms);
+  shape.parts = rows ? row_parts(shape.outputs, shape.terms) : column_parts<T>(shape.outputs, shape.terms);
   const std::int64_t scratch =
       shape.parts > 1 ? shape.parts * shape.outputs * static_cast<std::int64_t>(sizeof(float)) : 0;
   return {.launch =
