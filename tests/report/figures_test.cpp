@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "norma/core/error.h"
@@ -15,6 +16,8 @@
 
 namespace norma {
 namespace {
+
+using Json = nlohmann::json;
 
 std::vector<std::string> texts_of(const draw::Scene& scene) {
   std::vector<std::string> texts;
@@ -96,6 +99,44 @@ TEST(Figures, OfEveryKindStayInsideTheirFrame) {
         EXPECT_GT(scene.marks.size(), 5u) << figure.id;
       }
     }
+  }
+}
+
+// Paths of all numbers in a document.
+void number_places(const Json& value, const Json::json_pointer& at, std::vector<Json::json_pointer>& places) {
+  if (value.is_number()) places.push_back(at);
+  if (value.is_object()) {
+    for (const auto& [key, item] : value.items()) number_places(item, at / key, places);
+  } else if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i) number_places(value[i], at / i, places);
+  }
+}
+
+TEST(Figures, NoNumberLeavesTheFrameOrNeverEnds) {
+  for (const ResultsKind kind : {ResultsKind::sweep, ResultsKind::study}) {
+    const Json given = Json::parse(write_results(test::made_up_results(kind)));
+    std::vector<Json::json_pointer> places;
+    number_places(given, Json::json_pointer(), places);
+    int drawn = 0;
+    for (const Json::json_pointer& place : places) {
+      for (const Json& odd : {Json(1e300), Json(-1e18), Json(1000000000000), Json(0)}) {
+        Json changed = given;
+        changed[place] = odd;
+        std::vector<Figure> figures;
+        try {
+          figures = figures_of(read_results(changed.dump(), "f"));
+        } catch (const Error&) {
+          continue;  // refused
+        }
+        ++drawn;
+        for (const Figure& figure : figures) {
+          bool inside = true;
+          extent(figure.draw(kPageUnits), inside);
+          EXPECT_TRUE(inside) << figure.id << " with " << place.to_string() << " = " << odd;
+        }
+      }
+    }
+    EXPECT_GT(drawn, 100);
   }
 }
 

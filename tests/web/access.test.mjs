@@ -9,14 +9,16 @@ const axe = readFileSync(new URL("../../web/node_modules/axe-core/axe.min.js", i
 
 describe("access", { skip }, () => {
   after(close);
-  const results = sample({ depths: [6], points: 10, seeds: 2 });
+  const results = sample({ depths: [4], points: 8, seeds: 2, schemes: 3 });
 
   for (const [name, context] of Object.entries({ light: {}, dark: { colorScheme: "dark" }, phone: { viewport: { width: 390, height: 844 } } })) {
     it(`axe-core has no serious finding: ${name}`, async () => {
       const { page, done } = await open(results, { bypassCSP: true, ...context });
       await openAll(page);
       await page.evaluate(axe);
-      const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+      // The marks inside a drawing are not for axe; that each drawing has a name is asked below.
+      const found = await page.evaluate(() => window.axe.run({ include: [["html"]], exclude: [[".drawing svg"]] }, { resultTypes: ["violations"] }));
+      assert.deepEqual(await page.locator("svg:not([aria-hidden])").evaluateAll((all) => all.filter((one) => !one.getAttribute("aria-label")).length), 0);
       const serious = found.violations.filter((one) => ["serious", "critical"].includes(one.impact));
       assert.deepEqual(serious.map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`), []);
       await done();
@@ -51,9 +53,9 @@ describe("access", { skip }, () => {
   });
 
   it("is whole without its program", async () => {
-    const { page, done } = await open(results, {});
-    const drawn = await page.evaluate(() => document.querySelectorAll("main figure svg path").length);
+    const { page, done } = await open(results, { javaScriptEnabled: false });
+    assert.ok(await page.locator("#loss .drawing.wide svg").isVisible());
+    assert.ok((await page.locator("main figure svg path").count()) > 500);
     await done();
-    assert.ok(drawn > 500);
   });
 });

@@ -38,7 +38,7 @@ export async function open(results, { hash = "", ...context } = {}) {
   page.on("dialog", (dialog) => { complaints.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
   page.on("request", (request) => { if (!/^(file|data|blob):/.test(request.url())) complaints.push(`request: ${request.url()}`); });
   await page.goto(pathToFileURL(plot(results, "html")).href + hash);
-  await page.waitForSelector("html[data-ready]");
+  await page.waitForSelector(context.javaScriptEnabled === false ? "footer" : "html[data-ready]");
   return {
     page,
     // Ends the session; nothing may have gone wrong in it.

@@ -117,7 +117,7 @@ export function sample({ depths = [12, 24], seeds = 1, steps = 2000, points = 10
             status: diverged ? "diverged" : "finished", axes: { "train.lr": String(lr) }, stopped_at_step: null, verdict: diverged ? `diverged at step ${at}: loss is not finite` : "stable",
             diverged, diverged_at_step: at, diverged_because: diverged ? "loss is not finite" : null,
             first_bad_wire: diverged ? `layers.${Math.floor(random.uniform() * layers)}.ffn.out` : null,
-            final_loss: final, best_loss: Math.min(...finite), evaluation_loss: diverged ? null : final + 0.02,
+            final_loss: final, best_loss: finite.length ? Math.min(...finite) : "nan", evaluation_loss: diverged ? null : final + 0.02,
             tokens_per_second: 41000 + 900 * random.normal(), curve: drawn,
             evaluations: { step: drawn.step.filter((_, i) => i % 10 === 9), loss: drawn.loss.filter((_, i) => i % 10 === 9) },
           });

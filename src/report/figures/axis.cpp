@@ -118,7 +118,7 @@ std::string tick_text(double value, const Scale& scale) {
 }
 
 std::string loss_text(double loss) {
-  return std::isfinite(loss) ? with_minus(fmt::format("{:.3f}", loss)) : plain(loss);
+  return std::abs(loss) < 1e6 ? with_minus(fmt::format("{:.3f}", loss)) : plain(loss);
 }
 
 std::string loss_text(const Estimate& loss) {

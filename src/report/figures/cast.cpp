@@ -17,6 +17,18 @@ std::string short_of(const std::string& title) {
   return plain ? title.substr(0, open) : title;
 }
 
+// Names of people's own schemes can be formulas of any length.
+std::string clipped(const std::string& label) {
+  constexpr std::size_t kMost = 48;
+  std::size_t at = 0, letters = 0;
+  while (at < label.size() && letters < kMost) {
+    ++at;
+    while (at < label.size() && (static_cast<unsigned char>(label[at]) & 0xc0u) == 0x80u) ++at;
+    ++letters;
+  }
+  return at < label.size() ? label.substr(0, at) + "…" : label;
+}
+
 // The scheme that is advised or, where nothing is, the one with the smallest loss.
 std::string lead_of(const Results& results) {
   if (!results.advice.ranking.empty()) return results.advice.ranking.front();
@@ -84,7 +96,7 @@ void Cast::add(const std::string& name, const std::string& title) {
   }
   const std::string shown = title.empty() ? name : title;
   members_.push_back(
-      {.name = name, .title = shown, .label = short_of(shown), .marker = static_cast<int>(members_.size())});
+      {.name = name, .title = shown, .label = clipped(short_of(shown)), .marker = static_cast<int>(members_.size())});
 }
 
 std::string listed(const std::vector<std::string>& items) {

@@ -142,7 +142,7 @@ class DotDrawing {
                      .paint = {.tone = words == Tone::ink ? Tone::muted : words},
                      .scheme = row.scheme});
     }
-    if (row.value.n > 0 && std::isfinite(row.value.mean))
+    if (row.value.n > 0 && std::isfinite(row.value.mean) && (!dots_.log || row.value.mean > 0))
       dot(row, y);
     else
       scene.add(Text{.at = {axis_.scale.from + 4, y + 4},
@@ -158,7 +158,7 @@ class DotDrawing {
                  right = axis_.after ? at_.dots_end - 4 : axis_.scale.to;
     const auto x = [&](double value) { return std::clamp(axis_.scale.at(value), left, right); };
     const Tone tone = row.tone == Tone::rest ? Tone::muted : row.tone;
-    if (row.value.n > 1 && !row.far) {
+    if (row.value.n > 1 && !row.far && (!dots_.log || row.value.high > 0)) {
       const double low = dots_.log && row.value.low <= 0 ? axis_.scale.from : x(row.value.low),
                    high = x(row.value.high);
       scene.add(Shape{.points = {{low, y}, {high, y}}, .stroke = {.tone = tone}, .width = 1.6, .scheme = row.scheme});

@@ -64,7 +64,9 @@ struct Scene {
   std::vector<Spot> spots;
 
   void add(Shape shape) { marks.emplace_back(std::move(shape)); }
-  void add(Text text) { marks.emplace_back(std::move(text)); }
+  void add(Text text) {
+    if (!text.text.empty()) marks.emplace_back(std::move(text));
+  }
 };
 
 inline std::vector<Point> box(double x, double y, double width, double height) {

@@ -23,7 +23,9 @@ std::string study_html(const PageParts& parts) {
   const auto [answer, rest] = first_sentence(results.advice.words);
   std::string html = head_html("Study · " + facts_of(results, parts.cast), answer.empty() ? "Study" : answer, rest);
   html += parts.figure("loss", 1);
-  html += results.advice.confidence.empty() ? "" : paragraph("Confidence: " + with_small_letter(results.advice.confidence), "confidence");
+  html += results.advice.confidence.empty()
+              ? ""
+              : paragraph("Confidence: " + with_small_letter(results.advice.confidence), "confidence");
   html += schemes_html(parts);
   html += section("stability-section", "Where they train",
                   paragraph(stability_sentence(results, parts.cast)) + parts.figure("stability", 2) +
