@@ -37,10 +37,10 @@ std::string text_of(const std::filesystem::path& path) {
 
 void run(const PlotOptions& options) {
   const std::filesystem::path path = results_file(options.results);
-  const std::string text = text_of(path);
+  const std::string results = text_of(path);
   if (std::filesystem::path(options.out).extension() == ".html")
-    return write_report(options.out, text, "'" + path.string() + "'");
-  const std::vector<Figure> figures = figures_of(read_results(text, "'" + path.string() + "'"));
+    return write_report(options.out, results, "'" + path.string() + "'");
+  const std::vector<Figure> figures = figures_of(read_results(results, "'" + path.string() + "'"));
   if (options.figure == "list") {
     for (const Figure& figure : figures) print("{:<24} {}\n", figure.id, figure.title);
     return;

@@ -19,6 +19,17 @@ std::vector<std::string> persistent_names(const Plan& plan) {
   return names;
 }
 
+// Half of the 99.9 % interval of a mean, by Student's t.
+std::optional<double> margin_of(const std::vector<double>& losses) {
+  constexpr double kT[] = {636.62, 31.60, 12.92, 8.61, 6.87, 5.96, 5.41, 5.04, 4.78, 4.59};  // for 1, 2, ... degrees
+  if (losses.size() < 2) return std::nullopt;
+  const auto n = static_cast<double>(losses.size());
+  double mean = 0, square = 0;
+  for (const double loss : losses) mean += loss / n;
+  for (const double loss : losses) square += (loss - mean) * (loss - mean) / (n - 1);
+  return kT[std::min(losses.size() - 2, std::size(kT) - 1)] * std::sqrt(square / n);
+}
+
 }  // namespace
 
 RunConfig resolve_config(RunConfig config, const Source& source) {
@@ -168,6 +179,7 @@ void Cohort::evaluate() {
   Feeder& feeder = evaluation_->feeder;
   const Handle loss = session.handle("loss");
   std::vector<double> sums(states_.size(), 0), counts(states_.size(), 0);
+  std::vector<std::vector<double>> losses(states_.size());
   std::vector<Accuracy> accuracies(states_.size());
   for (std::int64_t index = 0; index < batches; ++index) {
     feeder.evaluation_batch(*source_, index);
@@ -176,7 +188,8 @@ void Cohort::evaluate() {
     session.run();
     for (std::size_t member = 0; member < states_.size(); ++member) {
       if (states_[member].diverged) continue;
-      sums[member] += counted * session.number(loss, static_cast<int>(member));
+      losses[member].push_back(session.number(loss, static_cast<int>(member)));
+      sums[member] += counted * losses[member].back();
       counts[member] += counted;
       if (session.plan().has_slot("logits"))
         accuracies[member].add(session, static_cast<int>(member), feeder.last().ids("targets"));
@@ -186,6 +199,7 @@ void Cohort::evaluate() {
     MemberState& state = states_[member];
     if (state.diverged || counts[member] == 0) continue;
     state.evaluation_loss = sums[member] / counts[member];
+    state.evaluation_margin = margin_of(losses[member]);
     if (accuracies[member].counted > 0) state.evaluation_accuracy = accuracies[member].share();
     if (!state.best_evaluation_loss || *state.evaluation_loss < *state.best_evaluation_loss)
       state.best_evaluation_loss = state.evaluation_loss;

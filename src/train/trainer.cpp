@@ -5,10 +5,12 @@
 #include <cmath>
 #include <map>
 
+#include "norma/core/side_by_side.h"
 #include "norma/data/tokenizer.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
 #include "norma/store/run_directory.h"
+#include "norma/train/causality.h"
 #include "norma/train/data.h"
 #include "norma/train/data_record.h"
 #include "norma/train/generate.h"
@@ -110,6 +112,8 @@ void require_same_data(const RunView& run, const DataRecord& now) {
 RunConfig with_stored_data(const RunRequest& request) {
   RunConfig config = request.config;
   config.data = stored_data(config.data, request.directory);
+  if (!request.names_leaks && config.train.leaks == Leaks::refuse)
+    require_causal(config.model, static_cast<double>(config.train.steps));
   return config;
 }
 
@@ -249,19 +253,28 @@ class Run {
     observer_.evaluated(cohort_);
   }
 
-  // A score that cannot be had is no reason to lose the result.
+  // Members side by side; on a GPU, where a session fills the device, one after another. A score that cannot be had is
+  // no reason to lose the result.
   std::vector<Scores> scores() {
     cohort_.release_evaluation();
+    const int threads = threads_ ? threads_() : cohort_.threads();
+    const bool on_gpu = resolve(cohort_.config().train.device) == Device::cuda;
+    const int at_once = on_gpu ? 1 : std::max(1, std::min(threads, cohort_.active_members()));
     std::vector<Scores> all(static_cast<std::size_t>(cohort_.members()));
-    for (int member = 0; member < cohort_.members(); ++member) {
-      if (cohort_.member(member).diverged) continue;
+    std::vector<std::string> problems(all.size());
+    side_by_side(all.size(), at_once, [&](std::size_t index) {
+      const int member = static_cast<int>(index);
+      if (cohort_.member(member).diverged) return;
       try {
         TrainedModel model = trained_model(cohort_, member);
-        model.config.train.threads = cohort_.threads();
-        all[static_cast<std::size_t>(member)] = judge(model, *source_);
+        model.config.train.threads = std::max(1, threads / at_once);
+        all[index] = judge(model, *source_);
       } catch (const Error& error) {
-        observer_.warned(fmt::format("member {} has no scores: {}", member, error.what()));
+        problems[index] = fmt::format("member {} has no scores: {}", member, error.what());
       }
+    });
+    for (const std::string& problem : problems) {
+      if (!problem.empty()) observer_.warned(problem);
     }
     return all;
   }

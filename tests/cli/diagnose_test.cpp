@@ -42,8 +42,8 @@ TEST(DiagnoseProcess, ARunThatFailsEndsWithTheReasonAndDiagnoseHasTheEvidence) {
   const Ended told = test::run(folder, {"diagnose", folder / "run"});
   EXPECT_EQ(told.code, 0) << told.err;
   EXPECT_NE(told.out.find("because"), std::string::npos) << told.out;
-  const auto json = nlohmann::json::parse(test::run(folder, {"diagnose", folder / "run", "--json"}).out);
-  EXPECT_EQ(json.at("members").at(0).at("cause"), "learning rate too high");
+  const auto parsed = nlohmann::json::parse(test::run(folder, {"diagnose", folder / "run", "--json"}).out);
+  EXPECT_EQ(parsed.at("members").at(0).at("cause"), "learning rate too high");
 }
 
 TEST(DiagnoseProcess, AHealthyRunEndsWithoutWordsOfFailure) {
@@ -63,8 +63,8 @@ TEST(DiagnoseProcess, TriesTheCheapestExperimentsAndSaysWhatTheyCostFirst) {
   EXPECT_NE(tried.err.find("about"), std::string::npos) << tried.err;
   EXPECT_NE(tried.out.find("as it was"), std::string::npos) << tried.out;
   EXPECT_NE(tried.out.find("What helped most"), std::string::npos) << tried.out;
-  const auto json = nlohmann::json::parse(test::run(folder, {"diagnose", folder / "run", "--try", "--json"}).out);
-  EXPECT_GE(json.at("trials").size(), 3u);
+  const auto parsed = nlohmann::json::parse(test::run(folder, {"diagnose", folder / "run", "--try", "--json"}).out);
+  EXPECT_GE(parsed.at("trials").size(), 3u);
 }
 
 TEST(DiagnoseProcess, StopsWhenAskedAndGoesOnFromThere) {
@@ -127,9 +127,9 @@ TEST(CompareProcess, ShowsLossesCurvesDifferencesAndWhatTheSeedsSupport) {
   EXPECT_NE(told.out.find("train.lr"), std::string::npos) << told.out;
   EXPECT_NE(told.out.find("lr=0.01 loses"), std::string::npos) << told.out;
   EXPECT_EQ(told.out.find("does not support"), std::string::npos) << told.out;
-  const auto json = nlohmann::json::parse(test::run(folder, {"compare", folder / "a", folder / "b", "--json"}).out);
-  EXPECT_TRUE(json.at("pairs").at(0).at("supported"));
-  EXPECT_GT(json.at("runs").at(0).at("curve").at("loss").size(), 5u);
+  const auto parsed = nlohmann::json::parse(test::run(folder, {"compare", folder / "a", folder / "b", "--json"}).out);
+  EXPECT_TRUE(parsed.at("pairs").at(0).at("supported"));
+  EXPECT_GT(parsed.at("runs").at(0).at("curve").at("loss").size(), 5u);
 }
 
 TEST(RunsProcess, ListsSortsAndNamesTheRest) {
@@ -145,8 +145,8 @@ TEST(RunsProcess, ListsSortsAndNamesTheRest) {
   EXPECT_LT(told.out.find("better"), told.out.find("worse")) << told.out;
   EXPECT_NE(told.out.find("damaged: broken"), std::string::npos) << told.out;
   EXPECT_NE(told.out.find("holds no run: other"), std::string::npos) << told.out;
-  const auto json = nlohmann::json::parse(test::run(folder, {"runs", folder / "all", "--json"}).out);
-  EXPECT_EQ(json.at("runs").size(), 2u);
+  const auto parsed = nlohmann::json::parse(test::run(folder, {"runs", folder / "all", "--json"}).out);
+  EXPECT_EQ(parsed.at("runs").size(), 2u);
 }
 
 }  // namespace

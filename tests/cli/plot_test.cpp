@@ -35,8 +35,8 @@ TEST(PlotProcess, DrawsEveryKindOfFile) {
 TEST(PlotProcess, MistakesAreOneClearError) {
   const TemporaryFolder folder;
   const std::string good = write_results(test::made_up_results(ResultsKind::study));
-  const auto said = [&](const std::string& json, const std::string& figure = "loss") {
-    write(folder / "results.json", json);
+  const auto said = [&](const std::string& text, const std::string& figure = "loss") {
+    write(folder / "results.json", text);
     const Ended ended =
         test::run(folder, {"plot", folder / "results.json", "--figure", figure, "--out", folder / "f.svg"});
     EXPECT_EQ(ended.code, 2) << ended.err;

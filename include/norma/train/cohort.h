@@ -33,6 +33,7 @@ struct MemberState {
   double lr = 0;
   double best_loss = 0;  // the lowest of any step
   std::optional<double> evaluation_loss, best_evaluation_loss;
+  std::optional<double> evaluation_margin;    // half of its 99.9 % interval over held-out batches; none: a single one
   std::optional<double> evaluation_accuracy;  // where logits are small enough to be looked at every time
   bool diverged = false;
   std::int64_t diverged_at_step = 0;

@@ -17,12 +17,15 @@
 
 namespace norma {
 
+// What a run does about a model that sees what it is to predict (causality.h).
+enum class Leaks { refuse, allow };
+
 struct TrainConfig {
   std::int64_t steps = 1000;
   double lr = 1e-3;  // the peak
   ScheduleConfig schedule = {};
   OptimiserConfig optimiser = {};
-  bool decay_vectors = false;   // whether biases, norm gains and other vectors decay; learned values say it themselves
+  bool decay_vectors = false;   // whether biases, norm gains and learned vectors decay
   double clip = 1;              // on the norm of all gradients of a member; 0: none
   std::int64_t accumulate = 1;  // batches per step
   double dropout = 0;
@@ -39,6 +42,7 @@ struct TrainConfig {
   Precision precision = Precision::f32;
   bool probes = true;
   bool tensorboard = true;
+  Leaks leaks = Leaks::refuse;
 };
 
 // What a run does about a loss that goes astray. The first row finds it, the second acts on it.

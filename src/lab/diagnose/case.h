@@ -33,7 +33,7 @@ struct Case {
   bool adaptive() const { return member.settings.optimiser.name != OptimiserName::sgd; }
 };
 
-void add_evidence(Case& one, std::string words, double value, double against = kNaN, const ProbeReading& where = {});
+void add_evidence(Case& one, std::string words, double value, double against = kNaN, const SignReading& where = {});
 
 // Null, with a note, where the data are not there any more or larger than the options allow.
 std::shared_ptr<const Source> open_again(Case& one, const DiagnoseOptions& options);

@@ -16,7 +16,7 @@ constexpr double kAtGuessing = 0.05;    // nats
 constexpr double kBarelyTrained = 0.3;  // times the weights, that all updates together come to
 constexpr double kExploded = 100;       // times the gradient norm of the first step
 
-std::string where_of(const ProbeReading& reading) {
+std::string where_of(const SignReading& reading) {
   if (reading.site.empty()) return fmt::format("at step {}", reading.step);
   return fmt::format("in {} at step {}", reading.site, reading.step);
 }
@@ -210,7 +210,7 @@ bool learned_by_heart(Case& one) {
 
 }  // namespace
 
-void add_evidence(Case& one, std::string words, double value, double against, const ProbeReading& where) {
+void add_evidence(Case& one, std::string words, double value, double against, const SignReading& where) {
   one.found.evidence.push_back({std::move(words), value, against, where.step, where.site});
 }
 

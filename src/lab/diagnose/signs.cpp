@@ -70,21 +70,21 @@ std::map<std::string, WeightSum> starting_weights(const ModelConfig& config) {
   return layers;
 }
 
-void keep_larger(ProbeReading& reading, double value, std::int64_t step, const std::string& site) {
+void keep_larger(SignReading& reading, double value, std::int64_t step, const std::string& site) {
   if (std::isfinite(value) && (!reading.there() || value > reading.value)) reading = {value, step, site};
 }
 
 // The largest of a kind in one record.
-ProbeReading largest_of(const StepRecord& record, std::string_view kind) {
-  ProbeReading largest;
+SignReading largest_of(const StepRecord& record, std::string_view kind) {
+  SignReading largest;
   for (const ProbeValue& probe : record.probes) {
     if (probe.kind == kind) keep_larger(largest, probe.value, record.step, probe.site);
   }
   return largest;
 }
 
-ProbeReading reach_of(const StepRecord& record) {
-  ProbeReading smallest;
+SignReading reach_of(const StepRecord& record) {
+  SignReading smallest;
   double largest = 0;
   for (const ProbeValue& probe : record.probes) {
     if (probe.kind != "gradient_rms" || !is_layer(probe.site) || !std::isfinite(probe.value)) continue;
@@ -177,10 +177,10 @@ void read_updates(const std::vector<StepRecord>& steps, const ModelConfig& model
 }
 
 void read_gradients(const std::vector<StepRecord>& steps, Signs& signs) {
-  std::vector<ProbeReading> reaches;
+  std::vector<SignReading> reaches;
   for (const StepRecord& record : steps) {
     keep_larger(signs.gradient_most, record.gradient_norm, record.step, "");
-    const ProbeReading reach = reach_of(record);
+    const SignReading reach = reach_of(record);
     if (!reach.there()) continue;
     if (reaches.empty()) signs.reach_at_start = reach;
     if (reach.value >= kReachLost) signs.reach_lost = 0;
@@ -190,7 +190,7 @@ void read_gradients(const std::vector<StepRecord>& steps, Signs& signs) {
   signs.gradient_at_start = {steps.front().gradient_norm, steps.front().step, ""};
   if (reaches.empty()) return;
   const auto late = reaches.begin() + static_cast<std::ptrdiff_t>(reaches.size() / 2);
-  std::sort(late, reaches.end(), [](const ProbeReading& a, const ProbeReading& b) { return a.value < b.value; });
+  std::sort(late, reaches.end(), [](const SignReading& a, const SignReading& b) { return a.value < b.value; });
   signs.reach_late = *(late + (reaches.end() - late) / 2);
 }
 
@@ -198,7 +198,7 @@ void read_stream(const std::vector<StepRecord>& steps, std::int64_t time, Signs&
   std::vector<double> saturation;
   for (const StepRecord& record : steps) {
     signs.probed = signs.probed || !record.probes.empty();
-    const ProbeReading logit = largest_of(record, "logit_max"), stream = largest_of(record, "stream_rms");
+    const SignReading logit = largest_of(record, "logit_max"), stream = largest_of(record, "stream_rms");
     keep_larger(signs.logit_most, logit.value, logit.step, logit.site);
     keep_larger(signs.stream_most, stream.value, stream.step, stream.site);
     if (record.step == 1) {

@@ -10,7 +10,7 @@
 namespace norma {
 
 // A number, and where and when it was recorded.
-struct ProbeReading {
+struct SignReading {
   double value = kNaN;
   std::int64_t step = 0;
   std::string site = {};
@@ -27,21 +27,21 @@ struct Signs {
   double slope_t = 0;       // over its standard error
   bool falling = false;
   // Rms of an update over the rms that the layer's weights began with.
-  ProbeReading largest_update;
+  SignReading largest_update;
   double weights_rms = kNaN;     // of the weights of layers, at the start
   double moved = kNaN;           // all updates together over it: as far as the weights can have come
   double first_gradient = kNaN;  // rms over the layers at the first record
   // The smallest gradient of a layer over the largest one: how much of it arrives everywhere.
-  ProbeReading reach_at_start, reach_late;
+  SignReading reach_at_start, reach_late;
   std::int64_t reach_lost = 0;  // the first step from which it stayed below kReachLost
-  ProbeReading gradient_at_start, gradient_most;
+  SignReading gradient_at_start, gradient_most;
   // Attention.
-  ProbeReading logit_at_start, logit_most;
+  SignReading logit_at_start, logit_most;
   double saturated_at_start = 0, saturated_late = 0;  // shares of the attention layers
   // The stream.
-  ProbeReading stream_at_start, stream_most;
+  SignReading stream_at_start, stream_most;
   // The first value of a probe that is not finite; `site` with the kind before it.
-  ProbeReading bad_probe;
+  SignReading bad_probe;
   bool probed = false;
 };
 

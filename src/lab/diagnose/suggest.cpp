@@ -77,7 +77,7 @@ class Suggestions {
     return one.found.evidence.empty() ? one.found.words : one.found.evidence.front().words;
   }
   std::string update_words(double factor) const {
-    const ProbeReading& update = one_.signs.largest_update;
+    const SignReading& update = one_.signs.largest_update;
     return fmt::format(
         "the largest update, of {} at step {}, would have {:.2g} times the rms of the weights instead of "
         "{:.2g}",

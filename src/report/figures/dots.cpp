@@ -85,7 +85,7 @@ class DotDrawing {
   }
 
   void frame() {
-    const int about = std::max(2, static_cast<int>((axis_.scale.to - axis_.scale.from) / 45));
+    const int about = std::max(3, static_cast<int>((axis_.scale.to - axis_.scale.from) / 45));
     for (const double tick : axis_.scale.ticks(about)) {
       const double x = axis_.scale.at(tick);
       line({{x, at_.top - 4}, {x, bottom_}}, Tone::grid, 1);

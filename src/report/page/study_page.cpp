@@ -1,18 +1,29 @@
 // The article of a study: the answer, one figure, then stability, curves, use of depth, and only then initialisation.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+
 #include "report/figures/axis.h"
 #include "report/page/pages.h"
 #include "report/page/words.h"
 
 namespace norma {
+namespace {
+
+std::string with_small_letter(std::string text) {
+  text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+}  // namespace
 
 std::string study_html(const PageParts& parts) {
   const Results& results = parts.results;
   const auto [answer, rest] = first_sentence(results.advice.words);
   std::string html = head_html("Study · " + facts_of(results, parts.cast), answer.empty() ? "Study" : answer, rest);
   html += parts.figure("loss", 1);
-  html += paragraph(results.advice.confidence, "confidence");
+  html += results.advice.confidence.empty() ? "" : paragraph("Confidence: " + with_small_letter(results.advice.confidence), "confidence");
   html += schemes_html(parts);
   html += section("stability-section", "Where they train",
                   paragraph(stability_sentence(results, parts.cast)) + parts.figure("stability", 2) +
