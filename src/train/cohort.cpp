@@ -85,6 +85,7 @@ Cohort::Cohort(const RunConfig& config, std::shared_ptr<const Source> source, Co
     const TrainConfig& one = settings_[static_cast<std::size_t>(member)];
     data_seeds_.push_back(static_cast<std::uint64_t>(one.data_seed));
     initialise(*session_, plan_.parameters, static_cast<std::uint64_t>(one.seed), member);
+    initialise(*session_, plan_.kept, static_cast<std::uint64_t>(one.seed), member);
   }
   profile();
   for (int member = 0; member < members(); ++member) {
@@ -144,8 +145,8 @@ void Cohort::prepare_evaluation() {
   }
   Session& session = *evaluation_->session;
   std::vector<std::byte> bytes;
-  for (const ParameterSpec& spec : plan_.parameters) {
-    const Handle from = session_->handle(spec.name), to = session.handle(spec.name);
+  for (const std::string& name : persistent_names(session.plan())) {
+    const Handle from = session_->handle(name), to = session.handle(name);
     bytes.resize(from.bytes());
     for (int member = 0; member < members(); ++member) {
       session_->read(from, member, bytes);

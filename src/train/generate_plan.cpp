@@ -94,14 +94,14 @@ void read_instead(Graph& graph, Wire from, Wire instead) {
 
 ForwardPlan encoder_plan(const ModelConfig& config, const Backend& backend) {
   Graph graph;
-  const Model model = build_model(graph, config);
+  const Model model = build_model(graph, config, {.purpose = Purpose::evaluate});
   graph.output("memory", memory_of(graph, config));
   return {compile_needed(graph, backend), model.schedules};
 }
 
 ForwardPlan decoder_plan(const ModelConfig& config, const Backend& backend) {
   Graph graph;
-  const Model model = build_model(graph, config, {.logits = true});
+  const Model model = build_model(graph, config, {.logits = true, .purpose = Purpose::evaluate});
   check_causal(graph);
   if (config.family->speech == Speech::answers) {
     const Wire memory = memory_of(graph, config);
