@@ -66,7 +66,8 @@ void print_learned(const Scheme& scheme) {
     constexpr const char* kExtent[] = {"number", "vector", "tensor"};
     const bool rate = learned.lr != nullptr && print_expression(*learned.lr) != "1";
     print("  {:<14} learned {} per {}, starts at {}{}{}\n", learned.name, kExtent[static_cast<int>(learned.extent)],
-          name_of(learned.per), print_expression(*learned.init), learned.decay ? "" : ", no weight decay",
+          name_of(learned.per), print_expression(*learned.init),
+          learned.decay.value_or(true) ? "" : ", no weight decay",
           rate ? ", learning rate times " + print_expression(*learned.lr) : "");
     if (learned.profile == nullptr) continue;
     print("  {:<14} that is the first; before step 0 the others are measured on one batch, each as\n", "");
@@ -171,6 +172,8 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
   print_constants(scheme, said);
   print_learned(scheme);
   print_rules(scheme, said);
+  if (scheme.embedding.scale != nullptr)
+    print("  {:<14} times {}\n", "tokens", print_expression(*scheme.embedding.scale));
   if (said.budget) {
     print("  {:<14} {} with {} parameters, of {} in the stack\n", "norms", said.budget->norm_instances,
           said.budget->norm_parameters, said.budget->stack_parameters);
@@ -181,8 +184,8 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
   }
   const auto [least, most] = std::minmax_element(options.depths.begin(), options.depths.end());
   print(
-      "\nwith depth N, at initialisation, from {} to {} layers of width {}, {} tokens: what norma inspect measures "
-      "(docs/theory.md)\n",
+      "\nwith depth N, at initialisation, from {} to {} layers of width {}, {} tokens: what norma inspect measures, "
+      "of networks so wide that all are alike (docs/theory.md)\n",
       *least, *most, options.theory_width, options.theory_time);
   print_theory(said);
   print("\n{}\n", said.judgement);

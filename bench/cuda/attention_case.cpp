@@ -28,6 +28,7 @@ std::string describe(const AttentionSetup& s, const char* direction) {
   if (s.poison == AttentionPoison::future) text += " future NaN";
   if (s.outputs != AttentionOutputs::all) text += " outputs " + std::to_string(static_cast<int>(s.outputs));
   if (s.shift != 0) text += " shifted";
+  if (s.context) text += " with context";
   return text;
 }
 
@@ -127,6 +128,7 @@ void fill_inputs(const AttentionSetup& s, const KernelCase& at, std::byte* membe
   if (!backward) return;
   const AttentionResults results = attention_reference(s, inputs_of(s, at, member, false));
   write_tensor(member, at.find("lse"), results.lse);
+  if (s.context) write_tensor(member, at.find("context"), results.context);
 }
 
 // Half of the pairs are hidden by a causal mask.
@@ -199,6 +201,7 @@ KernelCase attention_backward_case(const AttentionSetup& setup) {
   const std::int64_t rows = std::int64_t{setup.batch} * setup.heads * setup.queries;
   call.lse = made.add("lse", TensorUse::input, TensorType::f32, rows);
   call.dcontext = made.add("dcontext", TensorUse::input, type, rows * setup.width, setup.shift);
+  if (setup.context) call.context = made.add("context", TensorUse::input, type, rows * setup.width, setup.shift);
   if (setup.wires == AttentionWires::packed) {
     call.dq = made.add("dqkv", TensorUse::output, type, made.find("qkv").size, setup.shift);
     call.dk = call.dq + (call.k - call.q);

@@ -62,6 +62,8 @@ SchemeRules rules_of(const Scheme& scheme, const Variables& numbers) {
     for (const NamedExpression& entry : entries)
       (*tables.at(name))[entry.name] = evaluate(*entry.value, numbers, print_expression(*entry.value));
   }
+  if (const ExpressionPtr& scale = scheme.embedding.scale; scale != nullptr)
+    rules.token_scale = evaluate(*scale, numbers, print_expression(*scale));
   return rules;
 }
 

@@ -36,7 +36,7 @@ class StackBuilder {
     numbers_ = numbers(1, 1);
     rules_ = rules_of(scheme_, numbers_);
     schedules_.add(wires_, Reach::stack, numbers_);
-    make_learned(LearnedSpec::Per::stack, wires_);
+    make_learned(LearnedSpec::Per::stack, wires_, names_of_stack());
     start_streams(x);
   }
 
@@ -114,18 +114,18 @@ class StackBuilder {
     rules_ = rules_of(scheme_, numbers_);
     NamedWires in_layer = wires_;
     schedules_.add(in_layer, Reach::layer, numbers_);
-    make_learned(LearnedSpec::Per::layer, in_layer);
+    make_learned(LearnedSpec::Per::layer, in_layer, names_of_layer(layer));
     if (scheme_.formula("layer") != nullptr) {
-      build_whole(in_layer);
+      build_whole(layer, in_layer);
       return;
     }
     std::int64_t k = first;
     for (const LayerBranch& branch : config_.branches) build_sublayer(branch, layer, k++, in_layer);
   }
 
-  void build_whole(NamedWires& in_layer) {
+  void build_whole(std::int64_t layer, NamedWires& in_layer) {
     schedules_.add(in_layer, Reach::sublayer, numbers_);
-    make_learned(LearnedSpec::Per::sublayer, in_layer);
+    make_learned(LearnedSpec::Per::sublayer, in_layer, names_of_layer(layer));
     std::map<std::string, Branch> branches;
     for (const LayerBranch& branch : config_.branches) {
       branches[branch.kind->scope] = [this, &branch](Wire in, const BranchOptions& given) {
@@ -143,7 +143,9 @@ class StackBuilder {
     numbers_ = numbers(layer, k);
     NamedWires here = in_layer;
     schedules_.add(here, Reach::sublayer, numbers_);
-    make_learned(LearnedSpec::Per::sublayer, here);
+    std::set<std::string> used;
+    add_names(*branch_formula(scheme_, *branch.kind), numbers_, used);
+    make_learned(LearnedSpec::Per::sublayer, here, used);
     const std::map<std::string, Branch> branches = {
         {"f", [this, &branch](Wire in, const BranchOptions& given) { return call(branch, in, given); }}};
     const std::size_t first_site = sites_.size();
@@ -160,9 +162,7 @@ class StackBuilder {
     rules_ = rules_of(scheme_, numbers_);
     NamedWires here = wires_;
     std::set<std::string> used;
-    for (const Statement& statement : final.statements) {
-      for (const std::string& name : names_in(*statement.value)) used.insert(name);
-    }
+    add_names(final, numbers_, used);
     for (const LearnedSpec& spec : scheme_.learned) {
       if (spec.per != LearnedSpec::Per::stack && used.contains(spec.name)) here[spec.name] = learn(spec);
     }
@@ -254,10 +254,33 @@ class StackBuilder {
     };
   }
 
-  void make_learned(LearnedSpec::Per per, NamedWires& wires) {
+  // Those that are used here: a parameter that nothing reads would have no gradient.
+  void make_learned(LearnedSpec::Per per, NamedWires& wires, const std::set<std::string>& used) {
     for (const LearnedSpec& spec : scheme_.learned) {
-      if (spec.per == per) wires[spec.name] = learn(spec);
+      if (spec.per == per && used.contains(spec.name)) wires[spec.name] = learn(spec);
     }
+  }
+
+  // What the formulas of a layer mention.
+  std::set<std::string> names_of_layer(std::int64_t layer) const {
+    std::set<std::string> used;
+    if (scheme_.learned.empty()) return used;
+    std::int64_t k = sublayers() * (layer - 1) + 1;
+    if (scheme_.formula("layer") != nullptr)
+      add_names(*layer_formula(scheme_, config_), numbers(layer, k), used);
+    else
+      for (const LayerBranch& branch : config_.branches)
+        add_names(*branch_formula(scheme_, *branch.kind), numbers(layer, k++), used);
+    return used;
+  }
+
+  std::set<std::string> names_of_stack() const {
+    std::set<std::string> used;
+    for (std::int64_t layer = 1; layer <= config_.layers; ++layer) used.merge(names_of_layer(layer));
+    for (const NamedExpression& stream : scheme_.streams) add_names(*stream.value, numbers_, used);
+    if (const Formula* final = scheme_.formula("final"))
+      add_names(*final, numbers(config_.layers, sublayers() * config_.layers), used);
+    return used;
   }
 
   Wire learn(const LearnedSpec& spec) {

@@ -74,6 +74,11 @@ class WireAlgebra {
     // Wires first: a stream may be called d, which is also the width.
     if (const auto found = s_.wires.find(e.name); found != s_.wires.end()) return found->second;
     if (const auto found = s_.numbers.find(e.name); found != s_.numbers.end()) return found->second;
+    if (e.name == "t" || e.name == "T")
+      error(e,
+            fmt::format("'{}' is known to constants alone: give one a name under [constants] in a scheme file, as in "
+                        "s = \"min(t/1000, 1)\", and write s here",
+                        e.name));
     std::vector<std::string> known;
     for (const auto& [wire_name, unused] : s_.wires) known.push_back(wire_name);
     for (const auto& [number_name, unused] : s_.numbers) known.push_back(number_name);

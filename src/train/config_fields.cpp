@@ -21,6 +21,8 @@ constexpr Word<Recovery> kRecoveries[] = {{"none", Recovery::none},
                                           {"lower_lr", Recovery::lower_lr},
                                           {"roll_back", Recovery::roll_back}};
 
+constexpr Word<Leaks> kLeaks[] = {{"refuse", Leaks::refuse}, {"allow", Leaks::allow}};
+
 constexpr std::int64_t kMillion = 1'000'000;
 
 void check_norm_name(const std::string& name) {
@@ -127,8 +129,8 @@ void train_fields(FieldList& f, TrainConfig& t) {
            "share of a weight that goes, as decay says; 0: none");
   f.choice<Decay>(
       "train.decay", t.optimiser.decay, decay_kind, [](Decay decay) { return name_of(decay); },
-      "decoupled, independent or l2");
-  f.flag("train.decay_vectors", t.decay_vectors, "whether biases and norm gains decay");
+      "decoupled (adam: l2), independent or l2");
+  f.flag("train.decay_vectors", t.decay_vectors, "whether biases, norm gains and learned vectors decay");
   f.number("train.clip", t.clip, 0, 1e9, "norm of all gradients of a member; 0: none");
   f.whole("train.accumulate", t.accumulate, 1, kMillion, "batches per step");
   f.number("train.dropout", t.dropout, 0, 0.99, "after every branch");
@@ -143,9 +145,13 @@ void train_fields(FieldList& f, TrainConfig& t) {
   f.whole("train.threads", t.threads, 0, 4096, "0: all cores");
   f.choice<Device>(
       "train.device", t.device, parse_device, [](Device device) { return name_of(device); }, "auto, cpu or cuda");
-  f.flag("train.tf32", t.tf32, "whether a GPU may round the factors of products to 11 bits");
+  f.choice<Precision>(
+      "train.precision", t.precision, parse_precision, [](Precision precision) { return name_of(precision); },
+      "f32; on a GPU also tf32 (factors of 11 bits) or bf16 (f32 weights, sums and residual stream)");
   f.flag("train.probes", t.probes, "rms of streams, branches, gradients and updates by layer");
   f.flag("train.tensorboard", t.tensorboard, "write event files");
+  f.word("train.leaks", t.leaks, kLeaks, "rule", "a model that sees later tokens: refuse or allow");
+  f.only_unless("\"refuse\"");
 }
 
 void detect_fields(FieldList& f, DetectConfig& d) {

@@ -61,7 +61,8 @@ std::shared_ptr<const Plan> compile_needed(Graph& graph, const Backend& backend)
 // Statistics over positions would see what has not been said yet.
 void check_causal(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
-    if (dynamic_cast<const ChannelNorm*>(node.op.get()) != nullptr)
+    const auto* const norm = dynamic_cast<const ChannelNorm*>(node.op.get());
+    if (norm != nullptr && norm->options().region != Region::running)
       fail("'{}' is a {}, which sees all tokens at once; such a model cannot say one after another", node.scope,
            node.op->name());
   }

@@ -41,7 +41,8 @@ struct ParameterSpec {
   std::vector<ColumnBlock> blocks = {};  // empty: all columns start alike
   double lr = 1;                         // multiplies the learning rate
   double eps = 1;                        // multiplies Adam's eps
-  double decay = 1;  // multiplies weight decay; 0: none. Whether vectors decay is the trainer's rule
+  double decay = 1;               // multiplies weight decay; 0: none. Whether vectors decay is the trainer's rule
+  bool decays_as_vector = false;  // though its role is not one of vectors
   // embedding, position, query_key_value, query, key_value, out, ffn, conv, head, bias, norm, learned
   std::string role = {};
   UnitVectors unit = UnitVectors::none;
