@@ -19,6 +19,7 @@ struct GpuCase {
   ModelConfig model;
   int members = 1;
   Precision precision = Precision::tf32;
+  int recompute = 0;  // layers per recomputed segment
 };
 
 std::string product_limit(Precision precision) { return std::string(name_of(precision)) + "_product_tflops"; }
@@ -42,15 +43,16 @@ std::vector<GpuCase> gpu_cases() {
           {"12 layers d=128 T=128 B=16 x64 tf32", small, 64, tf32},
           {"12 layers d=32 T=32 B=8 x64 f32", study, 64, f32},
           {"1000 layers d=256 T=128 B=32 deepnorm bf16", deep, 1, bf16},
+          {"1000 layers d=256 T=128 B=32 deepnorm recomputed by 16 bf16", deep, 1, bf16, 16},
           {"GPT-2 124M T=1024 B=32 bf16", gpt2, 1, bf16},
           {"GPT-2 124M T=1024 B=32 tf32", gpt2, 1, tf32}};
 }
 
 // The step as it is trained: replayed, with one read of the loss at the end.
-double seconds_of_step(Session& session, double seconds) {
+double seconds_of_step(Session& session, double seconds, Watching watching = Watching::no) {
   const Handle loss = session.handle("loss");
   const auto wait = [&] { session.number(loss, 0); };
-  for (int i = 0; i < 3; ++i) session.run(Watching::no);
+  for (int i = 0; i < 3; ++i) session.run(watching);
   wait();
   double best = 0;
   const auto start = std::chrono::steady_clock::now();
@@ -59,7 +61,7 @@ double seconds_of_step(Session& session, double seconds) {
        ++round) {
     constexpr int kSteps = 10;
     const auto before = std::chrono::steady_clock::now();
-    for (int i = 0; i < kSteps; ++i) session.run(Watching::no);
+    for (int i = 0; i < kSteps; ++i) session.run(watching);
     wait();
     const double one = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count() / kSteps;
     if (round == 0 || one < best) best = one;
@@ -105,8 +107,9 @@ void bench_gpu_step(Report& report, const GpuCase& one, const Options& options) 
   const std::string name = "gpu step/" + one.name, profile = "gpu profile/" + one.name;
   if (!options.wants(name) && !options.wants(profile)) return;
   const auto start = std::chrono::steady_clock::now();
-  const TrainingStep step =
-      build_training_step(one.model, {.narrow = one.precision == Precision::bf16, .backend = &cuda_backend()});
+  const TrainingStep step = build_training_step(
+      one.model,
+      {.recompute_every = one.recompute, .narrow = one.precision == Precision::bf16, .backend = &cuda_backend()});
   const auto session = make_session(step.plan, {.members = one.members, .tf32 = one.precision == Precision::tf32});
   prepare(*session, step, one.model);
   session->run(Watching::no);
@@ -120,6 +123,9 @@ void bench_gpu_step(Report& report, const GpuCase& one, const Options& options) 
   report.add_value(name, flops / seconds * 1e-12, "TFLOP/s", limit, flops / seconds * 1e-12 / report.limit(limit));
   report.add_value(name + "/memory", static_cast<double>(session->memory_bytes()) / 1073741824, "GiB");
   report.add_value(name + "/first step", first, "s");
+  // Probes are read at every tenth step, unless told otherwise.
+  const double watched = seconds_of_step(*session, options.seconds / 4, Watching::yes);
+  report.add_value(name + "/probes", 10 * (watched - seconds) / seconds, "% of a step");
   report.add_value(name + "/kernels", static_cast<double>(step.plan->steps().size()), "launches");
   if (options.wants(profile) && one.model.layers < 100)
     add_profile(report, one.name, *session, one.members, one.precision);

@@ -14,6 +14,7 @@
 #include "bench/steps.h"
 #include "bench/theory.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/verbs.h"
 #include "norma/backends/device.h"
 #include "norma/core/error.h"
@@ -95,7 +96,11 @@ void measure_gpu([[maybe_unused]] bench::Report& report, [[maybe_unused]] const 
 }
 
 void measure_cpu(const BenchOptions& options, bench::Report& report) {
-  const auto progress = [](const char* what) { note("measuring {} ...\n", what); };
+  Progress display(false);
+  const auto progress = [&](const char* what) {
+    display.say(fmt::format("measuring {} ...", what));
+    display.at(fmt::format("measuring {}", what));
+  };
   const auto wanted = [&](const char* part) { return options.only == "all" || options.only == part; };
   progress("limits");
   bench::measure_limits(report, options.measure);
@@ -139,20 +144,23 @@ void run_bench(const BenchOptions& options) {
 
 }  // namespace
 
-void add_bench(CLI::App& app) {
+void add_bench(CLI::App& app, int&) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* verb = app.add_subcommand("bench", "Measure kernels and training steps against this machine's limits");
   verb->add_flag("--json", options->json, "Print JSON instead of a table");
   verb->add_option("--only", options->only, "Part to measure")
+      ->type_name("all|limits|norms|attention|steps|theory")
       ->check(CLI::IsMember({"all", "limits", "norms", "attention", "steps", "theory"}));
   verb->add_option("--match", options->measure.match, "Only what has this text in its name");
   verb->add_option("--seconds", options->measure.seconds, "Time per measurement")->check(CLI::Range(0.001, 600.0));
   verb->add_option("--threads", options->measure.threads, "Threads; 0 = all cores")->check(CLI::Range(0, 1024));
   verb->add_option("--device", options->device, "cpu, or cuda: training steps on a GPU, and where their time goes")
+      ->type_name("cpu|cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  verb->add_option("--peer", options->peer, "Results of bench/pytorch_cpu.py to compare with");
+  verb->add_option("--peer", options->peer, "Results of bench/pytorch_cpu.py to compare with")->type_name(kFile);
   verb->add_option("--out", options->out,
-                   "Folder for the results; those of a whole run go to bench/results where that exists");
+                   "Folder for the results; those of a whole run go to bench/results where that exists")
+      ->type_name(kFolder);
   verb->callback([options] { run_bench(*options); });
 }
 

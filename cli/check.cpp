@@ -6,6 +6,7 @@
 
 #include "cli/output.h"
 #include "cli/overrides.h"
+#include "cli/progress.h"
 #include "cli/verbs.h"
 #include "norma/train/check.h"
 
@@ -27,7 +28,11 @@ void run_check(const CheckOptions& options, const std::vector<std::string>& extr
   apply_overrides(request.config, extras, options.schemes);
   if (!options.weights.empty()) request.weights = options.weights;
   if (!options.tokens.empty()) request.tokens = options.tokens;
-  const CheckResult result = check_model(request);
+  const CheckResult result = [&] {
+    Progress progress(options.json);
+    progress.at("computing logits, loss and gradients");
+    return check_model(request);
+  }();
   if (options.json) {
     const nlohmann::json all = {
         {"loss", result.loss}, {"parameters", result.parameters}, {"tensors", result.tensors}, {"file", options.out}};
@@ -40,17 +45,21 @@ void run_check(const CheckOptions& options, const std::vector<std::string>& extr
 
 }  // namespace
 
-void add_check(CLI::App& app) {
+void add_check(CLI::App& app, int&) {
   const auto options = std::make_shared<CheckOptions>();
   CLI::App* verb = app.add_subcommand("check", "Write logits, loss and every gradient, to compare with other code");
-  verb->add_option("config", options->config, "TOML file with the model; keys may follow as --model.layers=2");
-  verb->add_option("--weights", options->weights, "safetensors by parameter name; without it the initial weights");
-  verb->add_option("--tokens", options->tokens, "safetensors with tokens and targets; without it the first batch");
-  verb->add_option("--out", options->out, "File to write")->capture_default_str();
+  verb->add_option("config", options->config, "TOML file with the model; without it the embedded default run")
+      ->type_name(kFile);
+  verb->add_option("--weights", options->weights, "safetensors by parameter name; without it the initial weights")
+      ->type_name(kFile);
+  verb->add_option("--tokens", options->tokens, "safetensors with tokens and targets; without it the first batch")
+      ->type_name(kFile);
+  verb->add_option("--out", options->out, "File to write")->capture_default_str()->type_name(kFile);
   verb->add_flag("--json", options->json, "Print what was written as JSON");
   add_schemes_dir(*verb, options->schemes);
+  add_run_options(*verb);
   add_device(*verb);
-  verb->allow_extras();
+  take_keys(*verb, "Any key of the configuration: --model.layers=2 --model.width=64");
   verb->callback([options, verb] { run_check(*options, overrides_of(*verb)); });
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/core/mapped_file.h"
@@ -52,11 +53,14 @@ std::vector<std::string> lines_of(const std::string& path) {
 class Generation {
  public:
   explicit Generation(const Options& options)
-      : options_(options), model_(open_trained(options.run, options.member, options.schemes)) {
+      : options_(options),
+        progress_(options.json),
+        model_((progress_.at("reading the model"), open_trained(options.run, options.member, options.schemes))) {
     if (options.threads > 0) model_.config.train.threads = options.threads;
     if (!options.device.empty()) model_.config.train.device = parse_device(options.device);
-    for (const std::string& warning : model_.warnings) note("warning: {}\n", warning);
+    for (const std::string& warning : model_.warnings) progress_.warn(warning);
     check_can_speak();
+    progress_.at("reading its vocabulary and data");
     source_ = open_data(model_);
   }
 
@@ -112,7 +116,10 @@ class Generation {
                     .top_k = options_.top_k.value_or(kTopK),
                     .seed = options_.seed};
     }
+    progress_.at(fmt::format("writing at most {} tokens for {} text{}", options_.tokens, prompts.size(),
+                             prompts.size() == 1 ? "" : "s"));
     const std::vector<Hypothesis> said = generate(model_, *source_, prompts, how);
+    progress_.clear();
     for (std::size_t i = 0; i < texts.size(); ++i) show(texts[i], prompts[i], said[i]);
   }
 
@@ -134,7 +141,9 @@ class Generation {
   }
 
   void evaluate() {
+    progress_.at(fmt::format("judging on {} held-out batches", source_->evaluation_batches()));
     const Scores scores = judge(model_, *source_, {.beam = beam()});
+    progress_.clear();
     if (scores.empty()) fail("'{}' has no held-out data to be judged by", options_.run);
     json named = json::object();
     for (const Score& score : scores) {
@@ -153,6 +162,7 @@ class Generation {
   }
 
   const Options& options_;
+  Progress progress_;
   TrainedModel model_;
   std::shared_ptr<const Source> source_;
   json outputs_ = json::array();
@@ -160,13 +170,14 @@ class Generation {
 
 }  // namespace
 
-void add_generate(CLI::App& app) {
+void add_generate(CLI::App& app, int&) {
   const auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("generate", "Let a trained model continue a text, translate, or be judged");
-  verb->add_option("run", options->run, "Run directory or checkpoint")->required();
+  verb->add_option("run", options->run, "Run directory or checkpoint")->required()->type_name(kRun);
   CLI::Option* prompt =
       verb->add_option("--prompt", options->prompt, "Text to continue or to translate; ids where the data are no text");
-  CLI::Option* source = verb->add_option("--source", options->source, "File with one such text per line");
+  CLI::Option* source =
+      verb->add_option("--source", options->source, "File with one such text per line")->type_name(kFile);
   CLI::Option* evaluate =
       verb->add_flag("--evaluate", options->evaluate, "Loss, accuracy and BLEU on the held-out data instead");
   prompt->excludes(source)->excludes(evaluate);
@@ -181,7 +192,7 @@ void add_generate(CLI::App& app) {
   verb->add_option("--seed", options->seed, "Of what is drawn")->capture_default_str();
   verb->add_option("--member", options->member, "Of a run with several")->capture_default_str();
   verb->add_option("--threads", options->threads, "0: as in the run")->capture_default_str();
-  verb->add_option("--device", options->device, "auto, cpu or cuda; without it as in the run");
+  verb->add_option("--device", options->device, "Where it runs; without it as in the run")->type_name("auto|cpu|cuda");
   verb->add_flag("--json", options->json, "Print as JSON, with tokens and log-probabilities");
   add_schemes_dir(*verb, options->schemes);
   verb->callback([options] { Generation(*options).run(); });

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/interface.h"
 #include "cli/output.h"
 #include "cli/stop.h"
 #include "cli/verbs.h"
@@ -48,6 +49,8 @@ std::vector<std::string> arguments(int argc, char** argv) {
 int exit_code_of(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
+  } catch (const norma::cli::Stopped&) {
+    return norma::cli::kStoppedCode;
   } catch (const norma::Error& error) {
     note("norma: {}\n", error.what());
     return 2;
@@ -77,20 +80,13 @@ int run(int argc, char** argv) {
   CLI::App app("norma: training engine and stability laboratory for residual networks");
   app.set_version_flag("--version", std::string("norma ") + NORMA_VERSION);
   app.require_subcommand(1);
+  app.formatter(norma::cli::help_formatter());
   app.failure_message([](const CLI::App* verb, const CLI::Error& error) {
     return "norma: " + CLI::FailureMessage::simple(verb, error);
   });
   int exit_code = 0;
   try {
-    norma::cli::add_bench(app);
-    norma::cli::add_check(app);
-    norma::cli::add_generate(app);
-    norma::cli::add_inspect(app);
-    norma::cli::add_plan(app);
-    norma::cli::add_schemes(app);
-    norma::cli::add_sweep(app, exit_code);
-    norma::cli::add_study(app, exit_code);
-    norma::cli::add_train(app, exit_code);
+    norma::cli::add_verbs(app, exit_code);
     if (argc < 2) {
       norma::cli::print("{}", app.help());
       return 0;
@@ -111,5 +107,6 @@ int main(int argc, char** argv) {
   norma::cli::prepare_streams();
   norma::cli::report_lost_files();
   std::set_terminate(end_at_once);
+  norma::cli::stop_on_signals();
   return norma::cli::finish_streams(run(argc, argv));
 }

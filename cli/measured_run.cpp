@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -14,8 +16,10 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "cli/stop.h"
 #include "norma/core/error.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/metrics.h"
@@ -74,7 +78,12 @@ Ended run_again(std::vector<std::string> arguments, const std::string& said) {
   if (child < 0) fail("cannot start a process: {}", std::strerror(error));
   Ended ended;
   rusage usage{};
-  while (wait4(child, &ended.status, 0, &usage) < 0 && errno == EINTR) {
+  const std::atomic<bool>& stop = stop_on_signals();
+  for (pid_t found = 0; found != child;) {  // which a signal to this process alone would not reach
+    found = wait4(child, &ended.status, WNOHANG, &usage);
+    if (found < 0 && errno != EINTR) break;
+    if (stop) kill(child, SIGKILL);
+    if (found != child) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   ended.peak_bytes = usage.ru_maxrss * 1024;
   return ended;
@@ -103,6 +112,7 @@ double seconds_per_step(const fs::path& run, std::int64_t tokens) {
 
 MeasuredRun measure_run(RunConfig config, std::int64_t steps) {
   NORMA_ASSERT(steps > 1);
+  const StopScope stops(Stop::when_saved);  // the folder goes first
   const Scratch folder;
   config.train.steps = steps;
   // A scheme of the user's means there what it means here.
@@ -114,6 +124,7 @@ MeasuredRun measure_run(RunConfig config, std::int64_t steps) {
   write_atomically(folder / "run.toml", print_config(config));
   const std::string said = folder / "said", run = folder / "run";
   const Ended ended = run_again({"train", folder / "run.toml", "--out", run, "--quiet"}, said);
+  if (stop_on_signals()) throw Stopped();
   if (WIFSIGNALED(ended.status))
     fail("the measured run was ended by signal {}{}", WTERMSIG(ended.status),
          WTERMSIG(ended.status) == SIGKILL ? ": it may have taken more memory than there is" : "");

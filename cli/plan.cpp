@@ -9,6 +9,7 @@
 #include "cli/measured_run.h"
 #include "cli/output.h"
 #include "cli/overrides.h"
+#include "cli/progress.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "norma/train/run_plan.h"
@@ -154,24 +155,28 @@ void print_plan(const json& all) {
 
 }  // namespace
 
-void add_plan(CLI::App& app) {
+void add_plan(CLI::App& app, int&) {
   const auto options = std::make_shared<PlanOptions>();
   CLI::App* verb = app.add_subcommand("plan", "Parameters, memory, operations and time of a run, before it runs");
-  verb->add_option("config", options->config, "TOML file; without it the embedded default run");
+  verb->add_option("config", options->config, "TOML file; without it the embedded default run")->type_name(kFile);
   verb->add_flag("--json", options->json, "Print JSON");
   verb->add_flag("--measure", options->measure,
                  "Take a few steps in a temporary folder: time, and memory to compare with");
   add_schemes_dir(*verb, options->schemes);
+  add_run_options(*verb);
   add_device(*verb);
-  verb->allow_extras();
+  take_keys(*verb, "Any key of the configuration: --model.layers=48 --model.width=1024");
   verb->callback([options, verb] {
     RunConfig config = options->config.empty() ? RunConfig() : read_config(options->config, options->schemes);
     apply_overrides(config, overrides_of(*verb), options->schemes);
     // Before anything is planned, what this process has is the program and its libraries.
+    Progress progress(options->json);
+    progress.at(options->measure ? "measuring runs of a few steps" : "planning");
     const std::int64_t process = options->measure ? measured_process_bytes(config) : resident_bytes();
     const RunPlan plan = plan_run(config);
     json all = describe_plan(plan, process);
     if (options->measure) measure(config, plan, all);
+    progress.clear();
     if (options->json) {
       write_json(all.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
     } else {

@@ -9,6 +9,7 @@
 
 #include "cli/explanation.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/store/atomic_file.h"
@@ -20,7 +21,10 @@ using Json = nlohmann::json;
 
 void list_schemes(const SchemesOptions& options) {
   if (!options.svg.empty()) fail("--svg draws one scheme; name it: norma schemes NAME --svg '{}'", options.svg);
-  const std::vector<SchemeEntry> entries = options.library.all();
+  std::vector<SchemeEntry> entries = options.library.all();
+  for (const BranchKind* const kind : options.family->sites(ModelConfig()).back().kinds()) {
+    for (const Scheme& scheme : catalogue(kind->key)) entries.push_back(options.library.locate(scheme.name));
+  }
   if (options.json) {
     Json all = Json::array();
     for (const SchemeEntry& entry : entries) {
@@ -69,16 +73,22 @@ void explain(const SchemesOptions& options) {
                                .heads = options.heads,
                                .branches = options.family->sites(model).back().kinds()};
   if (!options.svg.empty()) write_svg(options.svg, diagram_svg(*entry.scheme, drawing));
-  const Explanation said = explanation_of(options);
+  const Explanation said = [&] {
+    Progress progress(options.json);
+    progress.at(fmt::format("predicting what {} does at {} layers", options.name, options.depths.back()));
+    return explanation_of(options);
+  }();
   options.json ? print_json(options, entry, said) : print_text(options, entry, said, drawing);
 }
 
 }  // namespace
 
-void add_schemes(CLI::App& app) {
+void add_schemes(CLI::App& app, int&) {
   const auto options = std::make_shared<SchemesOptions>();
   CLI::App* verb = app.add_subcommand("schemes", "The catalogue of schemes, or one scheme explained");
-  verb->add_option("scheme", options->name, "Name of a scheme, a file, or a formula such as \"x + f(norm(x))\"");
+  verb->add_option("scheme,--scheme", options->name,
+                   "Name of a scheme, a file, or a formula such as \"x + f(norm(x))\"")
+      ->type_name(kScheme);
   add_family(*verb, options->family);
   verb->add_option("--layers,--depth", options->layers, "Depth; of an encoder-decoder, of each stack")
       ->check(CLI::Range(1, 100000));
@@ -87,6 +97,7 @@ void add_schemes(CLI::App& app) {
   verb->add_option("--norm", options->norm, "What `norm` means in a formula");
   verb->add_option("--depths", options->depths, "Of the theory's exponents: as for norma inspect (6,12,24)")
       ->delimiter(',')
+      ->type_name(kList)
       ->check(CLI::Range(1, 100000));
   verb->add_option("--theory-width", options->theory_width, "Of the theory's model: --width of norma inspect")
       ->capture_default_str()
@@ -95,7 +106,7 @@ void add_schemes(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 16));
   verb->add_option("--layer", options->layer, "Which layer to draw, where layers are wired differently");
-  verb->add_option("--svg", options->svg, "Write the diagram to this file");
+  verb->add_option("--svg", options->svg, "Write the diagram to this file")->type_name(kFile);
   verb->add_flag("--json", options->json, "Print JSON");
   add_schemes_dir(*verb, options->library);
   verb->callback([options] { options->name.empty() ? list_schemes(*options) : explain(*options); });

@@ -11,14 +11,28 @@ namespace norma::cli {
 namespace {
 
 std::atomic<bool> requested{false};
+std::atomic<Stop> how_to_stop{Stop::at_once};
+static_assert(std::atomic<Stop>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 // Where nobody looks at the flag, as while a very deep model is planned, the process ends by itself: what is on disk
 // survives that as it survives kill -9.
 constexpr unsigned kPatience = 60;  // seconds
 
-void request_stop(int signal) {
+void say(const char* text) {
+  const ssize_t ignored = write(STDERR_FILENO, text, std::strlen(text));
+  static_cast<void>(ignored);
+}
+
+void give_up(int) { _exit(kStoppedCode); }
+
+void request_stop(int) {
+  if (how_to_stop == Stop::at_once || requested) {
+    say("\nnorma: stopped\n");
+    _exit(kStoppedCode);
+  }
   requested = true;
-  std::signal(signal, SIG_DFL);
+  say("\nstopping: what has been done is being saved; Ctrl-C again stops at once\n");
+  std::signal(SIGALRM, give_up);
   alarm(kPatience);
 }
 
@@ -29,10 +43,6 @@ void report_lost_file(int signal, siginfo_t* info, void*) {
     std::signal(signal, SIG_DFL);  // happens again, and ends the process
     return;
   }
-  const auto say = [](const char* text) {
-    const ssize_t ignored = write(STDERR_FILENO, text, std::strlen(text));
-    static_cast<void>(ignored);
-  };
   say("norma: '");
   say(path);
   say("' became shorter while it was read, or its disk fails; with the file as it was, the same command goes on from "
@@ -54,5 +64,10 @@ const std::atomic<bool>& stop_on_signals() {
   std::signal(SIGTERM, request_stop);
   return requested;
 }
+
+void set_stop(Stop how) { how_to_stop = how; }
+
+StopScope::StopScope(Stop how) : before_(how_to_stop.exchange(how)) {}
+StopScope::~StopScope() { how_to_stop = before_; }
 
 }  // namespace norma::cli

@@ -8,6 +8,7 @@
 
 #include "cli/output.h"
 #include "cli/overrides.h"
+#include "cli/progress.h"
 #include "cli/stop.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
@@ -21,9 +22,9 @@ namespace {
 
 struct StudyOptions {
   std::vector<std::string> schemes;
-  std::vector<std::int64_t> depths, warmups, seeds;
+  std::vector<std::int64_t> depths, warmups;
   std::vector<double> rates;
-  std::string config, text;
+  std::string config, text, seeds;
   std::string out = "study";
   SchemeLibrary library = SchemeLibrary::of_environment();
   std::int64_t layers = 0, width = 0, steps = 0;
@@ -36,50 +37,51 @@ struct StudyOptions {
 
 class StudyDisplay final : public StudyObserver {
  public:
-  explicit StudyDisplay(bool quiet) : quiet_(quiet), live_(isatty(STDERR_FILENO) != 0) {}
+  StudyDisplay(bool quiet, const StudyBudget& budget) : progress_(quiet), budget_(budget) {
+    progress_.at("reading the data and planning");
+  }
 
   void progressed(std::string_view part, double done, std::string_view what) override {
-    if (quiet_) return;
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = Clock::now();
     if (part != part_) {
-      close();
       part_ = part;
-      started_ = now;
-      if (!live_) note("{} ...\n", part);
+      part_began_ = now;
+      progress_.say(fmt::format("{} ...", part));
+      // Analyses keep nothing that a stop could lose; training does.
+      const bool analyses = part == "analyses at init" || part == "use of depth";
+      set_stop(analyses ? Stop::at_once : Stop::when_saved);
     }
-    if (!live_ || (now - shown_ < std::chrono::milliseconds(100) && done < 1)) return;
+    if (now - shown_ < std::chrono::milliseconds(100) && done < 1) return;
     shown_ = now;
-    const double seconds = std::chrono::duration<double>(now - started_).count();
-    const double left = done > 0.02 ? seconds * (1 - done) / done : std::nan("");
-    const int filled = static_cast<int>(24 * done);
-    std::string bar;
-    for (int i = 0; i < 24; ++i) bar += i < filled ? "█" : "░";
-    note("\r\033[K{:<17} {} {:>3.0f} %  {} left  {}", part, bar, 100 * done, duration_text(left), what);
-    open_ = true;
+    Progress::Now state{.what = fmt::format("{} {:.0f} %: {}", part, 100 * done, what)};
+    const double here = std::chrono::duration<double>(now - part_began_).count();
+    const double all = std::chrono::duration<double>(now - began_).count();
+    double left = done > 0.02 ? here * (1 - done) / done : std::nan("");
+    // A time is spent on all parts together.
+    if (budget_.unit == StudyBudget::Unit::seconds) {
+      left = std::max(std::isnan(left) ? 0 : left, budget_.amount - all);
+      state.share = all / (all + left);
+    }
+    if (std::isfinite(left)) state.seconds_left = left;
+    progress_.at(std::move(state));
   }
 
-  void said(const std::string& line) override {
-    if (quiet_) return;
-    close();
-    note("{}\n", line);
-  }
-
-  void close() {
-    if (open_) note("\n");
-    open_ = false;
-  }
+  void said(const std::string& line) override { progress_.say(line); }
 
  private:
-  bool quiet_, live_, open_ = false;
+  using Clock = std::chrono::steady_clock;
+
+  Progress progress_;
+  StudyBudget budget_;
   std::string part_;
-  std::chrono::steady_clock::time_point started_, shown_;
+  Clock::time_point began_ = Clock::now(), part_began_ = began_, shown_ = {};
 };
 
 StudyConfig study_config(const StudyOptions& options, const std::vector<std::string>& extras) {
   StudyConfig config;
   const SchemeLibrary library = library_to_resume_sweep(std::filesystem::path(options.out) / "sweep", options.library);
   if (!options.config.empty()) config.base = read_config(options.config, library);
-  std::vector<std::string> schemes = options.schemes;
+  std::vector<std::string> schemes = separate_schemes(options.schemes, library);
   if (schemes.empty()) {
     for (const SchemeChoice& scheme : config.schemes) schemes.push_back(scheme.asked());
   }
@@ -88,7 +90,7 @@ StudyConfig study_config(const StudyOptions& options, const std::vector<std::str
   if (!options.depths.empty()) config.depths = options.depths;
   if (!options.rates.empty()) config.rates = options.rates;
   if (!options.warmups.empty()) config.warmups = options.warmups;
-  if (!options.seeds.empty()) config.seeds = options.seeds;
+  if (!options.seeds.empty()) config.seeds = parse_seeds(options.seeds);
   if (options.layers > 0) config.base.model.layers = options.layers;
   if (options.width > 0) config.base.model.width = options.width;
   if (options.steps > 0) config.base.train.steps = options.steps;
@@ -109,11 +111,13 @@ StudyConfig study_config(const StudyOptions& options, const std::vector<std::str
 
 int run(const StudyOptions& options, const std::vector<std::string>& extras) {
   const StudyConfig config = study_config(options, extras);
-  StudyDisplay progress(options.quiet || options.json);
   const std::filesystem::path folder = options.out;
-  const StudyResult result =
-      run_study({.config = config, .directory = folder, .command_line = command_line()}, progress, stop_on_signals());
-  progress.close();
+  const StudyResult result = [&] {
+    StudyDisplay display(options.quiet || options.json, config.budget);
+    return run_study({.config = config, .directory = folder, .command_line = command_line()}, display,
+                     stop_on_signals());
+  }();
+  set_stop(Stop::at_once);
   if (result.interrupted) {
     note("stopped; the same command goes on from here\n");
     return 130;
@@ -134,35 +138,37 @@ int run(const StudyOptions& options, const std::vector<std::string>& extras) {
 void add_study(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<StudyOptions>();
   CLI::App* verb = app.add_subcommand("study", "Compare schemes: analyses, training at each one's best rate, verdicts");
-  verb->add_option("--schemes", options->schemes, "Names, files or formulas, separated by spaces")->expected(1, -1);
-  verb->add_option("--depths", options->depths, "Of the analyses at init")->delimiter(',');
+  add_schemes_option(*verb, options->schemes, "Names, files or formulas, separated by spaces");
+  verb->add_option("--depths", options->depths, "Of the analyses at init")->delimiter(',')->type_name(kList);
   verb->add_option("--layers,--depth", options->layers, "Of the models that are trained")->check(CLI::Range(1, 10000));
   verb->add_option("--width", options->width, "Of all models")->check(CLI::Range(1, 100000));
-  verb->add_option("--lr", options->rates, "Peak learning rates to try")->delimiter(',');
+  verb->add_option("--lr", options->rates, "Peak learning rates to try")->delimiter(',')->type_name(kList);
   verb->add_option("--extra-rates", options->extra_rates,
                    "At most so many more for a scheme whose best is the smallest or largest tried; 0: none")
       ->capture_default_str()
       ->check(CLI::Range(0, 16));
-  verb->add_option("--warmup", options->warmups, "Warmups to try, in steps")->delimiter(',');
+  verb->add_option("--warmup", options->warmups, "Warmups to try, in steps")->delimiter(',')->type_name(kList);
   verb->add_option("--budget", options->budget,
                    "What it may spend: 3min, 1h, 2e9tokens, 40000steps; 0: short runs alone. Default 3min");
-  verb->add_option("--seeds", options->seeds, "That settings are chosen with; the final comparison has others")
-      ->delimiter(',');
+  verb->add_option("--seeds", options->seeds,
+                   std::string("That settings are chosen with; the final comparison has others. ") + kSeedsHelp)
+      ->type_name(kList);
   verb->add_option("--steps", options->steps, "Of the short runs")->check(CLI::Range(1, 1000000000));
   verb->add_option("--for-layers", options->asked_layers, "Depth of the model that you will train, for the advice");
   verb->add_option("--for-width", options->asked_width, "Its width");
-  verb->add_option("--text", options->text, "Train on this text instead of the generated task");
-  verb->add_option("--config", options->config, "TOML file of the runs, as for norma train");
-  verb->add_option("--out", options->out, "Folder for results.json, report.html and the runs")->capture_default_str();
+  verb->add_option("--text", options->text, "Train on this text instead of the generated task")->type_name(kFile);
+  verb->add_option("--config", options->config, "TOML file of the runs, as for norma train")->type_name(kFile);
+  verb->add_option("--out", options->out, "Folder for results.json, report.html and the runs")
+      ->capture_default_str()
+      ->type_name(kFolder);
   verb->add_flag("--no-inspect", options->no_inspect, "Leave out the analyses at init");
   verb->add_flag("--no-train", options->no_train, "Leave out training");
   verb->add_flag("--no-depth-use", options->no_depth_use, "Leave out what the layers are worth after training");
   verb->add_flag("--json", options->json, "Print results.json");
   verb->add_flag("--quiet", options->quiet, "No progress");
   add_schemes_dir(*verb, options->library);
-  verb->footer("Any key of the configuration of the runs: --train.steps=500 --model.norm=rms");
   add_device(*verb);
-  verb->allow_extras();
+  take_keys(*verb, "Any key of the configuration of the runs: --train.steps=500 --model.norm=rms");
   verb->callback([options, verb, &exit_code] { exit_code = run(*options, overrides_of(*verb)); });
 }
 

@@ -12,6 +12,8 @@
 
 #include "cli/output.h"
 #include "cli/overrides.h"
+#include "cli/progress.h"
+#include "cli/run_end.h"
 #include "cli/stop.h"
 #include "cli/sweep_table.h"
 #include "cli/text.h"
@@ -21,8 +23,10 @@
 #include "norma/lab/results.h"
 #include "norma/lab/sweep.h"
 #include "norma/lab/sweep_schemes.h"
+#include "norma/report/report.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
+#include "norma/store/run_directory.h"
 #include "norma/version.h"
 
 namespace norma::cli {
@@ -30,7 +34,8 @@ namespace {
 
 struct SweepOptions {
   std::string config;
-  std::string out;
+  std::string out, seeds;
+  std::vector<std::string> axis;  // schemes
   SchemeLibrary schemes = SchemeLibrary::of_environment();
   bool json = false;
   bool quiet = false;
@@ -39,66 +44,53 @@ struct SweepOptions {
 
 class SweepDisplay final : public SweepObserver {
  public:
-  explicit SweepDisplay(bool quiet) : quiet_(quiet), live_(isatty(STDERR_FILENO) != 0) {}
+  explicit SweepDisplay(bool quiet) : progress_(quiet), quiet_(quiet), live_(isatty(STDERR_FILENO) != 0) {
+    progress_.at("reading the data and planning");
+  }
 
   void planned(std::int64_t runs, std::int64_t done, int cohorts) override {
-    say(fmt::format("{} runs{} in {} cohort{}", runs, done > 0 ? fmt::format(", {} of them done,", done) : "", cohorts,
-                    cohorts == 1 ? "" : "s"));
+    set_stop(Stop::when_saved);
+    progress_.say(fmt::format("{} runs{} in {} cohort{}", runs, done > 0 ? fmt::format(", {} of them done,", done) : "",
+                              cohorts, cohorts == 1 ? "" : "s"));
   }
-  void warned(const std::string& what) override {
-    close();
-    note("warning: {}\n", what);
-  }
+  void warned(const std::string& what) override { progress_.warn(what); }
 
   void started(const SweepProgress& progress, const Cohort& cohort) override {
     const ModelConfig& model = cohort.config().model;
-    say(fmt::format("cohort {} of {}: {} | {} layers, width {}, {} parameters, {} member{}, {}{}", progress.cohort,
-                    progress.cohorts, model.scheme.asked(), model.layers, model.width,
-                    with_units(static_cast<double>(cohort.parameters())), cohort.members(),
-                    cohort.members() == 1 ? "" : "s", bytes_text(static_cast<double>(cohort.memory_bytes())),
-                    cohort.step() > 0 ? fmt::format(", from step {}", cohort.step()) : ""));
+    progress_.say(fmt::format("cohort {} of {}: {} | {} layers, width {}, {} parameters, {} member{}, {}{}",
+                              progress.cohort, progress.cohorts, model.scheme.asked(), model.layers, model.width,
+                              with_units(static_cast<double>(cohort.parameters())), cohort.members(),
+                              cohort.members() == 1 ? "" : "s", bytes_text(static_cast<double>(cohort.memory_bytes())),
+                              cohort.step() > 0 ? fmt::format(", from step {}", cohort.step()) : ""));
     shown_ = progress.seconds;
   }
 
   void stepped(const SweepProgress& progress, const Cohort& cohort) override {
     const bool last = cohort.step() == progress.until;
-    if (quiet_ || (!last && progress.seconds - shown_ < (live_ ? 0.1 : 10))) return;
+    if (quiet_ || (!last && progress.seconds - shown_ < (live_ ? 0.1 : 1))) return;
     shown_ = progress.seconds;
     double best = std::numeric_limits<double>::infinity();
     for (int member = 0; member < cohort.members(); ++member) {
       if (!cohort.member(member).diverged) best = std::min(best, cohort.member(member).loss);
     }
-    const std::string line =
-        fmt::format("cohort {} of {}  step {}/{}  {} of {} members  best loss {:.4f}  {}/{} runs  {} left",
-                    progress.cohort, progress.cohorts, cohort.step(), progress.until, cohort.active_members(),
-                    cohort.members(), best, progress.ended, progress.runs, duration_text(progress.seconds_left));
-    if (live_) {
-      note("\r\033[K{}", line);
-      open_line_ = true;
-    } else {
-      note("{}\n", line);
-    }
+    Progress::Now now{
+        .what = fmt::format("cohort {} of {}  step {}/{}  {} of {} members  best loss {:.4f}  {}/{} runs",
+                            progress.cohort, progress.cohorts, cohort.step(), progress.until, cohort.active_members(),
+                            cohort.members(), best, progress.ended, progress.runs),
+        .share = progress.share};
+    if (std::isfinite(progress.seconds_left)) now.seconds_left = progress.seconds_left;
+    progress_.at(std::move(now));
   }
 
   void happened(const SweepCell& cell, const MemberEvent& event) override {
-    if (event.what != "spike") say(fmt::format("{}, step {}: {} ({})", cell.id, event.step, event.what, event.why));
-  }
-
-  void close() {
-    if (open_line_) note("\n");
-    open_line_ = false;
+    if (event.what != "spike")
+      progress_.say(fmt::format("{}, step {}: {} ({})", cell.id, event.step, event.what, event.why));
   }
 
  private:
-  void say(const std::string& line) {
-    if (quiet_) return;
-    close();
-    note("{}\n", line);
-  }
-
+  Progress progress_;
   bool quiet_, live_;
   double shown_ = 0;
-  bool open_line_ = false;
 };
 
 // "--train.lr=[1e-4, 1e-3]", or the key and its value as two words.
@@ -113,6 +105,24 @@ void apply_sweep_overrides(SweepConfig& config, const std::vector<std::string>& 
       assignment += "=" + arguments[++i];
     }
     override_sweep(config, assignment);
+  }
+}
+
+// --schemes as an axis, --seeds as points of weights and data together, each combined with all there are.
+void apply_short_axes(SweepConfig& config, const SweepOptions& options) {
+  if (!options.axis.empty()) set_axis(config, "model.scheme", separate_schemes(options.axis, options.schemes));
+  if (options.seeds.empty()) return;
+  const std::vector<SweepPoint> before = config.points.empty() ? std::vector<SweepPoint>(1) : config.points;
+  config.points.clear();
+  for (const SweepPoint& point : before) {
+    for (const std::int64_t seed : parse_seeds(options.seeds)) {
+      config.points.push_back(point);
+      for (const char* key : {"train.seed", "train.data_seed"}) {
+        if (std::any_of(config.axes.begin(), config.axes.end(), [&](const SweepAxis& one) { return one.key == key; }))
+          fail("--seeds and an axis {} were given; expected one of them", key);
+        config.points.back().emplace_back(key, fmt::format("{}", seed));
+      }
+    }
   }
 }
 
@@ -136,7 +146,7 @@ void show(const Outcomes& outcomes, const std::string& results, const std::strin
   if (as_json) {
     write_json(results);
   } else {
-    print("{}written to {}\n", sweep_tables(outcomes), directory);
+    print("{}written to {}, with {}\n", sweep_tables(outcomes), directory, kReportName);
   }
 }
 
@@ -152,6 +162,7 @@ void report(const Outcomes& outcomes, const SweepConfig& config, const std::stri
   add_outcomes(results, outcomes);
   const std::string text = write_results(results);
   write_atomically(std::filesystem::path(directory) / "results.json", text);
+  write_page(std::filesystem::path(directory) / kReportName, [&] { return make_report(text); });
   show(outcomes, text, directory, as_json);
 }
 
@@ -177,16 +188,19 @@ int run(const SweepOptions& options, const std::vector<std::string>& extras) {
                                                : library_to_resume_sweep(directory, options.schemes);
   SweepConfig config = options.config.empty() ? SweepConfig{.schemes = schemes} : read_sweep(options.config, schemes);
   apply_sweep_overrides(config, extras);
+  apply_short_axes(config, options);
   if (options.report) {
     if (kind_of(std::filesystem::path(directory) / "sweep.toml") != PathKind::file)
       fail("there is no sweep in '{}'", directory);
     report(read_outcomes(config, directory), config, directory, 0, options.json);
     return 0;
   }
-  SweepDisplay progress(options.quiet || options.json);
-  const SweepResult result = run_sweep({.config = config, .directory = directory, .command_line = command_line()},
-                                       progress, stop_on_signals());
-  progress.close();
+  const SweepResult result = [&] {
+    SweepDisplay display(options.quiet || options.json);
+    return run_sweep({.config = config, .directory = directory, .command_line = command_line()}, display,
+                     stop_on_signals());
+  }();
+  set_stop(Stop::at_once);
   if (result.interrupted) {
     note("stopped; the same command goes on from here\n");
     return 130;
@@ -206,15 +220,21 @@ int run(const SweepOptions& options, const std::vector<std::string>& extras) {
 void add_sweep(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<SweepOptions>();
   CLI::App* verb = app.add_subcommand("sweep", "Train a grid of models side by side and compare them");
-  verb->add_option("config", options->config, "TOML file with a [sweep] table; without it the embedded default run");
-  verb->add_option("--out", options->out, "Directory of the sweep; an unfinished one goes on where it was");
+  verb->add_option("config", options->config, "TOML file with a [sweep] table; without it the embedded default run")
+      ->type_name(kFile);
+  verb->add_option("--out", options->out, "Directory of the sweep; an unfinished one goes on where it was")
+      ->type_name(kFolder);
+  verb->add_option("--scheme,--schemes", options->axis, "Names, files or formulas; short for an axis model.scheme")
+      ->expected(1, -1)
+      ->type_name(kScheme);
+  verb->add_option("--seeds", options->seeds, std::string("Of weights and data of every setting. ") + kSeedsHelp)
+      ->type_name(kList);
   verb->add_flag("--json", options->json, "Print the results as JSON");
   verb->add_flag("--quiet", options->quiet, "No progress");
   verb->add_flag("--report", options->report, "Train nothing; report what has ended so far");
   add_schemes_dir(*verb, options->schemes);
-  verb->footer("A list makes a key an axis: --train.lr=[1e-4,1e-3] --model.scheme=[pre,post] --train.seed=[1,2,3]");
   add_device(*verb);
-  verb->allow_extras();
+  take_keys(*verb, "A list makes a key an axis: --train.lr=[1e-4,1e-3] --model.scheme=[pre,post] --train.seed=[1,2,3]");
   verb->callback([options, verb, &exit_code] { exit_code = run(*options, overrides_of(*verb)); });
 }
 

@@ -8,7 +8,10 @@
 
 #include "cli/output.h"
 #include "cli/overrides.h"
+#include "cli/progress.h"
+#include "cli/run_end.h"
 #include "cli/stop.h"
+#include "cli/terminal.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
@@ -30,41 +33,44 @@ struct TrainOptions {
 
 class TrainDisplay final : public RunObserver {
  public:
-  TrainDisplay(bool quiet, std::int64_t every) : quiet_(quiet), live_(isatty(STDERR_FILENO) != 0), every_(every) {}
+  TrainDisplay(bool quiet, std::int64_t every)
+      : progress_(quiet), quiet_(quiet), live_(isatty(STDERR_FILENO) != 0), every_(every) {
+    progress_.at("reading the data and planning");
+  }
 
   void started(const Cohort& cohort, const Source& source) override {
+    set_stop(Stop::when_saved);
     first_step_ = cohort.step();
-    if (quiet_) return;
     const RunConfig& c = cohort.config();
-    note("{} | {} layers, width {}, {} parameters{} | {}\n", c.model.scheme.asked(), c.model.layers, c.model.width,
-         with_units(static_cast<double>(cohort.parameters())),
-         cohort.members() > 1 ? fmt::format(", {} members", cohort.members()) : "", source.describe());
-    if (first_step_ > 0) note("resumed at step {}\n", first_step_);
+    progress_.say(fmt::format("{} | {} layers, width {}, {} parameters{} | {}", c.model.scheme.asked(), c.model.layers,
+                              c.model.width, with_units(static_cast<double>(cohort.parameters())),
+                              cohort.members() > 1 ? fmt::format(", {} members", cohort.members()) : "",
+                              source.describe()));
+    if (first_step_ > 0) progress_.say(fmt::format("resumed at step {}", first_step_));
+    progress_.at("the first step");
   }
 
-  // Whoever wants no progress still wants to know.
-  void warned(const std::string& what) override {
-    close();
-    note("warning: {}\n", what);
-  }
+  void warned(const std::string& what) override { progress_.warn(what); }
 
   void stepped(const Cohort& cohort, double seconds) override {
-    const bool last = cohort.step() == cohort.config().train.steps;
-    if (quiet_ || (!live_ && cohort.step() % every_ != 0 && !last)) return;
-    if (live_ && !last && seconds - shown_ < 0.1) return;
+    set_stop(Stop::when_saved);
+    last_ = cohort.step() == cohort.config().train.steps || cohort.active_members() == 0;
+    if (quiet_) return;
+    if (last_ || (!live_ && cohort.step() % every_ == 0)) progress_.say(status(cohort, seconds));
+    if (!last_ && seconds - shown_ < (live_ ? 0.1 : 1)) return;
     shown_ = seconds;
-    const std::string line = status(cohort, seconds);
-    if (live_) {
-      note("\r\033[K{}", line);
-      open_line_ = true;
-    } else {
-      note("{}\n", line);
-    }
+    progress_.at(last_ ? "evaluating" : status(cohort, seconds));
+  }
+
+  // Until the next step there is nothing that a stop could lose.
+  void saved(std::int64_t) override {
+    set_stop(Stop::at_once);
+    if (last_) progress_.at("judging the trained model on held-out data");
   }
 
   void happened(const MemberEvent& event) override {
-    say(fmt::format("step {}{}: {} ({})", event.step, event.member > 0 ? fmt::format(", member {}", event.member) : "",
-                    event.what, event.why));
+    progress_.say(fmt::format("step {}{}: {} ({})", event.step,
+                              event.member > 0 ? fmt::format(", member {}", event.member) : "", event.what, event.why));
   }
 
   void evaluated(const Cohort& cohort) override {
@@ -73,12 +79,7 @@ class TrainDisplay final : public RunObserver {
       const MemberState& state = cohort.member(member);
       if (state.evaluation_loss && !state.diverged) losses += fmt::format(" {:.4f}", *state.evaluation_loss);
     }
-    if (!losses.empty()) say(fmt::format("step {}: held-out loss{}", cohort.step(), losses));
-  }
-
-  void close() {
-    if (open_line_) note("\n");
-    open_line_ = false;
+    if (!losses.empty()) progress_.say(fmt::format("step {}: held-out loss{}", cohort.step(), losses));
   }
 
  private:
@@ -105,17 +106,12 @@ class TrainDisplay final : public RunObserver {
                        bytes_text(static_cast<double>(cohort.memory_bytes())), duration_text(left));
   }
 
-  void say(const std::string& line) {
-    if (quiet_) return;
-    close();
-    note("{}\n", line);
-  }
-
+  Progress progress_;
   bool quiet_, live_;
   std::int64_t every_;
   std::int64_t first_step_ = 0;
   double shown_ = -1;
-  bool open_line_ = false;
+  bool last_ = false;  // there are no more steps
 };
 
 std::string default_directory(const TrainOptions& options) {
@@ -141,20 +137,32 @@ int run_train(const TrainOptions& options, const std::vector<std::string>& extra
     print("{}", print_config(config, true));
     return 0;
   }
-  TrainDisplay progress(options.quiet || options.json, std::max<std::int64_t>(1, config.train.steps / 20));
-  const RunEnd end = run_training({.config = config, .directory = directory, .command_line = std::move(command)},
-                                  progress, stop_on_signals());
-  progress.close();
+  RunEnd end{};
+  {
+    TrainDisplay display(options.quiet || options.json, std::max<std::int64_t>(1, config.train.steps / 20));
+    end = run_training({.config = config, .directory = directory, .command_line = std::move(command)}, display,
+                       stop_on_signals());
+  }
   if (end == RunEnd::interrupted) {
     note("stopped; the same command goes on from here\n");
     return 130;
   }
   if (end == RunEnd::finished_before) note("{} had finished before; nothing was trained\n", directory);
+  const PageOfRun page = end == RunEnd::finished ? PageOfRun::anew : PageOfRun::kept;
   if (options.json) {
+    close_run(directory, options.schemes, page);
     write_json(RunView(directory).result());
   } else {
     print("{}", outcome_table(stored_result(RunView(directory))));
-    print("{} {}\n", end == RunEnd::finished_before ? "as it is in" : "written to", directory);
+    const std::string failure = close_run(directory, options.schemes, page);
+    if (const auto columns = output_columns()) {
+      print("{}", wrapped(failure, *columns));
+    } else {
+      print("{}", failure);
+    }
+    const bool has_page = kind_of(std::filesystem::path(directory) / kReportName) == PathKind::file;
+    print("{} {}{}\n", end == RunEnd::finished_before ? "as it is in" : "written to", directory,
+          has_page ? fmt::format(", with {}", kReportName) : "");
   }
   return 0;
 }
@@ -164,15 +172,16 @@ int run_train(const TrainOptions& options, const std::vector<std::string>& extra
 void add_train(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<TrainOptions>();
   CLI::App* verb = app.add_subcommand("train", "Train one model, or several side by side, from a configuration");
-  verb->add_option("config", options->config, "TOML file; without it the embedded default run");
-  verb->add_option("--out", options->out, "Run directory; an unfinished run of the same configuration is resumed");
+  verb->add_option("config", options->config, "TOML file; without it the embedded default run")->type_name(kFile);
+  verb->add_option("--out", options->out, "Run directory; an unfinished run of the same configuration is resumed")
+      ->type_name(kFolder);
   verb->add_flag("--print-config", options->print_config, "Print the resolved configuration with what each key means");
   verb->add_flag("--json", options->json, "Print the result as JSON");
   verb->add_flag("--quiet", options->quiet, "No progress");
   add_schemes_dir(*verb, options->schemes);
-  verb->footer("Any key of the configuration: --train.lr=3e-4 --model.scheme='norm(x + f(x))'");
+  add_run_options(*verb);
   add_device(*verb);
-  verb->allow_extras();
+  take_keys(*verb, "Any key of the configuration: --train.lr=3e-4 --model.scheme='norm(x + f(x))'");
   verb->callback([options, verb, &exit_code] { exit_code = run_train(*options, overrides_of(*verb), command_line()); });
 }
 

@@ -32,5 +32,19 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/norma.pc DESTINATION ${CMAKE_INSTALL_L
 
 if(TARGET norma)
   install(TARGETS norma RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # The manual and the completions are what the program itself prints: they cannot say anything else than it does.
+  function(norma_install_printed file)
+    list(JOIN ARGN " " arguments)
+    install(CODE "
+      set(file \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${file}\")
+      message(STATUS \"Installing: \${file}\")
+      get_filename_component(folder \"\${file}\" DIRECTORY)
+      file(MAKE_DIRECTORY \"\${folder}\")
+      execute_process(COMMAND \"$<TARGET_FILE:norma>\" ${arguments} OUTPUT_FILE \"\${file}\" COMMAND_ERROR_IS_FATAL ANY)")
+  endfunction()
+  norma_install_printed(${CMAKE_INSTALL_MANDIR}/man1/norma.1 man)
+  norma_install_printed(${CMAKE_INSTALL_DATADIR}/bash-completion/completions/norma completion bash)
+  norma_install_printed(${CMAKE_INSTALL_DATADIR}/zsh/site-functions/_norma completion zsh)
+  norma_install_printed(${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d/norma.fish completion fish)
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -138,7 +138,6 @@ HWY_AFTER_NAMESPACE();
 #include "norma/graph/differentiate.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/elementwise.h"
-#include "norma/ops/reduce.h"
 #include "ops/activation_cost.h"
 #include "ops/check.h"
 
@@ -212,21 +211,14 @@ std::vector<Type> ActivationBackward::infer(std::span<const Type> in) const {
   check_count(in.size(), 2);
   check_computes(in[0]);
   check_type("the gradient", in[1], in[0]);
-  std::vector<Type> out = {in[0]};
-  if (sums_) out.push_back({{in[0].shape.channels()}, in[0].dtype});
-  return out;
+  return {in[0]};
 }
 
 Wires ActivationBackward::reference(std::span<const Wire> in) const {
-  Wires out;
-  if (activation_ == Activation::relu) {
-    out = {in[1] * step(in[0])};
-  } else {
-    const int first_node = static_cast<int>(in[0].graph().nodes().size());
-    out = pull_back(ActivationOp(activation_).reference(in.first(1)), in.subspan(1, 1), in.first(1), first_node);
-  }
-  if (sums_) out.push_back(sum_to(out[0], {in[0].shape().channels()}));
-  return out;
+  if (activation_ == Activation::relu) return {in[1] * step(in[0])};
+  const int first_node = static_cast<int>(in[0].graph().nodes().size());
+  const Wires out = ActivationOp(activation_).reference(in.first(1));
+  return pull_back(out, in.subspan(1, 1), in.first(1), first_node);
 }
 
 Cost ActivationBackward::cost(std::span<const Type> in, std::span<const Type> out) const {

@@ -9,7 +9,6 @@
 #include "norma/ops/elementwise.h"
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
-#include "norma/ops/reduce.h"
 #include "norma/ops/scaled_add.h"
 
 namespace norma {
@@ -55,21 +54,6 @@ bool loss_gradient(Rewriter& rewriter, int index) {
   if (!std::equal(forward.begin(), forward.end(), in.begin())) return false;
   rewriter.replace(at, std::array{index}, std::make_shared<LinearCrossEntropyGradient>(backward->options()),
                    {in[0], in[1], in[2], in[3], dloss}, {out[0], out[1], gradients[0], gradients[1]});
-  return true;
-}
-
-// The gradient through an activation, and its sums over rows -> one op.
-bool activation_sums(Rewriter& rewriter, int index) {
-  if (rewriter.as<SumTo>(index) == nullptr) return false;
-  const int dz = rewriter.node(index).inputs[0], sums = rewriter.node(index).outputs[0];
-  const int at = rewriter.producer(dz);
-  const auto* backward = rewriter.as<ActivationBackward>(at);
-  const Shape& to = rewriter.graph().value(sums).type.shape;
-  if (backward == nullptr || backward->sums() || to != Shape{rewriter.graph().value(dz).type.shape.channels()}) {
-    return false;
-  }
-  rewriter.replace(at, std::array{index}, std::make_shared<ActivationBackward>(backward->activation(), true),
-                   rewriter.node(at).inputs, {dz, sums});
   return true;
 }
 
@@ -135,9 +119,7 @@ std::optional<ScaledValue> find_scaled(const Rewriter& rewriter, int product) {
   return {};
 }
 
-std::vector<Rewrite> gradient_fusions() {
-  return {{"loss_gradient", loss_gradient}, {"activation_sums", activation_sums}};
-}
+std::vector<Rewrite> gradient_fusions() { return {{"loss_gradient", loss_gradient}}; }
 
 std::vector<Rewrite> op_fusions() {
   return {{"linear_cross_entropy", linear_cross_entropy},

@@ -93,11 +93,14 @@ Cohort::Cohort(const RunConfig& config, std::shared_ptr<const Source> source, Co
       readable_(settings_.size(), Readable::nothing),
       persistent_(persistent_names(*plan_.plan)),
       handles_(handles_of(*session_, persistent_)) {
+  // A part of a step waits for the parts before it, so losses of several are read at once.
+  reads_later_ = lag_ > 0 && lag_ <= session_->earlier_runs() && config_.train.accumulate == 1;
   for (MemberState& state : states_) state.best_loss = std::numeric_limits<double>::infinity();
   for (int member = 0; member < members(); ++member) {
     const TrainConfig& one = settings_[static_cast<std::size_t>(member)];
     data_seeds_.push_back(static_cast<std::uint64_t>(one.data_seed));
     initialise(*session_, plan_.parameters, static_cast<std::uint64_t>(one.seed), member);
+    initialise(*session_, plan_.kept, static_cast<std::uint64_t>(one.seed), member);
   }
   profile();
   for (int member = 0; member < members(); ++member) {
@@ -158,15 +161,7 @@ void Cohort::prepare_evaluation() {
     evaluation_ = std::make_unique<Evaluation>(Evaluation{std::move(session), std::move(feeder)});
   }
   Session& session = *evaluation_->session;
-  std::vector<std::byte> bytes;
-  for (const ParameterSpec& spec : plan_.parameters) {
-    const Handle from = session_->handle(spec.name), to = session.handle(spec.name);
-    bytes.resize(from.bytes());
-    for (int member = 0; member < members(); ++member) {
-      session_->read(from, member, bytes);
-      session.stage(to, member, bytes);
-    }
-  }
+  session.copy(*session_, persistent_names(session.plan()));
   evaluation_->feeder.schedules(static_cast<double>(step_), static_cast<double>(config_.train.steps));
   for (int member = 0; member < members(); ++member) {
     session.set_active(member, !states_[static_cast<std::size_t>(member)].diverged);

@@ -237,5 +237,32 @@ TEST(CudaTraining, DivergenceFreezesOneMember) {
   EXPECT_TRUE(std::isfinite(cohort.member(0).loss));
 }
 
+// Losses of earlier steps are read from what those steps handed over, while later ones run.
+TEST(CudaTraining, LookingLaterChangesNothing) {
+  SKIP_WITHOUT_GPU();
+  const RunConfig config = on("cuda", "members.seed = [1, 2]");
+  Cohort soon = make_cohort(config), late = make_cohort(config, {.lag = 2});
+  std::vector<double> losses;
+  for (int step = 1; step <= 20; ++step) {
+    soon.train_step(Watching::no);
+    losses.push_back(soon.member(1).loss);
+    late.train_step(Watching::no);
+    if (step <= 2) continue;
+    EXPECT_EQ(late.member(1).loss, losses[static_cast<std::size_t>(step - 3)]) << step;
+  }
+  late.look_back();
+  EXPECT_EQ(late.observed_step(), 20);
+  EXPECT_EQ(late.member(1).loss, losses.back());
+  for (int member = 0; member < 2; ++member) EXPECT_EQ(test::weights(soon, member), test::weights(late, member));
+  test::poison(late, 1);
+  std::vector<MemberEvent> events;
+  for (int step = 0; step < 5; ++step) {
+    for (const MemberEvent& event : late.train_step(Watching::no)) events.push_back(event);
+  }
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].step, 21);
+  EXPECT_EQ(events[0].member, 1);
+}
+
 }  // namespace
 }  // namespace norma

@@ -7,6 +7,15 @@ function(run)
 endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/prefix)
+if(EXISTS ${work}/prefix/bin/norma)
+  foreach(printed share/man/man1/norma.1 share/bash-completion/completions/norma share/zsh/site-functions/_norma
+          share/fish/vendor_completions.d/norma.fish)
+    file(SIZE ${work}/prefix/${printed} size)
+    if(size LESS 1000)
+      message(FATAL_ERROR "${printed} has only ${size} bytes")
+    endif()
+  endforeach()
+endif()
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${work}/build -G Ninja -DCMAKE_CXX_COMPILER=${COMPILER}
   -DCMAKE_PREFIX_PATH=${work}/prefix -DEXAMPLE=${EXAMPLE})
 run(${CMAKE_COMMAND} --build ${work}/build)

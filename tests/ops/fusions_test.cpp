@@ -92,16 +92,6 @@ TEST(Fusions, LossGradientWaitsForWhatItIsMultipliedBy) {
   EXPECT_EQ(fuse(g, gradient_fusions()).at("loss_gradient"), 0);
 }
 
-TEST(Fusions, ActivationSums) {
-  for (const Activation activation : {Activation::relu, Activation::gelu, Activation::silu}) {
-    expect_fused_equals_unfused("activation_sums", [&](Graph& g) -> Built {
-      const Wire x = g.input("x", {{3, 6, 4}, DType::f64}), w = g.parameter("w", {{4, 9}, DType::f64}),
-                 b = g.parameter("b", {{9}, DType::f64});
-      return {sum_all(square(activate(linear(x, w, b), activation))), {"x", "w", "b"}};
-    });
-  }
-}
-
 TEST(Fusions, ScaledAdd) {
   for (const Shape& a : {Shape{1}, Shape{5}}) {
     expect_fused_equals_unfused("scaled_add", [&](Graph& g) -> Built {

@@ -40,6 +40,7 @@ struct Instrument {
   double cost = 1;   // in forward passes, about
   std::vector<AnalysisInfo> analyses;
   std::function<std::vector<Reading>(const Subject&)> measure;
+  bool on_request = false;  // takes minutes: only where it is asked for by name, or all are
 };
 
 // The model that theories of initialisation speak of: its stream enters at rms 1, and so do the logits of a normalised
@@ -54,12 +55,18 @@ struct SettledLaw {
   std::size_t most = 32;  // networks
 };
 
+// Told before each measurement what is next, and what share of the work is done.
+using Progress = std::function<void(double done, std::string_view what)>;
+
+// Told after each measurement what is known so far, and how many of the measurements have been made.
+using PartialFindings = std::function<void(Findings found, std::size_t made, std::size_t all)>;
+
 struct InspectOptions {
   std::vector<SchemeChoice> schemes = {"pre"};
   ModelConfig model = {};  // its scheme and layers are replaced
   std::vector<std::int64_t> depths = kInitialDepths;
   std::vector<std::uint64_t> seeds = {1, 2, 3};
-  std::vector<std::string> only = {};  // names of instruments; empty: all that look at initial models
+  std::vector<std::string> only = {};  // names of instruments, or "all"; empty: all that are not on request
   int batches = 8;                     // that gradients are averaged over
   int threads = 0;
   Device device = Device::automatic;
@@ -67,13 +74,11 @@ struct InspectOptions {
   bool theory = false;                    // whether predictions are put beside what was measured
   // Opens the data for a batch of the given shape.
   std::function<std::shared_ptr<const Source>(const ModelConfig&)> open = nullptr;
+  PartialFindings measured = nullptr;
 };
 
-// Told before each measurement what is next, and what share of the work is done.
-using Progress = std::function<void(double done, std::string_view what)>;
-
 std::vector<Instrument> instruments(int batches);
-// And "depth", which is no instrument: what the layers of a trained model are worth.
+// And "depth", which is no instrument: what the layers of a trained model are worth; and "all".
 std::vector<std::string> instrument_names();
 
 // The model's scheme at its depth and width: formulas, diagram, parameters. Needs a vocabulary.
@@ -82,9 +87,9 @@ SchemeSummary summarise_scheme(const ModelConfig& model);
 // Throws Error for unknown instruments and depths before anything is measured.
 Findings inspect(const InspectOptions& options, const Progress& progress = nullptr);
 
-// The same for one model as it is, and what its layers are worth.
+// The same for one model as it is, and what its layers are worth; of a deep one only where "depth" is asked for.
 Findings inspect(const Subject& subject, const std::vector<std::string>& only, int batches,
-                 const Progress& progress = nullptr);
+                 const Progress& progress = nullptr, const PartialFindings& measured = nullptr);
 
 // All analyses of depth. What does not apply to the model is left out, with a note.
 DepthFinding inspect_depth(const Subject& subject, std::vector<std::string>& notes, const Progress& progress = nullptr);

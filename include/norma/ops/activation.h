@@ -30,29 +30,23 @@ class ActivationOp final : public Op {
   Activation activation_;
 };
 
-// dx = dy * f'(x), and its sums over rows [channels] if `sums` (the gradient of a bias). relu takes its output instead
-// of its input, so that nothing else needs to be kept.
+// dx = dy * f'(x). relu takes its output instead of its input, so that nothing else needs to be kept.
 class ActivationBackward final : public Op {
  public:
-  explicit ActivationBackward(Activation activation, bool sums = false) : activation_(activation), sums_(sums) {}
+  explicit ActivationBackward(Activation activation) : activation_(activation) {}
   Activation activation() const { return activation_; }
-  bool sums() const { return sums_; }
   std::string_view name() const override { return "activation_backward"; }
-  std::string attributes() const override { return std::string(name_of(activation_)) + (sums_ ? " sums" : ""); }
+  std::string attributes() const override { return std::string(name_of(activation_)); }
   std::vector<Type> infer(std::span<const Type> in) const override;
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
   bool wants_narrow(int) const override { return true; }
-  void choose(Widths& widths) const override {
-    widths.follow();
-    if (sums_) widths.out[1] = false;
-  }
-  bool can_overwrite(int out, int) const override { return out == 0; }
+  void choose(Widths& widths) const override { widths.follow(); }
+  bool can_overwrite(int, int) const override { return true; }
 
  private:
   Activation activation_;
-  bool sums_;
 };
 
 // y = silu(g) * u for x = [g, u] packed along the last axis.

@@ -9,8 +9,7 @@
 namespace norma {
 
 std::vector<Rewrite> op_fusions();
-// For devices that make a loss and its gradients in one op, and sum gradients where they are made: loss_gradient,
-// activation_sums.
+// For devices that make a loss and its gradients in one op: loss_gradient.
 std::vector<Rewrite> gradient_fusions();
 
 // A product with one number or one vector over channels: its node, and the values that it multiplies.

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <numeric>
+#include <utility>
 
 #include "lab/analyses/turn.h"
+#include "lab/workshop.h"
 #include "norma/core/error.h"
 #include "norma/ops/elementwise.h"
 #include "norma/train/result.h"
@@ -32,7 +35,8 @@ std::vector<double> minus(std::vector<double> a, const std::vector<double>& b) {
 
 class DepthMeter {
  public:
-  DepthMeter(const Subject& subject, const DepthUseOptions& options) : subject_(subject), options_(options) {
+  DepthMeter(const Subject& subject, const DepthUseOptions& options)
+      : subject_(subject), options_(options), share_(std::exchange(subject_.share, {})) {
     batches_ = std::min(options.batches, subject.source->evaluation_batches());
     if (batches_ < 1) fail("depth use is measured on held-out batches, but the data has none");
     const auto layers = static_cast<double>(subject.model.layers);
@@ -47,20 +51,29 @@ class DepthMeter {
     DepthUse use;
     use.layers = layers;
     const Layers all = whole();
-    const Losses full = losses({.layers = all});
-    use.loss = mean_of(full);
+    std::vector<LayerOrder> orders = {{.layers = all}};
     for (std::int64_t layer = 0; layer < layers; ++layer) {
       Layers rest = all;
       std::erase(rest, layer);
-      use.deletion.push_back(minus(mean_of(losses({.layers = rest})), use.loss));
+      orders.push_back({.layers = rest});
     }
     for (std::int64_t layer = 0; layer + 1 < layers; ++layer) {
       Layers swapped = all;
       std::swap(swapped[static_cast<std::size_t>(layer)], swapped[static_cast<std::size_t>(layer + 1)]);
-      use.swap.push_back(minus(mean_of(losses({.layers = swapped})), use.loss));
-      use.width_equivalence.push_back(minus(mean_of(losses({.layers = all, .beside = layer + 1})), use.loss));
+      orders.push_back({.layers = swapped});
+      orders.push_back({.layers = all, .beside = layer + 1});
     }
-    keep_best(use, full);
+    const std::vector<Losses> found = losses(orders);
+    use.loss = mean_of(found[0]);
+    const auto change = [&](std::int64_t index) {
+      return minus(mean_of(found[static_cast<std::size_t>(index)]), use.loss);
+    };
+    for (std::int64_t layer = 0; layer < layers; ++layer) use.deletion.push_back(change(1 + layer));
+    for (std::int64_t layer = 0; layer + 1 < layers; ++layer) {
+      use.swap.push_back(change(1 + layers + 2 * layer));
+      use.width_equivalence.push_back(change(2 + layers + 2 * layer));
+    }
+    keep_best(use, found[0]);
     states(use);
     return use;
   }
@@ -72,8 +85,19 @@ class DepthMeter {
     return all;
   }
 
-  Losses losses(const LayerOrder& order) {
-    if (options_.progress) options_.progress(std::min(1.0, done_++ / planned_));
+  std::vector<Losses> losses(const std::vector<LayerOrder>& orders) {
+    std::vector<Losses> all(orders.size());
+    spread(orders.size(), share_, [&](std::size_t index) {
+      if (options_.progress) {
+        const std::lock_guard lock(telling_);
+        options_.progress(std::min(1.0, done_++ / planned_));
+      }
+      all[index] = losses_of(orders[index]);
+    });
+    return all;
+  }
+
+  Losses losses_of(const LayerOrder& order) const {
     Rig rig(subject_, [](Graph& graph, const Model& model) { graph.output("loss", model.loss); },
             {.model = {.order = order}});
     Losses result(static_cast<std::size_t>(rig.members()));
@@ -95,12 +119,13 @@ class DepthMeter {
       return estimate_of(use.deletion[static_cast<std::size_t>(a)]).mean >
              estimate_of(use.deletion[static_cast<std::size_t>(b)]).mean;
     });
-    std::vector<Losses> curve;
+    std::vector<LayerOrder> orders;
     for (std::size_t k = 0; k < ranked.size(); ++k) {
       Layers kept(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(k));
       std::sort(kept.begin(), kept.end());
-      curve.push_back(losses({.layers = kept}));
+      orders.push_back({.layers = kept});
     }
+    std::vector<Losses> curve = losses(orders);
     curve.push_back(full);
     for (const Losses& one : curve) use.kept.push_back(mean_of(one));
     use.loss_hollow = use.kept.front();
@@ -185,6 +210,8 @@ class DepthMeter {
 
   Subject subject_;
   const DepthUseOptions& options_;
+  const Workshop::Threads share_;  // of the threads, for variants side by side
+  std::mutex telling_;
   std::int64_t batches_ = 0;
   double planned_ = 1, done_ = 0;
 };

@@ -8,26 +8,30 @@
 
 #include "lab/analyses/collector.h"
 #include "lab/analyses/theory_curves.h"
+#include "lab/workshop.h"
 #include "norma/core/arena.h"
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
 #include "norma/core/names.h"
-#include "norma/core/side_by_side.h"
 #include "norma/models/budget.h"
 #include "norma/schemes/diagram.h"
 
 namespace norma {
 namespace {
 
-constexpr const char* kDepth = "depth";
+constexpr const char *kDepth = "depth", *kAll = "all";
+// A model of so many layers has its depth measured unasked: the time grows with the square of the layers.
+constexpr std::int64_t kUsualDepth = 24;
 
-bool asks_for_depth(const std::vector<std::string>& only) {
-  return std::find(only.begin(), only.end(), kDepth) != only.end();
+bool asks_for(const std::vector<std::string>& only, const char* name) {
+  return std::find(only.begin(), only.end(), name) != only.end();
 }
+bool asks_for_depth(const std::vector<std::string>& only) { return asks_for(only, kDepth); }
 
 std::vector<Instrument> chosen(const std::vector<std::string>& only, int batches) {
-  const std::vector<Instrument> all = instruments(batches);
-  if (only.empty()) return all;
+  std::vector<Instrument> all = instruments(batches);
+  if (only.empty()) std::erase_if(all, [](const Instrument& one) { return one.on_request; });
+  if (only.empty() || asks_for(only, kAll)) return all;
   const std::vector<std::string> names = instrument_names();
   std::vector<Instrument> result;
   for (const std::string& name : only) {
@@ -66,8 +70,19 @@ void check(const InspectOptions& options) {
 // What one model showed.
 struct ModelReadings {
   Subject subject;
-  std::vector<std::vector<Reading>> by_instrument;
+  std::vector<std::vector<Reading>> by_instrument;  // those that have been measured
 };
+
+// What the readings so far say. Models come by scheme, each scheme's in the order of depth.
+std::vector<Analysis> collect(const std::vector<Instrument>& used, const std::vector<ModelConfig>& models,
+                              const std::vector<std::string>& names, const std::vector<ModelReadings>& readings) {
+  Collector collector(used);
+  for (std::size_t index = 0; index < models.size(); ++index) {
+    for (const std::vector<Reading>& reading : readings[index].by_instrument)
+      collector.add(models[index].scheme.asked(), readings[index].subject.model, reading);
+  }
+  return collector.finish(names);
+}
 
 // Models stand side by side as far as memory goes, since building them takes one thread. The largest analysis keeps the
 // activations of four copies of each member, in double precision.
@@ -139,16 +154,17 @@ void settle_law(const InspectOptions& options, const std::vector<Instrument>& us
     if (open.empty()) return;
     std::atomic<std::size_t> done = 0;
     std::mutex telling;
-    const int at_once = models_at_once(models, each, threads);
-    side_by_side(open.size(), at_once, [&](std::size_t place) {
+    Workshop shop(threads, models_at_once(models, each, threads));
+    shop.run_each(open.size(), [&](std::size_t place, const Workshop::Threads& share) {
       const ModelConfig& model = models[open[place]];
       if (progress) {
         const std::lock_guard lock(telling);
         progress(static_cast<double>(done++) / static_cast<double>(open.size()),
                  fmt::format("{}, {} layers: more networks", model.scheme.asked(), model.layers));
       }
-      const Subject subject = initial_subject(model, options.open(model), next_seeds(options.seeds, extra, each),
-                                              std::max(1, threads / at_once), options.device);
+      Subject subject =
+          initial_subject(model, options.open(model), next_seeds(options.seeds, extra, each), share(), options.device);
+      subject.share = share;
       append_members(readings[open[place]].by_instrument[instrument], used[instrument].measure(subject));
     });
   }
@@ -162,7 +178,10 @@ ModelConfig initial_model(Family family, std::int64_t width) {
   model.time = 64;
   model.scale_embedding = true;
   model.embedding_std = model.head_std = 1 / std::sqrt(static_cast<double>(width));
-  for (const FamilyRow::OwnSize& size : family->sizes) set_size(model, size.name, size.usual);
+  for (const FamilyRow::OwnSize& size : family->sizes) {
+    if (size.usual > 0) set_size(model, size.name, size.usual);
+  }
+  if (family->batch > 0) model.batch = family->batch;
   return model;
 }
 
@@ -188,6 +207,7 @@ std::vector<std::string> instrument_names() {
   std::vector<std::string> names;
   for (const Instrument& instrument : instruments(1)) names.push_back(instrument.name);
   names.emplace_back(kDepth);
+  names.emplace_back(kAll);
   return names;
 }
 
@@ -214,44 +234,48 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
     }
   }
   const int threads = options.threads > 0 ? options.threads : machine().cores;
-  const int at_once = models_at_once(models, options.seeds.size(), threads);
+  Workshop shop(threads, models_at_once(models, options.seeds.size(), threads));
   std::mutex telling;
+  std::size_t made = 0;
   std::vector<ModelReadings> readings(models.size());
   std::vector<std::size_t> order(models.size());  // the deepest first, so that none of them is left for the end
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return models[a].layers > models[b].layers; });
-  side_by_side(models.size(), at_once, [&](std::size_t place) {
+  shop.run_each(models.size(), [&](std::size_t place, const Workshop::Threads& share) {
     const std::size_t index = order[place];
     const ModelConfig& model = models[index];
-    ModelReadings fresh;
-    fresh.subject =
-        initial_subject(model, options.open(model), options.seeds, std::max(1, threads / at_once), options.device);
+    Subject subject = initial_subject(model, options.open(model), options.seeds, share(), options.device);
+    {
+      const std::lock_guard lock(telling);
+      readings[index].subject = subject;
+    }
+    subject.share = share;  // of this room alone
     for (const Instrument& instrument : used) {
       if (progress) {
         const std::lock_guard lock(telling);
         progress(done / total, fmt::format("{}, {} layers: {}", model.scheme.asked(), model.layers, instrument.name));
       }
-      fresh.by_instrument.push_back(instrument.measure(fresh.subject));
+      std::vector<Reading> reading = instrument.measure(subject);
       const std::lock_guard lock(telling);
+      readings[index].by_instrument.push_back(std::move(reading));
       done += instrument.cost * static_cast<double>(model.layers);
+      ++made;
+      if (options.measured)
+        options.measured({.analyses = collect(used, models, names, readings)}, made, models.size() * used.size());
     }
-    readings[index] = std::move(fresh);
   });
   if (options.settle) settle_law(options, used, models, readings, threads, progress);
-  Collector collector(used);
+  findings.analyses = collect(used, models, names, readings);
   for (std::size_t index = 0; index < models.size(); ++index) {
     ModelReadings& one = readings[index];
     if (models[index].layers == depths.back()) findings.schemes.push_back(summarise_scheme(one.subject.model));
-    for (std::vector<Reading>& reading : one.by_instrument)
-      collector.add(models[index].scheme.asked(), one.subject.model, std::move(reading));
     one.subject.threads = options.threads;
     one.subject.device = options.device;
     if (asks_for_depth(options.only))
       findings.depth_use.push_back(inspect_depth(one.subject, findings.notes, progress));
   }
   if (progress) progress(1, "");
-  findings.analyses = collector.finish(names);
   if (options.theory) {
     for (const SchemeChoice& scheme : options.schemes) {
       ModelConfig model = options.model;
@@ -262,22 +286,32 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
   return findings;
 }
 
-Findings inspect(const Subject& subject, const std::vector<std::string>& only, int batches, const Progress& progress) {
+Findings inspect(const Subject& subject, const std::vector<std::string>& only, int batches, const Progress& progress,
+                 const PartialFindings& measured) {
   const std::vector<Instrument> used = chosen(only, batches);
+  const bool deep = only.empty() && subject.model.layers > kUsualDepth;
+  const bool depth = (only.empty() && !deep) || asks_for_depth(only) || asks_for(only, kAll);
   Findings findings;
   findings.schemes.push_back(summarise_scheme(subject.model));
+  if (deep)
+    findings.notes.push_back(fmt::format(
+        "what each of the {} layers is worth takes long and was left out: --only depth", subject.model.layers));
   Collector collector(used);
   double total = 0, done = 0;
   for (const Instrument& instrument : used) total += instrument.cost;
-  for (const Instrument& instrument : used) {
-    if (progress) progress(done / total, instrument.name);
-    collector.add(subject.model.scheme.asked(), subject.model, instrument.measure(subject));
-    done += instrument.cost;
+  const double of_depth = depth ? 6 * static_cast<double>(subject.model.layers) : 0;  // forward passes, about
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    if (progress) progress(done / (total + of_depth), used[i].name);
+    collector.add(subject.model.scheme.asked(), subject.model, used[i].measure(subject));
+    done += used[i].cost;
+    findings.analyses = collector.finish({subject.model.scheme.asked()});
+    if (measured) measured(findings, i + 1, used.size() + (depth ? 1 : 0));
   }
+  if (depth)
+    findings.depth_use.push_back(inspect_depth(subject, findings.notes, [&](double share, std::string_view what) {
+      if (progress) progress((total + share * of_depth) / (total + of_depth), what);
+    }));
   if (progress) progress(1, "");
-  findings.analyses = collector.finish({subject.model.scheme.asked()});
-  if (only.empty() || asks_for_depth(only))
-    findings.depth_use.push_back(inspect_depth(subject, findings.notes, progress));
   return findings;
 }
 

@@ -198,11 +198,13 @@ Instrument jacobian_instrument() {
                     .title = "The same with the final formula",
                     .about = "From the embedding to what the head reads.",
                     .source = "Bachlechner et al. 2020 (ReZero)"}},
-      .measure = [](const Subject& subject) {
-        if (!answers_where_it_reads(subject.model)) return std::vector<Reading>{};
-        return std::vector<Reading>{read_jacobian("jacobian", subject, StackEnd::before_final),
-                                    read_jacobian("jacobian_final", subject, StackEnd::after_final)};
-      }};
+      .measure =
+          [](const Subject& subject) {
+            if (!answers_where_it_reads(subject.model)) return std::vector<Reading>{};
+            return std::vector<Reading>{read_jacobian("jacobian", subject, StackEnd::before_final),
+                                        read_jacobian("jacobian_final", subject, StackEnd::after_final)};
+          },
+      .on_request = true};
 }
 
 Instrument sharpness_instrument(int batches) {
@@ -220,13 +222,15 @@ Instrument sharpness_instrument(int batches) {
            info("stable_lr_sgd", "Largest stable learning rate of gradient descent", "2 / sharpness."),
            info("stable_lr_adam", "Largest stable learning rate of Adam",
                 "38 / preconditioned sharpness, at beta1 = 0.9.")},
-      .measure = [batches](const Subject& subject) {
-        const Sharpness found = measure_sharpness(subject, {.batches = batches});
-        return std::vector<Reading>{{"sharpness", found.plain},
-                                    {"sharpness_adam", found.preconditioned},
-                                    {"stable_lr_sgd", found.largest_sgd_lr},
-                                    {"stable_lr_adam", found.largest_adam_lr}};
-      }};
+      .measure =
+          [batches](const Subject& subject) {
+            const Sharpness found = measure_sharpness(subject, {.batches = batches});
+            return std::vector<Reading>{{"sharpness", found.plain},
+                                        {"sharpness_adam", found.preconditioned},
+                                        {"stable_lr_sgd", found.largest_sgd_lr},
+                                        {"stable_lr_adam", found.largest_adam_lr}};
+          },
+      .on_request = true};
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "norma/core/side_by_side.h"
+#include "lab/workshop.h"
 #include "norma/lab/inspect.h"
 
 namespace norma {
@@ -30,10 +30,10 @@ void measure_depth_of(const std::vector<DepthSubject>& subjects, const std::shar
                       int threads, std::vector<SchemeEvidence>& evidence, Findings& findings, StudyObserver& observer,
                       const std::atomic<bool>& stop) {
   std::vector<MeasuredDepth> all(subjects.size());
-  const int at_once = std::max(1, std::min(threads, static_cast<int>(all.size())));
+  Workshop shop(threads, std::max(1, static_cast<int>(all.size())));
   std::mutex telling;
   double done = 0;
-  side_by_side(all.size(), at_once, [&](std::size_t index) {
+  shop.run_each(all.size(), [&](std::size_t index, const Workshop::Threads& share) {
     if (stop) return;
     {
       const std::lock_guard lock(telling);
@@ -41,7 +41,8 @@ void measure_depth_of(const std::vector<DepthSubject>& subjects, const std::shar
                           evidence[subjects[index].scheme].title);
     }
     Subject subject = subject_of(subjects[index], source);
-    subject.threads = std::max(1, threads / at_once);
+    subject.threads = 1;  // one small model: its analyses and their variants stand side by side instead
+    subject.share = share;
     all[index] = {};
     all[index].found = inspect_depth(subject, all[index].notes);
   });

@@ -1,7 +1,5 @@
-// The only file that needs sm_90a; see attention_hopper.h.
+// Attention of long sequences; see attention_hopper.h.
 #include "ops/cuda/attention_hopper.h"
-
-#include "ops/cuda/attention_whole.cuh"
 
 #ifdef NORMA_SM90A
 #include "ops/cuda/attention_hopper_dkv.cuh"
@@ -13,23 +11,46 @@ namespace norma::cuda {
 
 #ifdef NORMA_SM90A
 
+namespace attention {
 namespace {
 
-bool current_device_is_hopper() {
-  int device = 0, major = 0, minor = 0;
-  return cudaGetDevice(&device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess && major == 9 &&
-         minor == 0;
+int launch_hopper_forward(const AttentionCall& call, Stream stream) {
+  constexpr std::int64_t kShared = (kForwardRows + 4 * kSide) * kLine * 2 + 1024;
+  static_assert(kShared >= (kForwardRows + 4 * 32) * stride_of<HopperTile>(kSide) * 2);  // of the careful way
+  return launch_kernel(hopper_forward_kernel<Bf16Math>,
+                       std::int64_t{call.batch} * call.heads * divide_up(call.queries, kForwardRows), kForwardThreads,
+                       kShared, call, Access::chunks, stream);
+}
+
+int launch_hopper_dq(const AttentionCall& call, Stream stream) {
+  constexpr auto shared_of = [](DqStage stage) { return (2 + 2 * dq_buffers(stage)) * kTileBytes + 1024; };
+  constexpr std::int64_t kShared = shared_of(DqStage::gradient);
+  static_assert(kShared >= 4 * kSide * stride_of<HopperTile>(kSide) * 2);  // of the careful way
+  const std::int64_t rows = std::int64_t{call.batch} * call.heads * call.queries;
+  const std::int64_t blocks = std::int64_t{call.batch} * call.heads * divide_up(call.queries, kSide);
+  int status = 0;
+  if (call.context >= 0) {
+    status = launch_kernel(hopper_delta_kernel<Bf16Math>, divide_up(rows, 32), 256, 0, call, Access::chunks, stream);
+  } else {
+    status = launch_kernel(hopper_dq_kernel<Bf16Math, DqStage::delta>, blocks, kGroup, shared_of(DqStage::delta), call,
+                           Access::chunks, stream);
+  }
+  if (status != 0 || call.dq < 0) return status;
+  return launch_kernel(hopper_dq_kernel<Bf16Math, DqStage::gradient>, blocks, kGroup, kShared, call, Access::chunks,
+                       stream);
+}
+
+int launch_hopper_dkv(const AttentionCall& call, Stream stream) {
+  constexpr std::int64_t kNumbers = 4 * kSide * 4;
+  constexpr std::int64_t kShared = 6 * kTileBytes + 1024 + kNumbers;
+  static_assert(kShared >= 4 * kSide * stride_of<HopperTile>(kSide) * 2 + kNumbers);  // of the careful way
+  return launch_kernel(hopper_dkv_kernel<Bf16Math>,
+                       std::int64_t{call.batch} * call.kv_heads * divide_up(call.keys, kSide), kGroup, kShared, call,
+                       Access::chunks, stream);
 }
 
 }  // namespace
-
-bool hopper_attention_serves(const AttentionCall& call) {
-  return call.width > 32 && call.width <= attention::kSide &&
-         std::max(call.queries, call.keys) > attention::kMostWholeRows &&
-         attention::access_of(call, sizeof(__nv_bfloat16)) == attention::Access::chunks && current_device_is_hopper();
-}
+}  // namespace attention
 
 int attention_forward_hopper(const AttentionCall& call, Stream stream) {
   return attention::launch_hopper_forward(call, stream);
@@ -42,7 +63,6 @@ int attention_backward_hopper(const AttentionCall& call, Stream stream) {
 
 #else
 
-bool hopper_attention_serves(const AttentionCall&) { return false; }
 int attention_forward_hopper(const AttentionCall&, Stream) { return cudaErrorNotSupported; }
 int attention_backward_hopper(const AttentionCall&, Stream) { return cudaErrorNotSupported; }
 

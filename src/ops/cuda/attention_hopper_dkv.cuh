@@ -27,13 +27,14 @@ __device__ __forceinline__ void transposed_gradients(const Accumulator& p, Accum
 }
 // 0 where column - row < least or column >= columns, counted within the tile.
 template <class Lanes>
-__device__ __forceinline__ void hide_transposed(Accumulator& c, int least, int columns) {
+__device__ __forceinline__ void hide_transposed(Accumulator& p, Accumulator& ds, int least, int columns) {
+  const int begin = Lanes::g() + least - 2 * Lanes::t(), end = columns - 2 * Lanes::t();
 #pragma unroll
   for (int n = 0; n < kSide / 8; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int row = (i >> 1) * 8 + Lanes::g(), column = n * 8 + 2 * Lanes::t() + (i & 1);
-      if (column - row < least || column >= columns) c[0][n][i] = 0.0f;
+      const int column = n * 8 + (i & 1);
+      if (column < begin + (i >> 1) * 8 || column >= end) p[0][n][i] = ds[0][n][i] = 0.0f;
     }
   }
 }
@@ -55,36 +56,53 @@ __global__ void __launch_bounds__(kGroup, 3)
   const int tiles = (call.queries + kSide - 1) / kSide - skipped;
   const int steps = first < visible ? group * tiles : 0;  // head by head
 
+  // Tiles: keys, values, then pairs of queries and gradients by the context.
   HopperTile* const k_tile = aligned_tiles(memory);
-  HopperTile* const v_tile = k_tile + kSide * kLine;
-  const auto q_tile = [&](int step) { return k_tile + (2 + 2 * (step & 1)) * kSide * kLine; };
-  const auto dc_tile = [&](int step) { return q_tile(step) + kSide * kLine; };
+  const auto pair_of = [](int step) { return 2 + 2 * (step & 1); };
   float* const numbers = reinterpret_cast<float*>(k_tile + 6 * kSide * kLine);
   const auto lse_of = [&](int step) { return numbers + (step & 1) * 2 * kSide; };
   const auto delta_of = [&](int step) { return lse_of(step) + kSide; };
+  const auto q_loader = [&](int head) {
+    return RowLoader<kSide, kGroup>(query_rows<const HopperTile>(call, member, call.q, sample, head), skipped * kSide,
+                                    call.queries, call.width);
+  };
+  const auto dc_loader = [&](int head) {
+    return RowLoader<kSide, kGroup>(context_rows<const HopperTile>(call, member, call.dcontext, sample, head),
+                                    skipped * kSide, call.queries, call.width);
+  };
+  int next_head = kv_head * group, next_tile = skipped;  // to be loaded
+  RowLoader<kSide, kGroup> q = q_loader(next_head), dc = dc_loader(next_head);
   const auto load = [&](int step) {
-    const int head = kv_head * group + step / tiles, begin = (skipped + step % tiles) * kSide;
-    load_rows<kSide, kGroup>(q_tile(step), query_rows<const HopperTile>(call, member, call.q, sample, head), begin,
-                             call.queries, call.width);
-    load_rows<kSide, kGroup>(dc_tile(step), context_rows<const HopperTile>(call, member, call.dcontext, sample, head),
-                             begin, call.queries, call.width);
-    const int i = static_cast<int>(threadIdx.x) % kSide, row = begin + i;
+    if (next_tile == skipped + tiles) {
+      next_tile = skipped;
+      ++next_head;
+      q = q_loader(next_head);
+      dc = dc_loader(next_head);
+    }
+    q.load(k_tile + pair_of(step) * kSide * kLine);
+    dc.load(k_tile + (pair_of(step) + 1) * kSide * kLine);
+    const int i = static_cast<int>(threadIdx.x) % kSide, row = next_tile * kSide + i;
     const bool there = row < call.queries;
     if (static_cast<int>(threadIdx.x) < kSide) {
-      lse_of(step)[i] = there ? query_numbers(call, member, call.lse, sample, head)[row] * kLog2E : 0.0f;
+      lse_of(step)[i] = there ? query_numbers(call, member, call.lse, sample, next_head)[row] * kLog2E : 0.0f;
     } else {
-      delta_of(step)[i] = there ? query_numbers(call, member, call.scratch, sample, head)[row] : 0.0f;
+      delta_of(step)[i] = there ? query_numbers(call, member, call.scratch, sample, next_head)[row] : 0.0f;
     }
+    ++next_tile;
   };
-  load_rows<kSide, kGroup>(k_tile, key_rows<const HopperTile>(call, member, call.k, sample, kv_head), first, visible,
-                           call.width);
-  load_rows<kSide, kGroup>(v_tile, key_rows<const HopperTile>(call, member, call.v, sample, kv_head), first, visible,
-                           call.width);
+  RowLoader<kSide, kGroup>(key_rows<const HopperTile>(call, member, call.k, sample, kv_head), first, visible,
+                           call.width)
+      .load(k_tile);
+  RowLoader<kSide, kGroup>(key_rows<const HopperTile>(call, member, call.v, sample, kv_head), first, visible,
+                           call.width)
+      .load(k_tile + kSide * kLine);
 
   Accumulator p, dp, dk, dv;
   clear(dk);
   clear(dv);
+  const unsigned tiles_at = descriptor(k_tile);
   if (steps > 0) load(0);
+  int tile = skipped;
   for (int step = 0; step < steps; ++step) {
     wait_for_products<0>();
     settle(dk);
@@ -93,13 +111,13 @@ __global__ void __launch_bounds__(kGroup, 3)
     publish();
     __syncthreads();
     begin_products();
-    issue_rows(p, k_tile, q_tile(step));
+    issue_rows(p, tiles_at, tiles_at + pair_of(step) * kNextTile);
     commit_products();
-    issue_rows(dp, v_tile, dc_tile(step));
+    issue_rows(dp, tiles_at + kNextTile, tiles_at + (pair_of(step) + 1) * kNextTile);
     commit_products();
     if (step + 1 < steps) load(step + 1);
-    const int query = (skipped + step % tiles) * kSide,
-              diagonal = warp_first - query;  // column - row >= diagonal: seen
+    const int query = tile * kSide, diagonal = warp_first - query;  // column - row >= diagonal: seen
+    if (++tile == skipped + tiles) tile = skipped;
     const bool hides = (causal && diagonal > 1 - 16) || query + kSide > call.queries;
     wait_for_products<1>();
     settle(p);
@@ -107,43 +125,30 @@ __global__ void __launch_bounds__(kGroup, 3)
     wait_for_products<0>();
     settle(dp);
     transposed_gradients(p, dp, delta_of(step));
-    if (hides) {
-      hide_transposed<Lanes>(p, causal ? diagonal : -kSide, call.queries - query);
-      hide_transposed<Lanes>(dp, causal ? diagonal : -kSide, call.queries - query);
-    }
+    if (hides) hide_transposed<Lanes>(p, dp, causal ? diagonal : -kSide, call.queries - query);
     Fragment held_p, held_ds;
     pack_fragment(held_p, p);
     pack_fragment(held_ds, dp);
     begin_products();
-    issue_held(dv, held_p, dc_tile(step));
-    issue_held(dk, held_ds, q_tile(step));
+    issue_held(dv, held_p, tiles_at + (pair_of(step) + 1) * kNextTile);
+    issue_held(dk, held_ds, tiles_at + pair_of(step) * kNextTile);
     commit_products();
   }
   wait_for_products<0>();
   settle(dk);
   settle(dv);
   if (causal && __syncthreads_or(has_nan(dk) || has_nan(dv)) != 0) {  // as in the forward pass
-    dkv_block<Math, kSide, 1, 32>(call, access, memory);
+    dkv_block<Math, kSide, 1, 32>(call, access, memory, static_cast<int>(blockIdx.x));
     return;
   }
-  const float scale[1][2] = {{call.scale, call.scale}}, one[1][2] = {{1.0f, 1.0f}};
   if (call.dk >= 0) {
-    store_tile<Lanes>(key_rows<HopperTile>(call, member, call.dk, sample, kv_head), warp_first, visible, call.keys, 0,
-                      call.width, Access::chunks, dk, scale);
+    store_rows(key_rows<HopperTile>(call, member, call.dk, sample, kv_head), warp_first, visible, call.keys, call.width,
+               dk, call.scale, call.scale);
   }
   if (call.dv >= 0) {
-    store_tile<Lanes>(key_rows<HopperTile>(call, member, call.dv, sample, kv_head), warp_first, visible, call.keys, 0,
-                      call.width, Access::chunks, dv, one);
+    store_rows(key_rows<HopperTile>(call, member, call.dv, sample, kv_head), warp_first, visible, call.keys, call.width,
+               dv, 1.0f, 1.0f);
   }
-}
-
-inline int launch_hopper_dkv(const AttentionCall& call, Stream stream) {
-  constexpr std::int64_t kNumbers = 4 * kSide * 4;
-  constexpr std::int64_t kShared = 6 * kTileBytes + 1024 + kNumbers;
-  static_assert(kShared >= 4 * kSide * stride_of<HopperTile>(kSide) * 2 + kNumbers);  // of the careful way
-  return launch_kernel(hopper_dkv_kernel<Bf16Math>,
-                       std::int64_t{call.batch} * call.kv_heads * divide_up(call.keys, kSide), kGroup, kShared, call,
-                       Access::chunks, stream);
 }
 
 }  // namespace norma::cuda::attention

@@ -19,11 +19,14 @@ __device__ __forceinline__ void exponentials(Accumulator& p, float factor, const
   }
 }
 
+// Of keys and values; the gradient reads keys a step longer than delta does.
+__host__ __device__ constexpr int dq_buffers(DqStage stage) { return stage == DqStage::delta ? 2 : 3; }
+
 template <class Math, DqStage kStage>
-__global__ void __launch_bounds__(kGroup, 3)
+__global__ void __launch_bounds__(kGroup, kStage == DqStage::delta ? 4 : 3)
     hopper_dq_kernel(const __grid_constant__ AttentionCall call, Access access) {
   using Lanes = MatrixLanes;
-  constexpr int kBuffers = 3;
+  constexpr int kBuffers = dq_buffers(kStage);
   extern __shared__ __align__(1024) unsigned char memory[];
   std::byte* const member = member_of(call.members);
   if (member == nullptr) return;
@@ -34,22 +37,22 @@ __global__ void __launch_bounds__(kGroup, 3)
   const bool causal = call.mask == KeyMask::causal;
   const int visible = visible_keys(call, member, sample);
   const int tiles = ((causal ? min(visible, first + kSide) : visible) + kSide - 1) / kSide;
-  const auto k = key_rows<const HopperTile>(call, member, call.k, sample, kv_head);
-  const auto v = key_rows<const HopperTile>(call, member, call.v, sample, kv_head);
-
+  // Tiles: queries, gradients by the context, then pairs of keys and values.
   HopperTile* const q_tile = aligned_tiles(memory);
-  HopperTile* const dc_tile = q_tile + kSide * kLine;
-  const auto k_tile = [&](int tile) { return q_tile + (2 + 2 * (tile % kBuffers)) * kSide * kLine; };
-  const auto v_tile = [&](int tile) { return k_tile(tile) + kSide * kLine; };
+  const auto pair_of = [](int tile) { return 2 + 2 * (tile % kBuffers); };
+  RowLoader<kSide, kGroup> k(key_rows<const HopperTile>(call, member, call.k, sample, kv_head), 0, visible, call.width);
+  RowLoader<kSide, kGroup> v(key_rows<const HopperTile>(call, member, call.v, sample, kv_head), 0, visible, call.width);
   const auto load = [&](int tile) {
     if (tile >= tiles) return;
-    load_rows<kSide, kGroup>(k_tile(tile), k, tile * kSide, visible, call.width);
-    load_rows<kSide, kGroup>(v_tile(tile), v, tile * kSide, visible, call.width);
+    k.load(q_tile + pair_of(tile) * kSide * kLine);
+    v.load(q_tile + (pair_of(tile) + 1) * kSide * kLine);
   };
-  load_rows<kSide, kGroup>(q_tile, query_rows<const HopperTile>(call, member, call.q, sample, head), first,
-                           call.queries, call.width);
-  load_rows<kSide, kGroup>(dc_tile, context_rows<const HopperTile>(call, member, call.dcontext, sample, head), first,
-                           call.queries, call.width);
+  RowLoader<kSide, kGroup>(query_rows<const HopperTile>(call, member, call.q, sample, head), first, call.queries,
+                           call.width)
+      .load(q_tile);
+  RowLoader<kSide, kGroup>(context_rows<const HopperTile>(call, member, call.dcontext, sample, head), first,
+                           call.queries, call.width)
+      .load(q_tile + kSide * kLine);
   load(0);
   float* const deltas = query_numbers(call, member, call.scratch, sample, head);
   float lse[2], delta[2] = {0.0f, 0.0f};
@@ -63,9 +66,10 @@ __global__ void __launch_bounds__(kGroup, 3)
   Accumulator p, dp, dq;
   Fragment ds;
   clear(dq);
+  const unsigned tiles_at = descriptor(q_tile);
   const auto issue_scores = [&](int tile) {
-    issue_rows(p, q_tile, k_tile(tile));
-    issue_rows(dp, dc_tile, v_tile(tile));
+    issue_rows(p, tiles_at, tiles_at + pair_of(tile) * kNextTile);
+    issue_rows(dp, tiles_at + kNextTile, tiles_at + (pair_of(tile) + 1) * kNextTile);
   };
   wait_for_copies();
   publish();
@@ -106,14 +110,14 @@ __global__ void __launch_bounds__(kGroup, 3)
     for (int tile = 0; tile + 1 < tiles; ++tile) {
       advance(tile);
       begin_products();
-      if constexpr (kStage == DqStage::gradient) issue_held(dq, ds, k_tile(tile));
+      if constexpr (kStage == DqStage::gradient) issue_held(dq, ds, tiles_at + pair_of(tile) * kNextTile);
       issue_scores(tile + 1);
       commit_products();
     }
     advance(tiles - 1);
     if constexpr (kStage == DqStage::gradient) {
       begin_products();
-      issue_held(dq, ds, k_tile(tiles - 1));
+      issue_held(dq, ds, tiles_at + pair_of(tiles - 1) * kNextTile);
       commit_products();
       wait_for_products<0>();
       settle(dq);
@@ -128,12 +132,11 @@ __global__ void __launch_bounds__(kGroup, 3)
     }
   } else {
     if (causal && __syncthreads_or(has_nan(dq)) != 0) {  // as in the forward pass
-      dq_block<Math, kSide, 1, 32>(call, access, memory);
+      dq_block<Math, kSide, 1, 32>(call, access, memory, static_cast<int>(blockIdx.x));
       return;
     }
-    const float scale[1][2] = {{call.scale, call.scale}};
-    store_tile<Lanes>(query_rows<HopperTile>(call, member, call.dq, sample, head), warp_first,
-                      visible == 0 ? 0 : call.queries, call.queries, 0, call.width, Access::chunks, dq, scale);
+    store_rows(query_rows<HopperTile>(call, member, call.dq, sample, head), warp_first, visible == 0 ? 0 : call.queries,
+               call.queries, call.width, dq, call.scale, call.scale);
   }
 }
 
@@ -158,23 +161,6 @@ __global__ void __launch_bounds__(256) hopper_delta_kernel(const __grid_constant
   if (row >= rows || lane != 0) return;
   const int time = static_cast<int>(row / call.heads), head = static_cast<int>(row % call.heads);
   query_numbers(call, member, call.scratch, time / call.queries, head)[time % call.queries] = sum;
-}
-
-inline int launch_hopper_dq(const AttentionCall& call, Stream stream) {
-  constexpr std::int64_t kShared = 8 * kTileBytes + 1024;
-  static_assert(kShared >= 4 * kSide * stride_of<HopperTile>(kSide) * 2);  // of the careful way
-  const std::int64_t rows = std::int64_t{call.batch} * call.heads * call.queries;
-  const std::int64_t blocks = std::int64_t{call.batch} * call.heads * divide_up(call.queries, kSide);
-  int status = 0;
-  if (call.context >= 0) {
-    status = launch_kernel(hopper_delta_kernel<Bf16Math>, divide_up(rows, 32), 256, 0, call, Access::chunks, stream);
-  } else {
-    status = launch_kernel(hopper_dq_kernel<Bf16Math, DqStage::delta>, blocks, kGroup, kShared, call, Access::chunks,
-                           stream);
-  }
-  if (status != 0 || call.dq < 0) return status;
-  return launch_kernel(hopper_dq_kernel<Bf16Math, DqStage::gradient>, blocks, kGroup, kShared, call, Access::chunks,
-                       stream);
 }
 
 }  // namespace norma::cuda::attention

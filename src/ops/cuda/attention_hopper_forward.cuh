@@ -17,28 +17,30 @@ struct ForwardPlace {
     first = (blocks - 1 - static_cast<int>(blockIdx.x) % blocks) * kForwardRows;  // most work under a mask: the last
     sample = pair / call.heads;
     head = pair % call.heads;
-    group_first = first + static_cast<int>(threadIdx.x) / kGroup * kSide;
+    group_first = first + __shfl_sync(kAll, static_cast<int>(threadIdx.x) / kGroup, 0) * kSide;  // seen to be uniform
     warp_first = first + static_cast<int>(threadIdx.x) / kWarp * 16;
   }
 };
 
-__device__ __forceinline__ void store_context(const AttentionCall& call, std::byte* member, const ForwardPlace& place,
-                                              int visible, float factor, const Softmax<MatrixLanes, 1>& softmax,
-                                              const Accumulator& context) {
+template <int kN>
+__device__ __forceinline__ void store_context(const AttentionCall& call, std::byte* member, int sample, int head,
+                                              int warp_first, int visible, float factor,
+                                              const Softmax<MatrixLanes, 1>& softmax,
+                                              const float (&context)[1][kN][4]) {
   using Lanes = MatrixLanes;
-  float inverse[1][2];
+  float inverse[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const float total = row_sum<Lanes>(softmax.sum[0][half]), largest = softmax.largest[0][half];
-    inverse[0][half] = 1.0f / total;
-    const int row = place.warp_first + half * 8 + Lanes::g();
+    inverse[half] = 1.0f / total;
+    const int row = warp_first + half * 8 + Lanes::g();
     if (call.lse >= 0 && Lanes::t() == 0 && row < call.queries) {
       const float seen = largest == -INFINITY ? NAN : fmaf(largest * factor, kLn2, logf(total));
-      query_numbers(call, member, call.lse, place.sample, place.head)[row] = visible == 0 ? -INFINITY : seen;
+      query_numbers(call, member, call.lse, sample, head)[row] = visible == 0 ? -INFINITY : seen;
     }
   }
-  store_tile<Lanes>(context_rows<HopperTile>(call, member, call.context, place.sample, place.head), place.warp_first,
-                    visible == 0 ? 0 : call.queries, call.queries, 0, call.width, Access::chunks, context, inverse);
+  store_rows(context_rows<HopperTile>(call, member, call.context, sample, head), warp_first,
+             visible == 0 ? 0 : call.queries, call.queries, call.width, context, inverse[0], inverse[1]);
 }
 
 // A template only so that it is compiled where it is launched.
@@ -54,18 +56,18 @@ __global__ void __launch_bounds__(kForwardThreads, 2)
   const auto tiles_until = [](int keys) { return (keys + kSide - 1) / kSide; };
   const int tiles = tiles_until(causal ? min(visible, place.first + kForwardRows) : visible);
   const int group_tiles = tiles_until(causal ? min(visible, place.group_first + kSide) : visible);
-  const auto k = key_rows<const HopperTile>(call, member, call.k, place.sample, kv_head);
-  const auto v = key_rows<const HopperTile>(call, member, call.v, place.sample, kv_head);
-
   HopperTile* const q_tile = aligned_tiles(memory);
-  HopperTile* const group_q = q_tile + (place.group_first - place.first) * kLine;
-  const auto k_tile = [&](int tile) { return q_tile + (kForwardRows + (tile & 1) * kSide) * kLine; };
-  const auto v_tile = [&](int tile) { return q_tile + (kForwardRows + (2 + (tile & 1)) * kSide) * kLine; };
+  const auto k_tile = [](int tile) { return 2 + (tile & 1); };  // after the tiles of queries
+  const auto v_tile = [](int tile) { return 4 + (tile & 1); };
+  RowLoader<kSide, kForwardThreads> k(key_rows<const HopperTile>(call, member, call.k, place.sample, kv_head), 0,
+                                      visible, call.width);
+  RowLoader<kSide, kForwardThreads> v(key_rows<const HopperTile>(call, member, call.v, place.sample, kv_head), 0,
+                                      visible, call.width);
   const auto load_keys = [&](int tile) {
-    if (tile < tiles) load_rows<kSide, kForwardThreads>(k_tile(tile), k, tile * kSide, visible, call.width);
+    if (tile < tiles) k.load(q_tile + k_tile(tile) * kSide * kLine);
   };
   const auto load_values = [&](int tile) {
-    if (tile < tiles) load_rows<kSide, kForwardThreads>(v_tile(tile), v, tile * kSide, visible, call.width);
+    if (tile < tiles) v.load(q_tile + v_tile(tile) * kSide * kLine);
   };
   const auto arrive = [] {  // of what this block has asked for
     wait_for_copies();
@@ -73,14 +75,16 @@ __global__ void __launch_bounds__(kForwardThreads, 2)
     __syncthreads();
   };
 
+  const unsigned tiles_at = descriptor(q_tile);
+  const unsigned group_q = tiles_at + static_cast<unsigned>(place.group_first - place.first) / kSide * kNextTile;
   const float factor = call.scale > 0.0f ? call.scale * kLog2E : 1.0f;
   Accumulator scores, context;
   Fragment p;
   Softmax<MatrixLanes, 1> softmax;
   clear(context);
-  load_rows<kForwardRows, kForwardThreads>(q_tile,
-                                           query_rows<const HopperTile>(call, member, call.q, place.sample, place.head),
-                                           place.first, call.queries, call.width);
+  RowLoader<kForwardRows, kForwardThreads>(query_rows<const HopperTile>(call, member, call.q, place.sample, place.head),
+                                           place.first, call.queries, call.width)
+      .load(q_tile);
   load_keys(0);
   arrive();
   load_values(0);
@@ -102,7 +106,7 @@ __global__ void __launch_bounds__(kForwardThreads, 2)
   if (group_tiles > 0) {
     settle(context);
     begin_products();
-    issue_rows(scores, group_q, k_tile(0));
+    issue_rows(scores, group_q, tiles_at + k_tile(0) * kNextTile);
     commit_products();
     for (int tile = 0; tile + 1 < group_tiles; ++tile) {
       wait_for_products<0>();
@@ -111,8 +115,8 @@ __global__ void __launch_bounds__(kForwardThreads, 2)
       advance(tile);
       exponentiate(tile);
       begin_products();
-      issue_held(context, p, v_tile(tile));
-      issue_rows(scores, group_q, k_tile(tile + 1));
+      issue_held(context, p, tiles_at + v_tile(tile) * kNextTile);
+      issue_rows(scores, group_q, tiles_at + k_tile(tile + 1) * kNextTile);
       commit_products();
     }
     wait_for_products<0>();
@@ -121,25 +125,17 @@ __global__ void __launch_bounds__(kForwardThreads, 2)
     advance(group_tiles - 1);
     exponentiate(group_tiles - 1);
     begin_products();
-    issue_held(context, p, v_tile(group_tiles - 1));
+    issue_held(context, p, tiles_at + v_tile(group_tiles - 1) * kNextTile);
     commit_products();
     wait_for_products<0>();
     settle(context);
   }
   for (int tile = group_tiles; tile < tiles; ++tile) advance(tile);  // for the other warpgroup
   if (causal && __syncthreads_or(has_nan(context)) != 0) {  // from what the mask hides, perhaps: all again with care
-    forward_block<Math, kSide, 1, 32>(call, access, memory);
+    forward_block<Math, kSide, 1, 32>(call, access, memory, static_cast<int>(blockIdx.x));
   } else {
-    store_context(call, member, place, visible, factor, softmax, context);
+    store_context(call, member, place.sample, place.head, place.warp_first, visible, factor, softmax, context);
   }
-}
-
-inline int launch_hopper_forward(const AttentionCall& call, Stream stream) {
-  constexpr std::int64_t kShared = (kForwardRows + 4 * kSide) * kLine * 2 + 1024;
-  static_assert(kShared >= (kForwardRows + 4 * 32) * stride_of<HopperTile>(kSide) * 2);  // of the careful way
-  return launch_kernel(hopper_forward_kernel<Bf16Math>,
-                       std::int64_t{call.batch} * call.heads * divide_up(call.queries, kForwardRows), kForwardThreads,
-                       kShared, call, Access::chunks, stream);
 }
 
 }  // namespace norma::cuda::attention

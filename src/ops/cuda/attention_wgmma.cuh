@@ -25,13 +25,14 @@ __device__ __forceinline__ HopperTile* aligned_tiles(unsigned char* memory) {
 
 __device__ __forceinline__ int swizzled(int row, int column) { return row * kLine + (column ^ ((row & 7) << 3)); }
 
-// Groups of 8 rows are 1024 bytes apart, chunks are swizzled over 128 bytes.
-__device__ __forceinline__ std::uint64_t descriptor(const HopperTile* tile) {
-  constexpr std::uint64_t kForm = std::uint64_t{1} << 62 | std::uint64_t{64} << 32 | std::uint64_t{1} << 16;
-  return kForm | (shared_address(tile) & 0x3ffff) >> 4;
+// How wgmma is told of a tile: the lower half of its descriptor, in which addresses count 16 bytes. Groups of 8 rows
+// are 1024 bytes apart, chunks are swizzled over 128 bytes. Tiles follow each other kNextTile apart.
+__device__ __forceinline__ unsigned descriptor(const HopperTile* tile) {
+  return 0x10000u | (shared_address(tile) & 0x3ffffu) >> 4;
 }
-// What 16 steps along the depth of a product add to a descriptor: 32 bytes of a row, or 16 rows.
-constexpr std::uint64_t kDepthByRows = 32 / 16, kDepthByColumns = 16 * kLine * 2 / 16;
+constexpr unsigned kNextTile = kTileBytes / 16;
+// What 16 steps along the depth of a product add: 32 bytes of a row, or 16 rows.
+constexpr unsigned kDepthByRows = 32 / 16, kDepthByColumns = 16 * kLine * 2 / 16;
 
 // The same code is also compiled for compute capability 9.0 without its special instructions, and never run.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -49,9 +50,10 @@ __device__ __forceinline__ void wait_for_products() {
   NORMA_SM90A_ASM("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
 }
 // Keeps uses of c after the wait before this, and earlier ones ahead of it.
-__device__ __forceinline__ void settle(Accumulator& c) {
+template <int kN>
+__device__ __forceinline__ void settle(float (&c)[1][kN][4]) {
 #pragma unroll
-  for (int n = 0; n < kSide / 8; ++n) {
+  for (int n = 0; n < kN; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) asm volatile("" : "+f"(c[0][n][i])::"memory");
   }
@@ -59,41 +61,62 @@ __device__ __forceinline__ void settle(Accumulator& c) {
 // What this thread wrote to shared memory is visible to wgmma; a barrier makes it so for others.
 __device__ __forceinline__ void publish() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-#define NORMA_ROW_OF(c, n) "+f"(c[0][n][0]), "+f"(c[0][n][1]), "+f"(c[0][n][2]), "+f"(c[0][n][3])
-#define NORMA_ALL_OF(c)                                                                               \
-  NORMA_ROW_OF(c, 0), NORMA_ROW_OF(c, 1), NORMA_ROW_OF(c, 2), NORMA_ROW_OF(c, 3), NORMA_ROW_OF(c, 4), \
-      NORMA_ROW_OF(c, 5), NORMA_ROW_OF(c, 6), NORMA_ROW_OF(c, 7)
-#define NORMA_WGMMA                                                                                       \
-  "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "                                                 \
+#define NORMA_N8(c, n) "+f"(c[0][n][0]), "+f"(c[0][n][1]), "+f"(c[0][n][2]), "+f"(c[0][n][3])
+#define NORMA_N16(c, n) NORMA_N8(c, n), NORMA_N8(c, n + 1)
+#define NORMA_N32(c, n) NORMA_N16(c, n), NORMA_N16(c, n + 2)
+#define NORMA_N64(c) NORMA_N32(c, 0), NORMA_N32(c, 4)
+#define NORMA_DESCRIPTOR(name, low) ".reg .b64 " name ";\nmov.b64 " name ", {" low ", 0x40000040};\n"
+#define NORMA_WGMMA(n) "wgmma.mma_async.sync.aligned.m64n" n "k16.f32.bf16.bf16 "
+#define NORMA_C64                                                                                         \
   "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, " \
   "%22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
 
-// c = a b^T with a[64, 64] and b[64, 64] tiles.
-__device__ __forceinline__ void issue_rows(Accumulator& c, const HopperTile* a, const HopperTile* b) {
-  const std::uint64_t from_a = descriptor(a), from_b = descriptor(b);
+// c = a b^T with a[64, kWidth] and b[64, kWidth] columns of tiles.
+template <int kWidth = kSide>
+__device__ __forceinline__ void issue_rows(Accumulator& c, unsigned a, unsigned b) {
 #pragma unroll
-  for (int k = 0; k < kDepthSteps; ++k) {
-    NORMA_SM90A_ASM("{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n" NORMA_WGMMA "%32, %33, p, 1, 1, 0, 0;\n}\n"
-                    : NORMA_ALL_OF(c)
-                    : "l"(from_a + k * kDepthByRows), "l"(from_b + k * kDepthByRows), "r"(k > 0 ? 1 : 0));
+  for (int k = 0; k < kWidth / 16; ++k) {
+    NORMA_SM90A_ASM("{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n" NORMA_DESCRIPTOR("a", "%32")
+                        NORMA_DESCRIPTOR("b", "%33") NORMA_WGMMA("64") NORMA_C64 "a, b, p, 1, 1, 0, 0;\n}\n"
+                    : NORMA_N64(c)
+                    : "r"(a + k * kDepthByRows), "r"(b + k * kDepthByRows), "r"(k > 0 ? 1 : 0));
   }
 }
 
-// c += a b with a in registers.
-__device__ __forceinline__ void issue_held(Accumulator& c, const Fragment& a, const HopperTile* b) {
-  const std::uint64_t from_b = descriptor(b);
+// c += a b with a in registers and b[64, 8 kN] columns of a tile.
+template <int kN>
+__device__ __forceinline__ void issue_held(float (&c)[1][kN][4], const Fragment& a, unsigned b) {
+  static_assert(kN == 2 || kN == 4 || kN == 8);
 #pragma unroll
   for (int k = 0; k < kDepthSteps; ++k) {
-    NORMA_SM90A_ASM(NORMA_WGMMA "{%32, %33, %34, %35}, %36, 1, 1, 1, 1;\n"
-                    : NORMA_ALL_OF(c)
-                    : "r"(a[k][0]), "r"(a[k][1]), "r"(a[k][2]), "r"(a[k][3]), "l"(from_b + k * kDepthByColumns));
+    if constexpr (kN == 8) {
+      NORMA_SM90A_ASM("{\n" NORMA_DESCRIPTOR("b", "%36") NORMA_WGMMA("64") NORMA_C64
+                      "{%32, %33, %34, %35}, b, 1, 1, 1, 1;\n}\n"
+                      : NORMA_N64(c)
+                      : "r"(a[k][0]), "r"(a[k][1]), "r"(a[k][2]), "r"(a[k][3]), "r"(b + k * kDepthByColumns));
+    } else if constexpr (kN == 4) {
+      NORMA_SM90A_ASM("{\n" NORMA_DESCRIPTOR("b", "%20") NORMA_WGMMA(
+                          "32") "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
+                                "{%16, %17, %18, %19}, b, 1, 1, 1, 1;\n}\n"
+                      : NORMA_N32(c, 0)
+                      : "r"(a[k][0]), "r"(a[k][1]), "r"(a[k][2]), "r"(a[k][3]), "r"(b + k * kDepthByColumns));
+    } else {
+      NORMA_SM90A_ASM("{\n" NORMA_DESCRIPTOR("b", "%12")
+                          NORMA_WGMMA("16") "{%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, b, 1, 1, 1, 1;\n}\n"
+                      : NORMA_N16(c, 0)
+                      : "r"(a[k][0]), "r"(a[k][1]), "r"(a[k][2]), "r"(a[k][3]), "r"(b + k * kDepthByColumns));
+    }
   }
 }
 
 #undef NORMA_SM90A_ASM
+#undef NORMA_C64
+#undef NORMA_DESCRIPTOR
 #undef NORMA_WGMMA
-#undef NORMA_ALL_OF
-#undef NORMA_ROW_OF
+#undef NORMA_N64
+#undef NORMA_N32
+#undef NORMA_N16
+#undef NORMA_N8
 
 // An accumulator as a first factor.
 __device__ __forceinline__ void pack_fragment(Fragment& a, const Accumulator& c) {
@@ -105,19 +128,75 @@ __device__ __forceinline__ void pack_fragment(Fragment& a, const Accumulator& c)
     a[k][3] = pack_pair(c[0][2 * k + 1][2], c[0][2 * k + 1][3]);
   }
 }
-// kRows rows of tiles = rows [begin, begin + kRows) of a head, zeros from row `end` on and beyond the head's width.
-template <int kRows, int kThreads>
-__device__ __forceinline__ void load_rows(HopperTile* tile, const HeadRows<const HopperTile>& from, int begin, int end,
-                                          int width) {
-  constexpr int kChunks = kSide / 8;
-  const int chunk = static_cast<int>(threadIdx.x) % kChunks, column = chunk * 8;
-  const HopperTile* source = from.first + column + (begin + static_cast<int>(threadIdx.x) / kChunks) * from.row;
+
+// Rows of a head on their way into tiles, kRows after kRows, kWidth columns of each; zeros where there are none and
+// beyond the head's width.
+template <int kRows, int kThreads, int kWidth = kSide>
+class RowLoader {
+ public:
+  __device__ __forceinline__ RowLoader(const HeadRows<const HopperTile>& from, int begin, int end, int width) {
+    const int column = static_cast<int>(threadIdx.x) % kChunks * 8, row = static_cast<int>(threadIdx.x) / kChunks;
+    source_ = from.first + column + (begin + row) * from.row;
+    step_ = kPass * from.row;
+    left_ = column < width ? end - begin - row : 0;
+    to_ = static_cast<unsigned>(swizzled(row, column)) * 2;
+  }
+  __device__ __forceinline__ void load(const HopperTile* tile) {
+    const unsigned to = shared_address(tile) + to_;
 #pragma unroll
-  for (int i = 0; i < kRows * kChunks / kThreads; ++i) {
-    const int row = static_cast<int>(threadIdx.x) / kChunks + i * (kThreads / kChunks);
-    const bool there = begin + row < end && column < width;
-    copy_chunk(tile + swizzled(row, column), there ? source : from.first, there ? 16 : 0);
-    source += kThreads / kChunks * from.row;
+    for (int i = 0; i < kRows / kPass; ++i) {
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to + i * kPass * kLine * 2), "l"(source_),
+                   "r"(i * kPass < left_ ? 16 : 0)
+                   : "memory");
+      source_ += step_;
+    }
+    left_ -= kRows;
+  }
+
+ private:
+  static constexpr int kChunks = kWidth / 8, kPass = kThreads / kChunks;  // rows at a time
+  static_assert(kPass % 8 == 0 && kRows % kPass == 0);
+  const HopperTile* source_;  // where nothing is left: anywhere, and not read
+  std::int64_t step_;
+  int left_;
+  unsigned to_;
+};
+
+// Each thread of a row has two columns of every eight; afterwards it has all of one eight, as 16 bytes.
+__device__ __forceinline__ uint4 gather_eight(const unsigned (&mine)[4]) {
+  const bool odd = (MatrixLanes::t() & 1) != 0, high = (MatrixLanes::t() & 2) != 0;
+  const unsigned a = __shfl_xor_sync(kAll, odd ? mine[0] : mine[1], 1);
+  const unsigned b = __shfl_xor_sync(kAll, odd ? mine[2] : mine[3], 1);
+  const unsigned x0 = odd ? a : mine[0], x1 = odd ? mine[1] : a, x2 = odd ? b : mine[2], x3 = odd ? mine[3] : b;
+  const unsigned c = __shfl_xor_sync(kAll, high ? x0 : x2, 2), d = __shfl_xor_sync(kAll, high ? x1 : x3, 2);
+  return high ? make_uint4(c, d, x2, x3) : make_uint4(x0, x1, c, d);
+}
+
+// store_tile in 16-byte accesses.
+template <int kN>
+__device__ __forceinline__ void store_rows(const HeadRows<HopperTile>& to, int begin, int live, int end, int width,
+                                           const float (&c)[1][kN][4], float low, float high) {
+  using Lanes = MatrixLanes;
+  if constexpr (kN < 4) {
+    const float factor[1][2] = {{low, high}};
+    store_tile<Lanes>(to, begin, live, end, 0, width, Access::chunks, c, factor);
+  } else {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = begin + half * 8 + Lanes::g();
+      const float factor = half == 0 ? low : high;
+      HopperTile* const line = to.first + row * to.row + Lanes::t() * 8;
+#pragma unroll
+      for (int n = 0; n + 4 <= kN; n += 4) {
+        unsigned mine[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          mine[i] = row < live ? pack_pair(c[0][n + i][2 * half] * factor, c[0][n + i][2 * half + 1] * factor) : 0u;
+        }
+        const uint4 eight = gather_eight(mine);
+        if (row < end && (n + Lanes::t()) * 8 < width) *reinterpret_cast<uint4*>(line + n * 8) = eight;
+      }
+    }
   }
 }
 
