@@ -93,7 +93,7 @@ Outcome outcome_of(const MemberState& state, double unigram_entropy, std::option
 double unigram_entropy(const Source& source, std::uint64_t seed);
 
 // What a model that has learned the frequencies of the first batches, and nothing else, loses on the first held-out
-// ones. Empty where targets are no tokens.
+// ones; in the mean no more than unigram_entropy. Empty where targets are no tokens.
 std::vector<double> guessing_losses(const Source& source, std::uint64_t seed, std::int64_t batches);
 
 std::string write_result(const RunResult& result);

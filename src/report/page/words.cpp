@@ -53,6 +53,8 @@ std::string not_trained(Judgement verdict) {
     case Judgement::unclear:
       return "Not enough training to tell: at guessing level after the runs that the budget paid for.";
     case Judgement::untested: return "Was not trained.";
+    case Judgement::leaks: return "Sees what it is to predict: not trained, not ranked.";
+    case Judgement::below_optimum: return "Ended below the optimum, which no model can: an error of the setting.";
     default: return "";
   }
 }
