@@ -24,7 +24,7 @@ struct CompareVerb {
   SchemeLibrary schemes = SchemeLibrary::of_environment();
 };
 
-constexpr std::size_t kUsualColumns = 100;
+constexpr std::size_t kColumnsOfAPipe = 100;
 
 std::string compared_loss(double loss) { return std::isfinite(loss) ? fmt::format("{:.4f}", loss) : "-"; }
 
@@ -157,7 +157,7 @@ void run_compare(const CompareVerb& verb) {
   const std::optional<std::size_t> columns = output_columns();
   const std::string words = groups_text(comparison), differences = differences_text(comparison, columns);
   write_out(compared_table(comparison, columns));
-  write_out("\n" + curves_text(comparison, columns.value_or(kUsualColumns)));
+  write_out("\n" + curves_text(comparison, columns.value_or(kColumnsOfAPipe)));
   if (!differences.empty()) write_out("\n" + differences);
   if (!words.empty()) write_out("\n" + (columns ? wrapped(words, *columns) : words));
 }

@@ -40,7 +40,12 @@ class TrialDisplay final : public RunObserver {
   TrialDisplay(Progress& progress, std::string words, double before, double share)
       : progress_(progress), words_(std::move(words)), before_(before), share_(share) {}
 
+  void started(const Cohort& /*cohort*/, const Source& /*source*/) override { set_stop(Stop::when_saved); }
+  // Until the next step there is nothing that a stop could lose.
+  void saved(std::int64_t /*step*/) override { set_stop(Stop::at_once); }
+
   void stepped(const Cohort& cohort, double /*seconds*/) override {
+    set_stop(Stop::when_saved);
     const double done = static_cast<double>(cohort.step()) / static_cast<double>(cohort.config().train.steps);
     progress_.at(Progress::Now{.what = fmt::format("step {} of {}, loss {:.4f}: {}", cohort.step(),
                                                    cohort.config().train.steps, cohort.member(0).loss, words_),
@@ -94,6 +99,7 @@ bool run_trials(const DiagnoseVerb& verb, const std::vector<Trial>& trials, cons
     TrialDisplay display(progress, trial.words, before, share);
     const RunEnd end =
         run_training({.config = trial.config, .directory = directory, .command_line = command_line()}, display, stop);
+    set_stop(Stop::at_once);
     if (end == RunEnd::interrupted) return false;
     results.push_back(read_trial(trial, directory));
     before += share;
@@ -122,7 +128,7 @@ int try_suggestions(const DiagnoseVerb& verb, const RunHistory& history, Diagnos
   if (done) report.conclusion = conclude_trials(report.trials, diagnosis);
   if (!verb.json && !report.trials.empty()) print_folded("\n" + trials_text(report.trials, report.conclusion));
   if (!done) note("stopped; the same command goes on from here\n");
-  return done ? 0 : 130;
+  return done ? 0 : kStoppedCode;
 }
 
 int run_diagnose(const DiagnoseVerb& verb) {

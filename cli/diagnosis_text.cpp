@@ -16,7 +16,7 @@ std::string options_of(const Suggestion& suggestion) {
   return options;
 }
 
-std::string headline(const Diagnosis& diagnosis, bool name_member) {
+std::string diagnosis_headline(const Diagnosis& diagnosis, bool name_member) {
   std::string line = name_member ? fmt::format("member {} (seed {}): ", diagnosis.member, diagnosis.seed) : "";
   line += name_of(diagnosis.condition);
   if (diagnosis.cause != Cause::none) line += fmt::format(": {}", name_of(diagnosis.cause));
@@ -26,7 +26,7 @@ std::string headline(const Diagnosis& diagnosis, bool name_member) {
 }  // namespace
 
 std::string diagnosis_text(const Diagnosis& diagnosis, bool name_member) {
-  std::string text = headline(diagnosis, name_member) + "\n  " + diagnosis.words + "\n";
+  std::string text = diagnosis_headline(diagnosis, name_member) + "\n  " + diagnosis.words + "\n";
   if (!diagnosis.evidence.empty()) text += "evidence\n";
   for (const DiagnosisEvidence& evidence : diagnosis.evidence) text += fmt::format("  - {}\n", evidence.words);
   if (!diagnosis.suggestions.empty()) text += "what to try\n";
@@ -41,7 +41,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis, bool name_member) {
 }
 
 std::string diagnosis_in_short(const Diagnosis& diagnosis, bool name_member) {
-  std::string text = fmt::format("{}; {}\n", headline(diagnosis, name_member), diagnosis.words);
+  std::string text = fmt::format("{}; {}\n", diagnosis_headline(diagnosis, name_member), diagnosis.words);
   if (diagnosis.suggestions.empty()) return text;
   const Suggestion& first = diagnosis.suggestions.front();
   text += fmt::format("  try: {}", first.words);

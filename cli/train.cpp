@@ -160,7 +160,9 @@ int run_train(const TrainOptions& options, const std::vector<std::string>& extra
     } else {
       print("{}", failure);
     }
-    print("{} {}\n", end == RunEnd::finished_before ? "as it is in" : "written to", directory);
+    const bool has_page = kind_of(std::filesystem::path(directory) / kReportName) == PathKind::file;
+    print("{} {}{}\n", end == RunEnd::finished_before ? "as it is in" : "written to", directory,
+          has_page ? fmt::format(", with {}", kReportName) : "");
   }
   return 0;
 }

@@ -33,10 +33,12 @@ std::string describe(const AttentionSetup& s, const char* direction) {
 }
 
 // Share of the largest value: the rounding of factors and of results, and what sums of that many random ones make of
-// it.
+// it. An error of a score is a relative one of its probability, and rounded factors are off by a share of the score:
+// scores that spread wider than 1 give errors that are as much larger.
 double tolerance_of(const AttentionSetup& s) {
   const double unit = std::ldexp(1.0, s.math == AttentionMath::f32 ? -22 : s.math == AttentionMath::tf32 ? -11 : -9);
-  return unit * (8 + (std::sqrt(s.width) + std::sqrt(s.key_count())) / 2);
+  const double spread = std::max(1.0, std::abs(s.factor()) * std::sqrt(s.width));
+  return unit * (8 * spread + (std::sqrt(s.width) + std::sqrt(s.key_count())) / 2);
 }
 
 // Columns [first, first + count) of rows of a [., row] tensor.

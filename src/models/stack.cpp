@@ -22,6 +22,7 @@ namespace {
 
 using NamedWires = std::map<std::string, Wire>;
 using Branch = std::function<Wire(Wire, const BranchOptions&)>;
+using Fit = std::function<Wire(Wire, const Shape&)>;
 
 class StackBuilder {
  public:
@@ -30,7 +31,7 @@ class StackBuilder {
         graph_(parameters.graph()),
         scheme_(scheme),
         config_(checked(scheme, config, x.shape().channels())),
-        norms_(parameters, scheme, config.norm),
+        norms_(parameters, scheme, config.norm, config.statistics),
         schedules_(graph_, parameters.dtype(), schedules_of(scheme, config.kind, config.constants)) {
     numbers_ = numbers(1, 1);
     rules_ = rules_of(scheme_, numbers_);
@@ -41,7 +42,10 @@ class StackBuilder {
 
   Stack run() {
     NamedWires entered;  // what the layer before read
+    std::int64_t next = 0;
     for (const std::int64_t layer : order()) {
+      pass_over(next, layer);
+      next = layer + 1;
       const auto scope = graph_.scope("layers." + std::to_string(layer));
       const auto segment = graph_.segment();
       NamedWires here = wires_;
@@ -55,6 +59,7 @@ class StackBuilder {
       reuse_ = false;
       entered = std::move(here);
     }
+    pass_over(next, config_.layers);
     if (const Formula* final = scheme_.formula("final")) build_final(*final);
     return {wires_.at("x"), std::move(sites_), schedules_.take()};
   }
@@ -73,9 +78,26 @@ class StackBuilder {
   }
 
   Variables numbers(std::int64_t l, std::int64_t k) const {
-    return stack_numbers(scheme_, config_, config_.width, l, k);
+    const auto layer = static_cast<std::size_t>(l - 1);
+    return stack_numbers(scheme_, config_, config_.widths.empty() ? config_.width : config_.widths[layer], l, k);
   }
   std::int64_t sublayers() const { return std::ssize(config_.branches); }
+
+  // Of layers that are left out, what they do to the shape of the stream remains.
+  void pass_over(std::int64_t from, std::int64_t to) {
+    if (!config_.order) return;
+    for (std::int64_t layer = from; layer < to; ++layer) {
+      const auto scope = graph_.scope("layers." + std::to_string(layer));
+      layer_ = layer;
+      numbers_ = numbers(layer + 1, sublayers() * layer + 1);
+      rules_ = rules_of(scheme_, numbers_);
+      for (const LayerBranch& branch : config_.branches) {
+        if (branch.skip == nullptr) continue;
+        const auto inside = graph_.scope(branch.kind->scope);
+        wires_["x"] = called(branch, branch.skip, wires_.at("x"), {});
+      }
+    }
+  }
 
   void start_streams(Wire x) {
     NamedWires before = wires_;
@@ -87,6 +109,7 @@ class StackBuilder {
   void build_layer(std::int64_t layer) {
     const std::int64_t first = sublayers() * (layer - 1) + 1;
     calls_.clear();
+    layer_ = layer - 1;
     numbers_ = numbers(layer, first);
     rules_ = rules_of(scheme_, numbers_);
     NamedWires in_layer = wires_;
@@ -127,7 +150,7 @@ class StackBuilder {
         {"f", [this, &branch](Wire in, const BranchOptions& given) { return call(branch, in, given); }}};
     const std::size_t first_site = sites_.size();
     if (config_.profile) profile(here, branches);
-    trace_formula(*branch_formula(scheme_, *branch.kind), here, branches);
+    trace_formula(*branch_formula(scheme_, *branch.kind), here, branches, fit_of(branch));
     close_sites(first_site);
     for (const auto& [stream, wire] : wires_) in_layer[stream] = wire;
   }
@@ -157,15 +180,7 @@ class StackBuilder {
     if (reuse_) return calls_by_name_.at(name);
     const auto key = std::tuple{name, in.id(), given};
     if (const auto known = calls_.find(key); known != calls_.end()) return known->second;
-    const BranchChoice choice(scheme_, *branch.kind, given, numbers_);
-    Wire out = branch.build({.parameters = parameters_,
-                             .in = in,
-                             .stack = config_,
-                             .options = choice,
-                             .rules = rules_,
-                             .style = style(),
-                             .norm = norm_maker(),
-                             .carried = carried_[branch.kind->key]});
+    Wire out = called(branch, branch.build, in, given);
     if (config_.dropout) out = dropout(out, config_.dropout, config_.dropout_key, name);
     calls_.emplace(key, out);
     const bool first = calls_by_name_.emplace(name, out).second;
@@ -175,14 +190,43 @@ class StackBuilder {
     return out;
   }
 
+  Wire called(const LayerBranch& branch, const BranchBuilder& build, Wire in, const BranchOptions& given) {
+    const BranchChoice choice(scheme_, *branch.kind, given, numbers_);
+    return build({.parameters = parameters_,
+                  .in = in,
+                  .stack = config_,
+                  .options = choice,
+                  .rules = rules_,
+                  .style = style(),
+                  .norm = norm_maker(),
+                  .carried = carried_[branch.kind->key],
+                  .layer = layer_});
+  }
+
+  // A sum of the stream and a branch that changes its shape takes the stream through the branch's skip, once.
+  Fit fit_of(const LayerBranch& branch) {
+    if (branch.skip == nullptr) return nullptr;
+    auto known = std::make_shared<std::map<int, Wire>>();
+    return [this, &branch, known, entered = wires_.at("x").shape()](Wire side, const Shape& other) {
+      if (side.shape() != entered || other.rank() != entered.rank()) return side;
+      Wire& skipped = (*known)[side.id()];
+      if (!skipped) skipped = called(branch, branch.skip, side, {});
+      return skipped;
+    };
+  }
+
   WeightStyle style() const {
     return {.start = config_.weights, .biases = config_.biases && scheme_.weights.biases, .unit = scheme_.weights.unit};
   }
 
   // The wires after a formula.
-  NamedWires traced(const Formula& formula, NamedWires wires, std::map<std::string, Branch> branches) {
-    Surroundings around{
-        .numbers = numbers_, .wires = std::move(wires), .branches = std::move(branches), .norm = norm_maker()};
+  NamedWires traced(const Formula& formula, NamedWires wires, std::map<std::string, Branch> branches,
+                    Fit fit = nullptr) {
+    Surroundings around{.numbers = numbers_,
+                        .wires = std::move(wires),
+                        .branches = std::move(branches),
+                        .norm = norm_maker(),
+                        .fit = std::move(fit)};
     try {
       trace(formula, around);
     } catch (const FormulaError& error) {
@@ -197,8 +241,9 @@ class StackBuilder {
   }
 
   // Streams outlive the formula that changed them; names assigned inside it do not.
-  void trace_formula(const Formula& formula, const NamedWires& wires, std::map<std::string, Branch> branches) {
-    const NamedWires after = traced(formula, wires, std::move(branches));
+  void trace_formula(const Formula& formula, const NamedWires& wires, std::map<std::string, Branch> branches,
+                     Fit fit = nullptr) {
+    const NamedWires after = traced(formula, wires, std::move(branches), std::move(fit));
     wires_["x"] = after.at("x");
     for (const NamedExpression& stream : scheme_.streams) wires_[stream.name] = after.at(stream.name);
   }
@@ -268,8 +313,9 @@ class StackBuilder {
   const StackConfig config_;
   NormSites norms_;
   ScheduleInputs schedules_;
-  SchemeRules rules_;  // at the layer that is being built
-  Variables numbers_;  // at the place that is being built
+  SchemeRules rules_;       // at the layer that is being built
+  Variables numbers_;       // at the place that is being built
+  std::int64_t layer_ = 0;  // from 0
   bool in_final_ = false;
   NamedWires wires_;  // x, streams, schedules, values learned once per stack
   NamedWires measured_;

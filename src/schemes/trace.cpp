@@ -104,7 +104,7 @@ class WireAlgebra {
     try {
       if (a != nullptr) return combine(e.name, *a, std::get<Wire>(right));
       return b != nullptr ? combine(e.name, std::get<Wire>(left), *b)
-                          : combine(e.name, std::get<Wire>(left), std::get<Wire>(right));
+                          : both(e.name, std::get<Wire>(left), std::get<Wire>(right));
     } catch (const Error& problem) {
       error(e, problem.what());
     }
@@ -150,6 +150,12 @@ class WireAlgebra {
 
   [[noreturn]] void error(const Expression& e, std::string_view message) const {
     throw FormulaError(formula_.text, e.span, message);
+  }
+
+  Wire both(std::string_view op, Wire left, Wire right) const {
+    const bool sum = op == "+" || op == "-";
+    if (!sum || !s_.fit || left.shape() == right.shape()) return combine(op, left, right);
+    return combine(op, s_.fit(left, right.shape()), s_.fit(right, left.shape()));
   }
 
   Wire wire(const Expression& e, const Traced& value) const {

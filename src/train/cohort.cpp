@@ -100,6 +100,7 @@ Cohort::Cohort(const RunConfig& config, std::shared_ptr<const Source> source, Co
     const TrainConfig& one = settings_[static_cast<std::size_t>(member)];
     data_seeds_.push_back(static_cast<std::uint64_t>(one.data_seed));
     initialise(*session_, plan_.parameters, static_cast<std::uint64_t>(one.seed), member);
+    initialise(*session_, plan_.kept, static_cast<std::uint64_t>(one.seed), member);
   }
   profile();
   for (int member = 0; member < members(); ++member) {
@@ -160,9 +161,7 @@ void Cohort::prepare_evaluation() {
     evaluation_ = std::make_unique<Evaluation>(Evaluation{std::move(session), std::move(feeder)});
   }
   Session& session = *evaluation_->session;
-  std::vector<std::string> weights;
-  for (const ParameterSpec& spec : plan_.parameters) weights.push_back(spec.name);
-  session.copy(*session_, weights);
+  session.copy(*session_, persistent_names(session.plan()));
   evaluation_->feeder.schedules(static_cast<double>(step_), static_cast<double>(config_.train.steps));
   for (int member = 0; member < members(); ++member) {
     session.set_active(member, !states_[static_cast<std::size_t>(member)].diverged);

@@ -13,6 +13,8 @@ constexpr Word<Positions> kPositions[] = {{"learned", Positions::learned},
                                           {"none", Positions::none}};
 constexpr Word<WeightInit> kWeights[] = {{"xavier_normal", WeightInit::xavier_normal},
                                          {"xavier_uniform", WeightInit::xavier_uniform}};
+constexpr Word<NormStatistics> kNormStatistics[] = {
+    {"running", NormStatistics::running}, {"frozen", NormStatistics::frozen}, {"batch", NormStatistics::batch}};
 constexpr Word<DType> kDTypes[] = {{"f32", DType::f32}, {"f64", DType::f64}};
 constexpr Word<Recovery> kRecoveries[] = {{"none", Recovery::none},
                                           {"skip", Recovery::skip},
@@ -49,6 +51,9 @@ void model_fields(FieldList& f, ModelConfig& m, const SchemeLibrary& schemes) {
   f.choice<NormKind>(
       "model.norm", m.norm, [](std::string_view name) { return norm(name).kind; },
       [](NormKind kind) { return std::string_view(norm(kind).name); }, "what `norm` means in a formula");
+  f.word("model.norm_statistics", m.norm_statistics, kNormStatistics, "statistics of norms over the batch",
+         "running, frozen or batch");
+  f.only_unless("\"running\"");
   f.text("model.qk_norm", m.qk_norm, "a norm on queries and keys, such as \"rmsnorm\"; empty: none", check_norm_name);
   f.choice<Activation>(
       "model.activation", m.activation, parse_activation, [](Activation a) { return name_of(a); },

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/process.h"
+#include "norma/store/run_directory.h"
 
 namespace norma {
 namespace {
@@ -72,13 +73,23 @@ TEST(DiagnoseProcess, StopsWhenAskedAndGoesOnFromThere) {
   ASSERT_EQ(train(folder, "run", {"--train.steps=40", "--train.lr=1e-7"}).code, 0);
   // Far more steps than can have been taken when the signal comes.
   Process process(folder, {"diagnose", folder / "run", "--try", "--steps", "1000000"});
-  const std::filesystem::path begun = std::filesystem::path(folder / "run-try") / "0-as-it-was" / "config.toml";
-  for (int i = 0; i < 6000 && !std::filesystem::exists(begun); ++i)
+  const RunView first(std::filesystem::path(folder / "run-try") / "0-as-it-was");
+  for (int i = 0; i < 6000 && first.checkpoint_steps().empty(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   process.send(SIGINT);
   const Ended stopped = process.wait();
   EXPECT_EQ(stopped.code, 130) << stopped.err;
-  EXPECT_NE(stopped.err.find("goes on from here"), std::string::npos) << stopped.err;
+  EXPECT_NE(stopped.err.find("stop"), std::string::npos) << stopped.err;
+  ASSERT_FALSE(first.checkpoint_steps().empty());
+  EXPECT_NO_THROW(first.checkpoint(first.checkpoint_steps().back()));
+  // Changed by nobody, it goes on: the same trial from the checkpoint it left.
+  Process again(folder, {"diagnose", folder / "run", "--try", "--steps", "1000000"});
+  const std::int64_t left = first.checkpoint_steps().back();
+  for (int i = 0; i < 6000 && first.checkpoint_steps().back() == left; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  again.send(SIGTERM);
+  EXPECT_EQ(again.wait().code, 130);
+  EXPECT_GT(first.checkpoint_steps().back(), left);
 }
 
 TEST(DiagnoseProcess, HostileInputIsAMistakeWithAMessage) {

@@ -58,6 +58,7 @@ struct TrainingStep {
 
   std::shared_ptr<const Plan> plan;
   std::vector<ParameterSpec> parameters;  // with the rules of the run
+  std::vector<ParameterSpec> kept;        // what the model keeps beside them: running statistics
   std::vector<ParameterPlace> places;     // one per parameter
   std::string squares_wire;               // what kGradientSquares shows, with probes or without
   std::vector<ProbeSite> probes;

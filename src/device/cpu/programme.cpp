@@ -70,10 +70,7 @@ Division divide(const Level& level, int workers) {
   return work.longest() < 0.9 * rows.longest() ? work : rows;
 }
 
-// What a barrier costs beyond the slowest worker's estimate, on a machine that others use too. With 350 to 1100
-// nanoseconds two small members (12 layers, d=32) on three threads were run one after the other, shared by all three,
-// and took longer than side by side on two.
-double barrier_nanoseconds(int workers) { return workers == 1 ? 0 : 3000.0 + 200.0 * workers; }
+double barrier_nanoseconds(int workers) { return workers == 1 ? 0 : 300.0 + 50.0 * workers; }
 
 }  // namespace
 

@@ -178,7 +178,10 @@ ModelConfig initial_model(Family family, std::int64_t width) {
   model.time = 64;
   model.scale_embedding = true;
   model.embedding_std = model.head_std = 1 / std::sqrt(static_cast<double>(width));
-  for (const FamilyRow::OwnSize& size : family->sizes) set_size(model, size.name, size.usual);
+  for (const FamilyRow::OwnSize& size : family->sizes) {
+    if (size.usual > 0) set_size(model, size.name, size.usual);
+  }
+  if (family->batch > 0) model.batch = family->batch;
   return model;
 }
 

@@ -26,6 +26,8 @@ struct Softmax {
   // Scores (hidden ones -infinity) become exponentials; what was summed with them so far is corrected.
   template <int kN, int kC>
   __device__ __forceinline__ void add(float (&scores)[kM][kN][4], float factor, float (&context)[kM][kC][4]) {
+    float correction[kM][2];
+    bool corrects = false;
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
 #pragma unroll
@@ -35,7 +37,8 @@ struct Softmax {
         for (int n = 0; n < kN; ++n) top = fmaxf(top, fmaxf(scores[m][n][2 * half], scores[m][n][2 * half + 1]));
         top = row_max<Lanes>(top);
         const float shift = top == -INFINITY ? 0.0f : top * factor;  // only -infinity so far: exponentials are 0
-        const float correction = power_of_two(fmaf(largest[m][half], factor, -shift));
+        correction[m][half] = top == largest[m][half] ? 1.0f : power_of_two(fmaf(largest[m][half], factor, -shift));
+        corrects = corrects || top != largest[m][half];
         largest[m][half] = top;
         float total = 0.0f;
 #pragma unroll
@@ -47,12 +50,16 @@ struct Softmax {
             total += score;
           }
         }
-        sum[m][half] = fmaf(sum[m][half], correction, total);
+        sum[m][half] = fmaf(sum[m][half], correction[m][half], total);
+      }
+    }
+    if (!__any_sync(kAll, corrects)) return;  // after some tiles larger scores are rare
 #pragma unroll
-        for (int n = 0; n < kC; ++n) {
-          context[m][n][2 * half] *= correction;
-          context[m][n][2 * half + 1] *= correction;
-        }
+    for (int m = 0; m < kM; ++m) {
+#pragma unroll
+      for (int n = 0; n < kC; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) context[m][n][i] *= correction[m][i >> 1];
       }
     }
   }
