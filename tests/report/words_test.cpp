@@ -68,7 +68,7 @@ TEST(Words, DivergenceIsCountedAndGuessingIsNotTraining) {
             "In the short runs seeds diverged with B (1 of 2 settings), and with no other scheme. Not diverging is not "
             "yet training: C stayed at guessing level throughout.");
   results.maps = {map("a", 2, 0)};
-  EXPECT_EQ(stability_sentence(results, Cast(results)), "No seed diverged in any short run.");
+  EXPECT_EQ(stability_sentence(results, Cast(results)), "No seed diverged in the short runs.");
 }
 
 TEST(Words, TheLeaderIsComparedPairByPair) {

@@ -26,7 +26,7 @@ describe("article", { skip }, () => {
 
   it("goes from stability to curves, depth and only then initialisation; the rest is folded", async () => {
     const ids = await page.locator("main > section").evaluateAll((all) => all.map((one) => one.id));
-    assert.deepEqual(ids, ["schemes", "stability-section", "training", "depth-section", "init", "method"]);
+    assert.deepEqual(ids, ["schemes", "stability-section", "training", "depth-section", "init-section", "method"]);
     const shown = await page.locator("main figure").evaluateAll((all) => all.filter((one) => one.checkVisibility()).map((one) => one.id));
     assert.deepEqual(shown, ["loss", "stability", "curves", "depth"]);
     assert.ok((await page.locator("main details figure").count()) >= 8);

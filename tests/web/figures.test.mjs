@@ -49,6 +49,7 @@ describe("figures", { skip }, () => {
 
   it("shows its numbers as a table", async () => {
     await page.locator("#loss .numbers > summary").click();
+    await page.locator("#loss .numbers tbody tr").first().waitFor();
     const rows = await page.locator("#loss .numbers tbody tr").count();
     assert.equal(rows, results.tuned.length);
     await page.locator("#loss .numbers > summary").click();

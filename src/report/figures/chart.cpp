@@ -108,8 +108,8 @@ Scene draw_panels(const std::vector<Panel>& panels, const Grid& grid, double wid
     draw_panel(scene, panels[i], place,
                {.x = !shared || last, .y = !shared || column == 0, .names = panels[i].names ? room : 0});
     if (!shared || (column == 0 && row == rows / 2)) {
-      const double height = shared ? scene.height : place.bottom - place.top + 40;
       const double middle = shared ? (scene.height - bottom) / 2 : (place.top + place.bottom) / 2;
+      const double height = shared ? 2 * middle : place.bottom - place.top + 20;
       scene.add(Text{.at = {place.left - margin + 10, middle},
                      .text = fitted(panels[i].y_label, kSmall, height),
                      .size = kSmall,

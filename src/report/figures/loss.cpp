@@ -91,7 +91,8 @@ std::string caption_of(const Results& results, const draw::Dots& dots) {
   if (most == 1) text += ", one seed and so no interval";
   text += results.maps.empty()
               ? "."
-              : ". Right: loss of short runs by peak learning rate, from left to right, and warmup, from below.";
+              : fmt::format(". Right: loss of {} by peak learning rate, from left to right, and warmup, from below.",
+                            mapped_runs(results));
   return text;
 }
 

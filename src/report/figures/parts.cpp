@@ -81,6 +81,19 @@ const StabilityMap* map_of(const Results& results, const Tuned& tuned) {
   return nullptr;
 }
 
+std::string map_name(const Results& results, const Cast& cast, const StabilityMap& map) {
+  bool depths = false;
+  for (const StabilityMap& other : results.maps)
+    depths = depths || (other.y_name == map.y_name && other.layers != map.layers);
+  std::string name = cast.of(map.scheme).label;
+  if (depths) name += fmt::format(", {} layers", map.layers);
+  return map.rest.empty() ? name : name + ", " + map.rest;
+}
+
+std::string_view mapped_runs(const Results& results) {
+  return results.kind == ResultsKind::study ? "short runs" : "runs";
+}
+
 double LossLevels::level(double loss) const {
   return std::isfinite(loss) ? std::clamp((loss - best) / (worst - best), 0.0, 1.0) : kUnknown;
 }
@@ -97,19 +110,18 @@ LossLevels loss_levels(const Results& results) {
     }
   }
   levels.worst = guessing_of(results).value_or(levels.worst);
-  if (!(levels.worst > levels.best)) levels.worst = levels.best + 1;
+  if (!(levels.worst > levels.best)) levels.best = levels.worst - 1;  // nothing is better than guessing
   return levels;
 }
 
 draw::Heat heat_of(const Results& results, const StabilityMap& map, const Cast& cast, const LossLevels& levels) {
   const CastMember& member = cast.of(map.scheme);
-  draw::Heat heat{.title = member.label,
+  draw::Heat heat{.title = map_name(results, cast, map),
                   .scheme = cast.index(map.scheme),
                   .tone = member.tone == draw::Tone::rest ? draw::Tone::ink : member.tone,
                   .x = {},
                   .y = {},
                   .cells = {}};
-  if (!map.rest.empty()) heat.title += ", " + map.rest;
   for (const double lr : map.lr) heat.x.push_back(draw::plain(lr));
   for (const double y : map.y) heat.y.push_back(draw::plain(y));
   const auto chosen = [&](double lr, double y) {
@@ -132,8 +144,8 @@ draw::Heat heat_of(const Results& results, const StabilityMap& map, const Cast& 
                           .best = chosen(map.lr[column], map.y[row])};
       cell.tip = fmt::format("{}, peak rate {}, {} {}: {}", member.label, heat.x[column], map.y_name, heat.y[row],
                              cell.diverged >= 1 ? "every seed diverged"
-                             : loss.n > 0       ? "loss of short runs " + draw::loss_text(loss)
-                                                : "not run");
+                             : loss.n > 0 ? fmt::format("loss of {} {}", mapped_runs(results), draw::loss_text(loss))
+                                          : "not run");
       if (cell.diverged > 0 && cell.diverged < 1)
         cell.tip += fmt::format(", {:.0f} % of seeds diverged", 100 * cell.diverged);
       cells.push_back(std::move(cell));

@@ -24,6 +24,10 @@ std::vector<const Tuned*> tuned_in_order(const Results& results);
 // "Pre-LN", or with depth and the rest where a sweep varies them: "Pre-LN, 24 layers, width=64".
 std::string row_name(const Results& results, const Cast& cast, const Tuned& tuned);
 const Verdict* verdict_of(const Results& results, const std::string& scheme);
+// "Pre-LN", or with depth and the rest where maps differ in them.
+std::string map_name(const Results& results, const Cast& cast, const StabilityMap& map);
+// "short runs" of a study, "runs" of a sweep.
+std::string_view mapped_runs(const Results& results);
 // The map by warmup that belongs to a setting; null where there is none.
 const StabilityMap* map_of(const Results& results, const Tuned& tuned);
 

@@ -35,7 +35,7 @@ draw::Line row_line(const StabilityMap& map, std::size_t row, const Cast& cast, 
     line.high.push_back(shown ? loss.high : kGap);
     if (lost > 0 || (loss.n > 0 && !shown)) line.crosses.push_back(map.lr[i]);
     std::string tip = fmt::format("{}, {} {}, peak rate {}: {}", member.label, map.y_name, draw::plain(map.y[row]),
-                                  draw::plain(map.lr[i]), "loss of short runs " + draw::loss_text(loss));
+                                  draw::plain(map.lr[i]), "loss " + draw::loss_text(loss));
     if (lost > 0) tip += fmt::format("; {:.0f} % of seeds diverged", 100 * lost);
     line.tips.push_back(std::move(tip));
   }
@@ -58,11 +58,11 @@ std::vector<draw::Panel> rate_panels(const Results& results, const Cast& cast,
   std::vector<draw::Panel> panels;
   for (const StabilityMap* map : maps) {
     const CastMember& member = cast.of(map->scheme);
-    draw::Panel panel{.title = map->rest.empty() ? member.label : member.label + ", " + map->rest,
+    draw::Panel panel{.title = map_name(results, cast, *map),
                       .scheme = cast.index(map->scheme),
                       .tone = member.tone == draw::Tone::rest ? draw::Tone::ink : member.tone,
                       .x_label = "peak learning rate",
-                      .y_label = "held-out loss of short runs (nats)",
+                      .y_label = fmt::format("loss of {} (nats)", mapped_runs(results)),
                       .x_log = true};
     const double ceiling = guessing ? 1.25 * *guessing : std::numeric_limits<double>::infinity();
     for (const std::size_t row : {map->y.size() - 1, std::size_t{0}}) {
@@ -78,9 +78,9 @@ std::vector<draw::Panel> rate_panels(const Results& results, const Cast& cast,
   return panels;
 }
 
-std::string rates_caption(const std::vector<const StabilityMap*>& maps) {
+std::string rates_caption(const std::vector<const StabilityMap*>& maps, std::string_view runs) {
   const StabilityMap& map = *maps.front();
-  std::string text = "Held-out loss of the short runs by peak learning rate";
+  std::string text = fmt::format("Held-out loss of the {} by peak learning rate", runs);
   if (map.y.size() > 1)
     text += fmt::format("; solid: {} steps of warmup, broken and hollow: {}", draw::plain(map.y.back()),
                         map.y.front() == 0 ? "none" : draw::plain(map.y.front()));
@@ -116,7 +116,8 @@ Figure maps_figure(const Results& results, const Cast& cast, const std::vector<c
                     .faint = draw::loss_text(levels.worst) + (guessing_of(results) ? ", guessing" : "")};
   return {.id = std::move(id),
           .title = std::move(title),
-          .caption = "Held-out loss of the short runs, mean over seeds, for every peak learning rate and " +
+          .caption = fmt::format("Held-out loss of the {}, mean over seeds, for every peak learning rate and ",
+                                 mapped_runs(results)) +
                      maps.front()->y_name + ". Hatched: seeds diverged, all of them where there is no colour.",
           .numbers = numbers_of_maps(maps),
           .draw = [heats, key](double width) { return draw_heats(*heats, key, width); }};
@@ -130,7 +131,7 @@ void add_stability_figures(std::vector<Figure>& figures, const Results& results,
     auto panels = std::make_shared<std::vector<draw::Panel>>(rate_panels(results, cast, maps));
     figures.push_back({.id = "stability",
                        .title = "Loss by learning rate",
-                       .caption = rates_caption(maps),
+                       .caption = rates_caption(maps, mapped_runs(results)),
                        .numbers = numbers_of(*panels),
                        .draw = [panels](double width) {
                          return draw_panels(*panels,

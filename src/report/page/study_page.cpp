@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "report/figures/axis.h"
+#include "report/figures/parts.h"
 #include "report/page/pages.h"
 #include "report/page/words.h"
 
@@ -50,7 +51,10 @@ std::string sweep_html(const PageParts& parts) {
     return run.status != RunStatus::waiting && run.status != RunStatus::running;
   });
   std::string title = "No run has ended yet";
-  if (best != nullptr) {
+  const std::optional<double> guessing = guessing_of(results);
+  if (best != nullptr && guessing && best->loss.mean > *guessing - kLearned) {
+    title = "No setting learned more than guessing by frequency.";
+  } else if (best != nullptr) {
     title = fmt::format("Lowest loss: {}, {} at {} layers, at a peak rate of {}", parts.cast.of(best->scheme).label,
                         draw::loss_text(best->loss.mean), best->layers, draw::plain(*best->lr));
     title += best->warmup > 0 ? fmt::format(" with {} steps of warmup.", best->warmup) : " without warmup.";

@@ -91,7 +91,9 @@ std::string scheme_sentence(const Results& results, const std::string& scheme) {
     text += fmt::format(" at a peak rate of {} {}", draw::plain(*tuned->lr),
                         tuned->warmup > 0 ? fmt::format("with {} steps of warmup", tuned->warmup) : "without warmup");
   const Cells cells = cells_of(results, scheme);
-  if (cells.all > 0) text += fmt::format("; learns in {} of {} short settings", cells.learned, cells.all);
+  if (cells.all > 0)
+    text += fmt::format("; learns in {} of {} {}settings", cells.learned, cells.all,
+                        results.kind == ResultsKind::study ? "short " : "");
   return text + ".";
 }
 
@@ -105,8 +107,8 @@ std::string stability_sentence(const Results& results, const Cast& cast) {
     if (cells.all > 0 && cells.learned == 0 && cells.diverged < cells.all) idle.push_back(member.label);
   }
   std::string text = lost.empty()
-                         ? "No seed diverged in any short run."
-                         : fmt::format("In the short runs seeds diverged with {}{}.", listed(lost),
+                         ? fmt::format("No seed diverged in the {}.", mapped_runs(results))
+                         : fmt::format("In the {} seeds diverged with {}{}.", mapped_runs(results), listed(lost),
                                        lost.size() < cast.members().size() ? ", and with no other scheme" : "");
   if (!idle.empty())
     text += fmt::format(" Not diverging is not yet training: {} stayed at guessing level throughout.", listed(idle));
