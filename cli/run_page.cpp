@@ -47,12 +47,17 @@ void add_metrics(RunReport& page, const MemberHistory& member) {
   add_metric(page, member, named("learning rate", false), [](const StepRecord& record) { return record.lr; });
 }
 
+std::string sentence_of(std::string words) {
+  if (!words.empty() && words[0] >= 'a' && words[0] <= 'z') words[0] = static_cast<char>(words[0] - 'a' + 'A');
+  return words + ".";
+}
+
 void add_findings(RunReport& page, const Diagnosis& diagnosis, bool name_member) {
   std::string first = name_member ? fmt::format("Member {} (seed {}): ", diagnosis.member, diagnosis.seed) : "";
   first += name_of(diagnosis.condition);
   if (diagnosis.cause != Cause::none) first += fmt::format(", {}", name_of(diagnosis.cause));
-  page.findings.push_back(fmt::format("{}: {}.", first, diagnosis.words));
-  for (const DiagnosisEvidence& evidence : diagnosis.evidence) page.findings.push_back(evidence.words + ".");
+  page.findings.push_back(sentence_of(fmt::format("{}: {}", first, diagnosis.words)));
+  for (const DiagnosisEvidence& evidence : diagnosis.evidence) page.findings.push_back(sentence_of(evidence.words));
   for (const Suggestion& suggestion : diagnosis.suggestions)
     page.findings.push_back(fmt::format("To try: {}, because {}.", suggestion.words, suggestion.because));
 }

@@ -79,6 +79,8 @@ void describe_healthy(Case& one) {
                         ? fmt::format("it learned, after {} spike{} that passed", one.result.spikes,
                                       one.result.spikes == 1 ? "" : "s")
                         : std::string("it learned, and nothing that was recorded looks wrong");
+  if (s.falling && learned_share(one) < kLittle)
+    one.found.words = "it was learning and nothing looks wrong, but it ended long before it had learned what it can";
   if (const double share = learned_share(one); std::isfinite(share))
     add_evidence(one, fmt::format("it learned {:.0f} % of what can be learned beyond frequencies", 100 * share), share,
                  1, {share, s.last_step, ""});
