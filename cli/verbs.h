@@ -22,6 +22,7 @@ void add_init(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_man(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
+void add_predict(CLI::App& app, int& exit_code);
 void add_schemes(CLI::App& app, int& exit_code);
 void add_study(CLI::App& app, int& exit_code);
 void add_sweep(CLI::App& app, int& exit_code);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "norma/core/error.h"
 #include "norma/store/run_directory.h"
 #include "norma/train/cohort.h"
 #include "norma/train/judge.h"
@@ -37,6 +38,12 @@ struct RunRequest {
   // How many threads the run may use now, asked before every step; empty: as the configuration says. The bits do not
   // depend on it.
   std::function<int()> threads = nullptr;
+};
+
+// The directory holds a run of another configuration or scheme.
+class OtherRunError : public Error {
+ public:
+  using Error::Error;
 };
 
 enum class RunEnd { finished, interrupted, finished_before };
