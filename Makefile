@@ -87,7 +87,7 @@ web:  ## build web/dist/report.html, the page of the report, from TypeScript (ne
 web-check: web  ## fail when the committed page, or its types of results.json, are not what their sources make
 	@git diff --stat --exit-code -- web/dist web/src/data/results_schema.ts || { echo "out of date: commit what \`make web\` builds"; exit 1; }
 
-web-test: web  ## test the report in headless Chromium (skipped without chromium or npm)
+web-test: web program  ## test the report that norma makes in headless Chromium (skipped without chromium or npm)
 	@if $(WEB_READY); then node --test --test-reporter=spec tests/web/*.test.mjs; else echo "web-test: skipped"; fi
 
 format:  ## format the sources in place

@@ -18,25 +18,41 @@ struct GpuCase {
   std::string name;
   ModelConfig model;
   int members = 1;
-  bool tf32 = true;
+  Precision precision = Precision::tf32;
+  int recompute = 0;  // layers per recomputed segment
 };
 
+std::string product_limit(Precision precision) { return std::string(name_of(precision)) + "_product_tflops"; }
+
 std::vector<GpuCase> gpu_cases() {
-  const ModelConfig small{.layers = 12, .width = 128, .heads = 4, .vocabulary = 256, .batch = 16, .time = 128};
-  const ModelConfig study{.layers = 12, .width = 32, .heads = 4, .vocabulary = 32, .batch = 8, .time = 32};
+  // As the programs that the targets are measured against: the head is the token table, GELU by tanh.
+  ModelConfig small{.layers = 12, .width = 128, .heads = 4, .vocabulary = 256, .batch = 16, .time = 128};
   ModelConfig deep{.layers = 1000, .width = 256, .heads = 4, .vocabulary = 512, .batch = 32, .time = 128};
+  ModelConfig gpt2{.layers = 12, .width = 768, .heads = 12, .vocabulary = 50304, .batch = 32, .time = 1024};
+  for (ModelConfig* const model : {&small, &deep, &gpt2}) {
+    model->activation = Activation::gelu_tanh;
+    model->tied = true;
+  }
   deep.scheme = "deepnorm";
-  const ModelConfig gpt2{.layers = 12, .width = 768, .heads = 12, .vocabulary = 50304, .batch = 32, .time = 1024};
-  return {{"12 layers d=128 T=128 B=16", small, 1, true},           {"12 layers d=128 T=128 B=16 f32", small, 1, false},
-          {"12 layers d=128 T=128 B=16 x64", small, 64, true},      {"12 layers d=32 T=32 B=8 x64", study, 64, false},
-          {"1000 layers d=256 T=128 B=32 deepnorm", deep, 1, true}, {"GPT-2 124M T=1024 B=32", gpt2, 1, true}};
+  const ModelConfig study{.layers = 12, .width = 32, .heads = 4, .vocabulary = 32, .batch = 8, .time = 32};
+  using enum Precision;
+  return {{"12 layers d=128 T=128 B=16 bf16", small, 1, bf16},
+          {"12 layers d=128 T=128 B=16 tf32", small, 1, tf32},
+          {"12 layers d=128 T=128 B=16 f32", small, 1, f32},
+          {"12 layers d=128 T=128 B=16 x64 bf16", small, 64, bf16},
+          {"12 layers d=128 T=128 B=16 x64 tf32", small, 64, tf32},
+          {"12 layers d=32 T=32 B=8 x64 f32", study, 64, f32},
+          {"1000 layers d=256 T=128 B=32 deepnorm bf16", deep, 1, bf16},
+          {"1000 layers d=256 T=128 B=32 deepnorm recomputed by 16 bf16", deep, 1, bf16, 16},
+          {"GPT-2 124M T=1024 B=32 bf16", gpt2, 1, bf16},
+          {"GPT-2 124M T=1024 B=32 tf32", gpt2, 1, tf32}};
 }
 
 // The step as it is trained: replayed, with one read of the loss at the end.
-double seconds_of_step(Session& session, double seconds) {
+double seconds_of_step(Session& session, double seconds, Watching watching = Watching::no) {
   const Handle loss = session.handle("loss");
   const auto wait = [&] { session.number(loss, 0); };
-  for (int i = 0; i < 3; ++i) session.run(Watching::no);
+  for (int i = 0; i < 3; ++i) session.run(watching);
   wait();
   double best = 0;
   const auto start = std::chrono::steady_clock::now();
@@ -45,7 +61,7 @@ double seconds_of_step(Session& session, double seconds) {
        ++round) {
     constexpr int kSteps = 10;
     const auto before = std::chrono::steady_clock::now();
-    for (int i = 0; i < kSteps; ++i) session.run(Watching::no);
+    for (int i = 0; i < kSteps; ++i) session.run(watching);
     wait();
     const double one = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count() / kSteps;
     if (round == 0 || one < best) best = one;
@@ -54,7 +70,7 @@ double seconds_of_step(Session& session, double seconds) {
 }
 
 // By op: its time, and what it does of the card's limits.
-void add_profile(Report& report, const std::string& name, Session& session, int members, bool tf32) {
+void add_profile(Report& report, const std::string& name, Session& session, int members, Precision precision) {
   struct Sum {
     double seconds = 0, flops = 0, bytes = 0;
     int calls = 0;
@@ -77,7 +93,7 @@ void add_profile(Report& report, const std::string& name, Session& session, int 
     ++sum.calls;
     total += seconds[i];
   }
-  const double products = report.limit(tf32 ? "tf32_product_tflops" : "f32_product_tflops") * 1e12;
+  const double products = report.limit(product_limit(precision)) * 1e12;
   const double copy = report.limit("gpu_copy_gbs") * 1e9;
   for (const auto& [op, sum] : by_op) {
     const double least = std::max(sum.flops / products, sum.bytes / copy);
@@ -91,8 +107,10 @@ void bench_gpu_step(Report& report, const GpuCase& one, const Options& options) 
   const std::string name = "gpu step/" + one.name, profile = "gpu profile/" + one.name;
   if (!options.wants(name) && !options.wants(profile)) return;
   const auto start = std::chrono::steady_clock::now();
-  const TrainingStep step = build_training_step(one.model, {.backend = &cuda_backend()});
-  const auto session = make_session(step.plan, {.members = one.members, .tf32 = one.tf32});
+  const TrainingStep step = build_training_step(
+      one.model,
+      {.recompute_every = one.recompute, .narrow = one.precision == Precision::bf16, .backend = &cuda_backend()});
+  const auto session = make_session(step.plan, {.members = one.members, .tf32 = one.precision == Precision::tf32});
   prepare(*session, step, one.model);
   session->run(Watching::no);
   session->number("loss", 0);
@@ -100,13 +118,17 @@ void bench_gpu_step(Report& report, const GpuCase& one, const Options& options) 
   const double tokens = static_cast<double>(one.model.batch * one.model.time * one.members);
   const double seconds = seconds_of_step(*session, options.seconds);
   const double flops = model_flops(one.model) * one.members;
-  const std::string limit = one.tf32 ? "tf32_product_tflops" : "f32_product_tflops";
+  const std::string limit = product_limit(one.precision);
   report.add_value(name + "/tokens", tokens / seconds, "tokens/s");
   report.add_value(name, flops / seconds * 1e-12, "TFLOP/s", limit, flops / seconds * 1e-12 / report.limit(limit));
   report.add_value(name + "/memory", static_cast<double>(session->memory_bytes()) / 1073741824, "GiB");
   report.add_value(name + "/first step", first, "s");
+  // Probes are read at every tenth step, unless told otherwise.
+  const double watched = seconds_of_step(*session, options.seconds / 4, Watching::yes);
+  report.add_value(name + "/probes", 10 * (watched - seconds) / seconds, "% of a step");
   report.add_value(name + "/kernels", static_cast<double>(step.plan->steps().size()), "launches");
-  if (options.wants(profile) && one.model.layers < 100) add_profile(report, one.name, *session, one.members, one.tf32);
+  if (options.wants(profile) && one.model.layers < 100)
+    add_profile(report, one.name, *session, one.members, one.precision);
 }
 
 }  // namespace

@@ -82,6 +82,29 @@ class TimedCrew {
   }
 
   double fastest() const { return fastest_; }  // step
+
+  // Seconds of a step if nobody waited but for the slowest of each level, every piece at its best.
+  double levels() const {
+    double total = 0;
+    std::vector<std::size_t> next(best_.size(), 0);
+    for (bool more = true; more;) {
+      double longest = 0;
+      more = false;
+      for (std::size_t worker = 0; worker < best_.size(); ++worker) {
+        const std::vector<Piece>& own = programme_.workers[worker];
+        double mine = 0;
+        for (; next[worker] < own.size() && own[next[worker]].step >= 0; ++next[worker])
+          mine += best_[worker][next[worker]];
+        longest = std::max(longest, mine);
+        if (next[worker] < own.size()) {  // a barrier, which all have at the same place
+          ++next[worker];
+          more = true;
+        }
+      }
+      total += longest;
+    }
+    return total;
+  }
   // Seconds of all workers by kind.
   std::array<double, kKinds> seconds() const {
     std::array<double, kKinds> total = {};
@@ -182,6 +205,8 @@ void bench_split(Report& report, const std::string& name, const ModelConfig& con
   add_rate("/step", model_flops(config), crew.fastest());
   add_rate("/step without waiting", model_flops(config), kernels);
   report.add_value(entry + "/waiting", 100 * (1 - kernels / crew.fastest()), "% of step");
+  report.add_value(entry + "/waiting/since levels divide unevenly", 100 * (crew.levels() - kernels) / crew.fastest(),
+                   "% of step");
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     const std::string of_kind = std::string("/") + kKindNames[kind];
     report.add_value(entry + of_kind, 100 * seconds[kind] / (threads * kernels), "% of kernels");

@@ -21,7 +21,9 @@ ModelConfig model_of(const SchemesOptions& options) {
   config.batch = 1;
   config.scheme = options.library.find(options.name);
   config.norm = norm(options.norm).kind;
-  for (const FamilyRow::OwnSize& size : config.family->sizes) set_size(config, size.name, size.usual);
+  for (const FamilyRow::OwnSize& size : config.family->sizes) {
+    if (size.usual > 0) set_size(config, size.name, size.usual);
+  }
   return config;
 }
 

@@ -30,7 +30,7 @@ Json described(const LearnedSpec& learned) {
               {"shape", shape},
               {"init", print_expression(*learned.init)},
               {"per", name_of(learned.per)},
-              {"decay", learned.decay},
+              {"decay", learned.decay.value_or(true)},
               {"lr", learned.lr == nullptr ? "1" : print_expression(*learned.lr)}};
   if (learned.stored != nullptr) one["stored"] = print_expression(*learned.stored);
   if (learned.profile != nullptr) one["profile"] = print_expression(*learned.profile);

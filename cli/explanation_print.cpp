@@ -77,7 +77,8 @@ void print_learned(const Scheme& scheme) {
     constexpr const char* kExtent[] = {"number", "vector", "tensor"};
     const bool rate = learned.lr != nullptr && print_expression(*learned.lr) != "1";
     print("  {:<14} learned {} per {}, starts at {}{}{}\n", learned.name, kExtent[static_cast<int>(learned.extent)],
-          name_of(learned.per), print_expression(*learned.init), learned.decay ? "" : ", no weight decay",
+          name_of(learned.per), print_expression(*learned.init),
+          learned.decay.value_or(true) ? "" : ", no weight decay",
           rate ? ", learning rate times " + print_expression(*learned.lr) : "");
     if (learned.profile == nullptr) continue;
     print("  {:<14} only the first one; the others are measured on one batch before step 0, each as\n", "");
@@ -188,6 +189,8 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
   print_constants(scheme, said);
   print_learned(scheme);
   print_rules(scheme, said);
+  if (scheme.embedding.scale != nullptr)
+    print("  {:<14} times {}\n", "tokens", print_expression(*scheme.embedding.scale));
   if (said.budget) {
     print("  {:<14} {} with {} parameters, of {} in the stack\n", "norms", said.budget->norm_instances,
           said.budget->norm_parameters, said.budget->stack_parameters);
@@ -198,8 +201,9 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
   }
   const auto [least, most] = std::minmax_element(options.depths.begin(), options.depths.end());
   print(
-      "\nhow it grows with depth N at initialisation, from {} to {} layers of width {} and {} tokens (norma inspect "
-      "measures the same; docs/theory.md)\n",
+      "\nhow it grows with depth N at initialisation, from {} to {} layers of width {} and {} tokens, for networks so "
+      "wide "
+      "that all are alike (norma inspect measures it; docs/theory.md)\n",
       *least, *most, options.theory_width, options.theory_time);
   print_theory(said);
   print("\n{}\n", said.judgement);

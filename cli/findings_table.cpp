@@ -7,7 +7,7 @@
 #include <cmath>
 #include <span>
 
-#include "cli/table.h"
+#include "cli/folded_table.h"
 
 namespace norma::cli {
 namespace {

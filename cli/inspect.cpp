@@ -12,15 +12,19 @@
 #include "cli/output.h"
 #include "cli/overrides.h"
 #include "cli/progress.h"
+#include "cli/run_end.h"
 #include "cli/stop.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/lab/inspect.h"
+#include "norma/lab/inspect_words.h"
 #include "norma/lab/results.h"
 #include "norma/norms/norm.h"
 #include "norma/report/report.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
+#include "norma/store/run_directory.h"
 #include "norma/train/data.h"
 
 namespace norma::cli {
@@ -110,13 +114,38 @@ std::string repeat_command(const InspectVerb& verb) {
   return command + repeat_choices(verb);
 }
 
+// Where a page goes without being asked for: into the directory of the run, beside its report, or beside --out.
+std::filesystem::path page_unasked(const InspectVerb& verb) {
+  if (!verb.report.empty()) return {};
+  if (!verb.out.empty()) return std::filesystem::path(verb.out).parent_path() / kReportName;
+  if (!verb.run.empty() && kind_of(verb.run) == PathKind::folder)
+    return std::filesystem::path(verb.run) / kInspectionName;
+  return {};
+}
+
+// What was found, in plain words, before the numbers.
+std::string conclusions_text(const Findings& findings) {
+  std::string text;
+  for (const std::string& sentence : conclude(findings)) text += sentence + "\n";
+  const std::optional<std::size_t> columns = output_columns();
+  if (columns) text = wrapped(text, *columns);
+  return text.empty() ? text : text + "\n";
+}
+
 void show(const InspectVerb& verb, const Findings& findings, Results results) {
   results.environment = environment_now(command_line());
   add_findings(results, findings);
   const std::string all = write_results(results);
   if (!verb.out.empty()) write_atomically(verb.out, all);
   if (!verb.report.empty()) write_report(verb.report, all);
-  verb.json ? write_json(all) : print("{}", findings_table(findings));
+  const std::filesystem::path page = page_unasked(verb);
+  if (!page.empty()) write_page(page, [&] { return make_report(all); });
+  if (verb.json) {
+    write_json(all);
+  } else {
+    print("{}{}", conclusions_text(findings), findings_table(findings));
+    if (!page.empty()) print("\npage: {}\n", page.string());
+  }
   if (!verb.json && !verb.quiet) print("\n{:.1f} s\n", results.seconds);
 }
 

@@ -21,7 +21,10 @@ using Json = nlohmann::json;
 
 void list_schemes(const SchemesOptions& options) {
   if (!options.svg.empty()) fail("--svg draws one scheme; name it: norma schemes NAME --svg '{}'", options.svg);
-  const std::vector<SchemeEntry> entries = options.library.all();
+  std::vector<SchemeEntry> entries = options.library.all();
+  for (const BranchKind* const kind : options.family->sites(ModelConfig()).back().kinds()) {
+    for (const Scheme& scheme : catalogue(kind->key)) entries.push_back(options.library.locate(scheme.name));
+  }
   if (options.json) {
     Json all = Json::array();
     for (const SchemeEntry& entry : entries) {

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/overrides.h"
 #include "cli/progress.h"
+#include "cli/run_end.h"
 #include "cli/stop.h"
 #include "cli/sweep_table.h"
 #include "cli/text.h"
@@ -22,8 +23,10 @@
 #include "norma/lab/results.h"
 #include "norma/lab/sweep.h"
 #include "norma/lab/sweep_schemes.h"
+#include "norma/report/report.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
+#include "norma/store/run_directory.h"
 #include "norma/version.h"
 
 namespace norma::cli {
@@ -143,7 +146,7 @@ void show(const Outcomes& outcomes, const std::string& results, const std::strin
   if (as_json) {
     write_json(results);
   } else {
-    print("{}written to {}\n", sweep_tables(outcomes), directory);
+    print("{}written to {}, with {}\n", sweep_tables(outcomes), directory, kReportName);
   }
 }
 
@@ -159,6 +162,7 @@ void report(const Outcomes& outcomes, const SweepConfig& config, const std::stri
   add_outcomes(results, outcomes);
   const std::string text = write_results(results);
   write_atomically(std::filesystem::path(directory) / "results.json", text);
+  write_page(std::filesystem::path(directory) / kReportName, [&] { return make_report(text); });
   show(outcomes, text, directory, as_json);
 }
 

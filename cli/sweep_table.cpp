@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cli/table.h"
+#include "cli/folded_table.h"
 
 namespace norma::cli {
 namespace {
@@ -78,7 +78,7 @@ std::string map_text(const StabilityMap& map) {
     text += "\n";
   }
   if (std::isfinite(best)) text += fmt::format("{:>8}  █ {:.3f} ... ░ {:.3f}", "", best, worst);
-  return text + "   × diverged  ÷ some seeds  - stopped early\n";
+  return text + "   × diverged  ÷ some seeds  - stopped early or not counted\n";
 }
 
 std::string ramp_table(const std::vector<RampLimit>& limits) {
@@ -116,6 +116,7 @@ std::string sweep_tables(const Outcomes& outcomes) {
   text += ramp_table(ramp_limits(outcomes)) + depth_table(depth_efficiency(best));
   const auto waiting = std::count_if(outcomes.begin(), outcomes.end(),
                                      [](const RunOutcome& run) { return run.status == RunStatus::waiting; });
+  for (const std::string& note : fault_notes(outcomes)) text += "\n" + note + "\n";
   if (waiting > 0) text += fmt::format("\n{} of {} runs have not ended\n", waiting, outcomes.size());
   return text + "\n";
 }

@@ -1,30 +1,29 @@
-// Tables as people read them on a terminal: where one is too wide, its columns stand below each other in groups, each
-// with the first column again.
+// A table that fits: columns give up room, then themselves, before a line is wider than the terminal.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace norma::cli {
 
-enum class Align { left, right };
+struct TableColumn {
+  std::string title;
+  bool left = false;      // text: set to the left, and cut where room is short
+  bool optional = false;  // left out where even that does not help, the last one first
+};
 
-class TextTable {
+class Table {
  public:
-  void column(std::string heading, Align align = Align::right);
-  void row(std::vector<std::string> cells);
-  // One line for the headings and one for each row, no wider than the terminal; any width where there is none.
-  std::string text() const;
+  explicit Table(std::vector<TableColumn> columns) : columns_(std::move(columns)) {}
+
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  // In so many columns of the terminal; none: as wide as it is.
+  std::string text(std::optional<std::size_t> width) const;
 
  private:
-  struct Column {
-    std::string heading;
-    Align align;
-  };
-  std::size_t width_of(std::size_t column) const;
-  std::string group(const std::vector<std::size_t>& columns, const std::vector<std::size_t>& widths) const;
-
-  std::vector<Column> columns_;
+  std::vector<TableColumn> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "cli/table.h"
+#include "cli/folded_table.h"
 
 namespace norma::cli {
 namespace {

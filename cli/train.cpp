@@ -9,7 +9,9 @@
 #include "cli/output.h"
 #include "cli/overrides.h"
 #include "cli/progress.h"
+#include "cli/run_end.h"
 #include "cli/stop.h"
+#include "cli/terminal.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
@@ -171,11 +173,17 @@ int run_train(const TrainOptions& options, const std::vector<std::string>& extra
     return kStoppedCode;
   }
   if (end == RunEnd::finished_before) note("{} is already finished; nothing was trained\n", directory);
+  const PageOfRun page = end == RunEnd::finished ? PageOfRun::anew : PageOfRun::kept;
   if (options.json) {
+    close_run(directory, options.schemes, page);
     write_json(RunView(directory).result());
   } else {
     print("{}", outcome_table(stored_result(RunView(directory))));
-    print("{} {}\n", end == RunEnd::finished_before ? "its results are in" : "written to", directory);
+    const std::string failure = close_run(directory, options.schemes, page);
+    print("{}", failure);
+    const bool has_page = kind_of(std::filesystem::path(directory) / kReportName) == PathKind::file;
+    print("{} {}{}\n", end == RunEnd::finished_before ? "its results are in" : "written to", directory,
+          has_page ? fmt::format(", with {}", kReportName) : "");
   }
   return 0;
 }

@@ -16,13 +16,17 @@ using AddVerb = void (*)(CLI::App& app, int& exit_code);
 
 void add_bench(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
+void add_compare(CLI::App& app, int& exit_code);
 void add_completion(CLI::App& app, int& exit_code);
+void add_diagnose(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
 void add_init(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_man(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
+void add_plot(CLI::App& app, int& exit_code);
 void add_predict(CLI::App& app, int& exit_code);
+void add_runs(CLI::App& app, int& exit_code);
 void add_schemes(CLI::App& app, int& exit_code);
 void add_study(CLI::App& app, int& exit_code);
 void add_sweep(CLI::App& app, int& exit_code);

@@ -1,11 +1,13 @@
 # cmake -DFOLDER=schemes -DOUTPUT=embedded.cpp -P EmbedSchemes.cmake: writes every scheme file into one source.
-file(GLOB files ${FOLDER}/*.toml)
+# Those of a folder inside are of one kind of branch alone, which the folder is called by.
+file(GLOB files RELATIVE ${FOLDER} ${FOLDER}/*.toml ${FOLDER}/*/*.toml)
 list(SORT files)
 set(entries "")
 foreach(file IN LISTS files)
   get_filename_component(name ${file} NAME_WE)
-  file(READ ${file} text)
-  string(APPEND entries "    {\"${name}\", R\"toml(${text})toml\"},\n")
+  get_filename_component(kind ${file} DIRECTORY)
+  file(READ ${FOLDER}/${file} text)
+  string(APPEND entries "    {\"${name}\", \"${kind}\", R\"toml(${text})toml\"},\n")
 endforeach()
 file(WRITE ${OUTPUT} "// Written by cmake/EmbedSchemes.cmake from schemes/*.toml.
 #include \"schemes/catalogue.h\"

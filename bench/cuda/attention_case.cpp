@@ -28,14 +28,17 @@ std::string describe(const AttentionSetup& s, const char* direction) {
   if (s.poison == AttentionPoison::future) text += " future NaN";
   if (s.outputs != AttentionOutputs::all) text += " outputs " + std::to_string(static_cast<int>(s.outputs));
   if (s.shift != 0) text += " shifted";
+  if (s.context) text += " with context";
   return text;
 }
 
 // Share of the largest value: the rounding of factors and of results, and what sums of that many random ones make of
-// it.
+// it. An error of a score is a relative one of its probability, and rounded factors are off by a share of the score:
+// scores that spread wider than 1 give errors that are as much larger.
 double tolerance_of(const AttentionSetup& s) {
   const double unit = std::ldexp(1.0, s.math == AttentionMath::f32 ? -22 : s.math == AttentionMath::tf32 ? -11 : -9);
-  return unit * (8 + (std::sqrt(s.width) + std::sqrt(s.key_count())) / 2);
+  const double spread = std::max(1.0, std::abs(s.factor()) * std::sqrt(s.width));
+  return unit * (8 * spread + (std::sqrt(s.width) + std::sqrt(s.key_count())) / 2);
 }
 
 // Columns [first, first + count) of rows of a [., row] tensor.
@@ -127,6 +130,7 @@ void fill_inputs(const AttentionSetup& s, const KernelCase& at, std::byte* membe
   if (!backward) return;
   const AttentionResults results = attention_reference(s, inputs_of(s, at, member, false));
   write_tensor(member, at.find("lse"), results.lse);
+  if (s.context) write_tensor(member, at.find("context"), results.context);
 }
 
 // Half of the pairs are hidden by a causal mask.
@@ -199,6 +203,7 @@ KernelCase attention_backward_case(const AttentionSetup& setup) {
   const std::int64_t rows = std::int64_t{setup.batch} * setup.heads * setup.queries;
   call.lse = made.add("lse", TensorUse::input, TensorType::f32, rows);
   call.dcontext = made.add("dcontext", TensorUse::input, type, rows * setup.width, setup.shift);
+  if (setup.context) call.context = made.add("context", TensorUse::input, type, rows * setup.width, setup.shift);
   if (setup.wires == AttentionWires::packed) {
     call.dq = made.add("dqkv", TensorUse::output, type, made.find("qkv").size, setup.shift);
     call.dk = call.dq + (call.k - call.q);

@@ -27,6 +27,7 @@ struct AttentionSetup {
   AttentionPoison poison = AttentionPoison::none;
   AttentionOutputs outputs = AttentionOutputs::all;
   std::int64_t shift = 0;  // bytes, of every tensor against 256
+  bool context = false;    // given to the backward pass
 
   int key_count() const { return keys == 0 ? queries : keys; }
   int kv_count() const { return kv_heads == 0 ? heads : kv_heads; }

@@ -28,6 +28,30 @@ Device parse_device(std::string_view name) {
   fail("unknown device '{}'; expected auto, cpu or cuda", name);
 }
 
+std::string_view name_of(Precision precision) {
+  switch (precision) {
+    case Precision::f32: return "f32";
+    case Precision::tf32: return "tf32";
+    case Precision::bf16: return "bf16";
+  }
+  return "";
+}
+
+Precision parse_precision(std::string_view name) {
+  for (const Precision precision : {Precision::f32, Precision::tf32, Precision::bf16}) {
+    if (name == name_of(precision)) return precision;
+  }
+  fail("unknown precision '{}'; expected f32, tf32 or bf16", name);
+}
+
+void check(Precision precision, Device device, DType dtype) {
+  if (precision == Precision::f32 || resolve(device, dtype) == Device::cuda) return;
+  const std::string reason = device == Device::cpu ? "the device is cpu"
+                             : dtype == DType::f64 ? "the model is f64"
+                                                   : why_not(Device::cuda);
+  fail("train.precision is {}, which only a GPU computes, but {}; use f32", name_of(precision), reason);
+}
+
 std::string why_not(Device device) {
   if (device != Device::cuda) return "";
 #ifdef NORMA_CUDA

@@ -5,12 +5,16 @@
 
 #include "data/classification.h"
 #include "data/grammar.h"
+#include "data/graphs/block_model.h"
+#include "data/graphs/planetoid.h"
 #include "data/held_out.h"
 #include "data/hops.h"
+#include "data/images/images.h"
 #include "data/masked.h"
 #include "data/parity/parity.h"
 #include "data/recall.h"
 #include "data/sentences.h"
+#include "data/shapes/shapes.h"
 #include "data/transduction.h"
 #include "data/translation.h"
 #include "data/windows.h"
@@ -92,6 +96,14 @@ const Task kTasks[] = {
     {"translation", make<Translation>, {"paired"}, From::file},
     {"classification", make<Classification>, {"whole"}, From::file},
     {"parity", make<Parity>, {"features"}, From::rules, {"features", "bits", "separation"}},
+    {"shapes", make<Shapes>, {"images"}, From::rules, {"classes", "size", "channels", "contrast"}},
+    {"block_model",
+     make<BlockModel>,
+     {"graph"},
+     From::rules,
+     {"nodes", "classes", "features", "taught", "degree", "inside", "signal"}},
+    {"planetoid", make<Planetoid>, {"graph"}, From::file},
+    {"images", make<Images>, {"images"}, From::file, {"crop", "flip", "cutout"}},
 };
 
 constexpr std::int64_t kMostCells = std::int64_t{1} << 31;  // tokens of one batch; keeps a slip from filling memory

@@ -71,6 +71,43 @@ void Session::read(const Handle& tensor, int member, std::span<std::byte> bytes)
   get(member, tensor.offset(), bytes);
 }
 
+double Session::earlier_number(const Handle& tensor, int member, int runs_ago) {
+  NORMA_ASSERT(runs_ago >= 0 && runs_ago <= earlier_runs());
+  if (runs_ago == 0) return number(tensor, member);
+  check_member(tensor, member);
+  const auto as = [&]<typename T>(T value) {
+    get_earlier(member, tensor.offset(), std::as_writable_bytes(std::span(&value, 1)), runs_ago);
+    return static_cast<double>(value);
+  };
+  NORMA_ASSERT(tensor.type().dtype == DType::f32 || tensor.type().dtype == DType::f64);
+  return tensor.type().dtype == DType::f32 ? as(0.0f) : as(0.0);
+}
+
+void Session::get_earlier(int, std::int64_t, std::span<std::byte>, int) {
+  throw InternalError("internal error: this session does not keep what earlier runs left");
+}
+
+void Session::copy(Session& from, std::span<const std::string> names) {
+  if (from.members() != members_)
+    fail("tensors of {} members cannot be copied to a session of {}", from.members(), members_);
+  std::vector<Copied> tensors;
+  for (const std::string& name : names) {
+    const Handle to = handle(name), source = from.handle(name);
+    if (to.type() != source.type())
+      fail("'{}' is {} in one session and {} in the other", name, source.type().str(), to.type().str());
+    tensors.push_back({to.offset(), source.offset(), to.bytes()});
+  }
+  if (copy_on_device(from, tensors)) return;
+  std::vector<std::byte> bytes;
+  for (const Copied& tensor : tensors) {
+    bytes.resize(tensor.bytes);
+    for (int member = 0; member < members_; ++member) {
+      from.get(member, tensor.from, bytes);
+      put(member, tensor.to, bytes);
+    }
+  }
+}
+
 double Session::number(const Handle& tensor, int member, std::size_t index) {
   check_member(tensor, member);
   if (index >= tensor.elements())

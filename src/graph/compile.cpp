@@ -9,6 +9,7 @@
 #include "graph/layout.h"
 #include "graph/lower.h"
 #include "graph/memory_map.h"
+#include "graph/narrow.h"
 #include "graph/recompute.h"
 #include "graph/schedule.h"
 #include "norma/core/error.h"
@@ -26,6 +27,7 @@ class Compilation {
     check_total_bytes();
     fuse(graph_, options_.rewrites ? std::span<const Rewrite>(*options_.rewrites) : backend_.rewrites());
     lower(graph_, backend_);
+    if (options_.narrow) narrow(graph_, backend_);
     recompute_segments(graph_, options_.recompute_every);
     schedule(graph_);
     make_kernels();

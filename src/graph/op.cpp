@@ -8,6 +8,13 @@
 
 namespace norma {
 
+void Widths::all(bool narrow) {
+  in.assign(in.size(), narrow);
+  out.assign(out.size(), narrow);
+}
+
+void Widths::follow() { all(std::find(in.begin(), in.end(), true) != in.end()); }
+
 Wires Op::vjp(const VjpContext& context) const {
   if (!has_reference()) fail("{} has no derivative", name());
   // Gradients stop at the inputs: where one input was computed from another, the outer walk takes care of that path.

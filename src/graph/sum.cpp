@@ -16,6 +16,10 @@ std::vector<Type> Sum::infer(std::span<const Type> in) const {
   return {in[0]};
 }
 
+void Sum::choose(Widths& widths) const {
+  widths.out = {std::find(widths.in.begin(), widths.in.end(), false) == widths.in.end()};
+}
+
 Wires Sum::vjp(const VjpContext& context) const { return Wires(context.in.size(), context.dout[0]); }
 
 Cost Sum::cost(std::span<const Type> in, std::span<const Type> out) const {

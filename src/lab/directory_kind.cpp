@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 // config.toml alone may be anybody's; norma train writes both.
 bool holds_run(const Folder& folder) { return folder.has_file("config.toml") && folder.has_file("environment.json"); }
 
-bool holds_study(const Folder& folder) {
+bool is_study(const Folder& folder) {
   if (folder.has_file(kStudyFile)) return true;
   return folder.has_folder("sweep") && folder.sub("sweep").has_file(kSweepFile);
 }
@@ -39,10 +39,12 @@ bool holds_sweep(const fs::path& path) {
   return kind_of(path) == PathKind::folder && Folder(path).has_file(kSweepFile);
 }
 
+bool holds_study(const fs::path& path) { return kind_of(path) == PathKind::folder && is_study(Folder(path)); }
+
 void require_sweep_directory(const fs::path& path) {
   if (!is_folder(path, "sweep") || holds_sweep(path)) return;
   const Folder folder(path);
-  const char* other = holds_run(folder) ? "a run" : holds_study(folder) ? "a study" : nullptr;
+  const char* other = holds_run(folder) ? "a run" : is_study(folder) ? "a study" : nullptr;
   if (other != nullptr)
     fail("'{}' holds {}; a sweep needs a directory of its own, choose another", path.string(), other);
   for (const std::string& name : folder.names()) {

@@ -19,5 +19,7 @@ void require_study_directory(const std::filesystem::path& path);
 
 // A directory that holds a sweep already.
 bool holds_sweep(const std::filesystem::path& path);
+// The same of a study.
+bool holds_study(const std::filesystem::path& path);
 
 }  // namespace norma

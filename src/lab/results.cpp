@@ -31,6 +31,7 @@ void add_outcomes(Results& results, const Outcomes& outcomes, const std::vector<
   results.tuned = tuned(outcomes, std::nullopt, sensitivity_rates);
   results.ramps = ramp_limits(outcomes);
   results.depth_efficiency = depth_efficiency(results.tuned);
+  for (std::string& note : fault_notes(outcomes)) results.notes.push_back(std::move(note));
 }
 
 // Rows of another length, or tasks of several families, have other bounds.

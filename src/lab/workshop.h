@@ -23,6 +23,10 @@ class Workshop {
   void run(std::size_t count, const std::function<void(std::size_t job, const Threads& threads)>& job,
            const std::function<void()>& failed);
 
+  // The same for jobs that leave nothing under way: one that throws is run once more, alone, after all others have
+  // ended, since what it lacked may be free then. What it throws that time is thrown to the caller.
+  void run_each(std::size_t count, const std::function<void(std::size_t job, const Threads& threads)>& job);
+
  private:
   int threads_at(std::size_t place);
 
@@ -30,5 +34,10 @@ class Workshop {
   std::mutex mutex_;
   std::vector<char> busy_;  // by place
 };
+
+// Parts of one job of a workshop, job(0) to job(count - 1), on as many threads as the job may use at the time: more
+// join while parts wait and threads come free, and leave when others need them. On the caller's thread where `threads`
+// is empty. What the first of them throws is thrown when all have ended.
+void spread(std::size_t count, const Workshop::Threads& threads, const std::function<void(std::size_t)>& part);
 
 }  // namespace norma

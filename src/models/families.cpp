@@ -1,7 +1,10 @@
 #include <algorithm>
 
+#include "models/gcn/family.h"
 #include "models/mlp/family.h"
+#include "models/resnet/family.h"
 #include "models/transformer/families.h"
+#include "models/vit/family.h"
 #include "norma/core/error.h"
 #include "norma/core/names.h"
 #include "norma/models/family.h"
@@ -12,7 +15,8 @@ namespace {
 // The one table: a row for each family, made in its own folder.
 const std::vector<FamilyRow>& rows() {
   static const std::vector<FamilyRow> all = {decoder_family(), encoder_family(), encoder_decoder_family(),
-                                             mlp_family()};
+                                             mlp_family(),     resnet_family(),  vit_family(),
+                                             gcn_family()};
   return all;
 }
 

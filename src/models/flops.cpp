@@ -30,7 +30,10 @@ double model_flops(const ModelConfig& config) {
   ModelConfig plain = config;
   plain.scheme = "x + f(x)";
   plain.constants.clear();
-  // All layers of a stack are alike.
+  if (config.family->layers == FamilyRow::Layers::different) {
+    Graph graph;
+    return traced_flops(graph, build_model(graph, plain).loss);
+  }
   const double one = flops_at(plain, 1, 1), layer = flops_at(plain, 2, 1) - one, below = flops_at(plain, 1, 2) - one;
   const std::int64_t depth_below = config.encoder_layers == 0 ? config.layers : config.encoder_layers;
   return one + static_cast<double>(config.layers - 1) * layer + static_cast<double>(depth_below - 1) * below;

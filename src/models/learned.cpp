@@ -48,9 +48,28 @@ Init listed(const LearnedSpec& learned, Variables numbers, const Shape& shape) {
 
 }  // namespace
 
+void add_names(const Expression& expression, const Variables& numbers, std::set<std::string>& names) {
+  if (expression.kind == Expression::Kind::name) names.insert(expression.name);
+  if (expression.kind == Expression::Kind::conditional) {
+    const Expression& condition = *expression.children[0];
+    try {
+      const bool yes = evaluate(condition, numbers, print_expression(condition)) != 0;
+      return add_names(*expression.children[yes ? 1 : 2], numbers, names);
+    } catch (const Error&) {  // is refused when the formula is traced, with a caret
+    }
+  }
+  for (const ExpressionPtr& child : expression.children) add_names(*child, numbers, names);
+}
+
+void add_names(const Formula& formula, const Variables& numbers, std::set<std::string>& names) {
+  for (const Statement& statement : formula.statements) add_names(*statement.value, numbers, names);
+}
+
 LearnedStart start_of(const LearnedSpec& learned, const Variables& numbers, const std::string& scheme) {
-  LearnedStart start{.shape = shape_of(learned, numbers, scheme),
-                     .spec = {.name = learned.name, .decay = learned.decay ? 1.0 : 0.0, .role = "learned"}};
+  LearnedStart start{
+      .shape = shape_of(learned, numbers, scheme),
+      .spec = {.name = learned.name, .decay = learned.decay.value_or(true) ? 1.0 : 0.0, .role = "learned"}};
+  start.spec.decays_as_vector = !learned.decay && learned.shape.size() < 2;
   if (learned.lr != nullptr) start.spec.lr = number(learned.lr, numbers);
   const Expression& init = *learned.init;
   const std::vector<std::string> names = names_in(init);

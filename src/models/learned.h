@@ -1,6 +1,9 @@
 // How a learned value of a scheme starts.
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "norma/models/parameters.h"
 #include "norma/schemes/evaluate.h"
 #include "norma/schemes/scheme.h"
@@ -12,6 +15,11 @@ struct LearnedStart {
   ParameterSpec spec;
   double factor = 1;  // between what is stored and what a formula sees
 };
+
+// The names that an expression or a formula mentions at a place with these numbers: where they choose, only what is
+// chosen.
+void add_names(const Expression& expression, const Variables& numbers, std::set<std::string>& names);
+void add_names(const Formula& formula, const Variables& numbers, std::set<std::string>& names);
 
 // At a place with these numbers, d among them. Throws Error naming the scheme.
 LearnedStart start_of(const LearnedSpec& learned, const Variables& numbers, const std::string& scheme);

@@ -36,10 +36,12 @@ StackConfig ModelBuilder::stack_config(std::size_t index) const {
   StackConfig stack{.branches = sites.branches,
                     .layers = sites.layers,
                     .width = config_.width,
+                    .widths = sites.widths,
                     .heads = config_.heads,
                     .hidden = config_.hidden,
                     .activation = config_.activation,
                     .norm = config_.norm,
+                    .statistics = statistics(),
                     .dropout = dropout_,
                     .dropout_key = dropout_key_,
                     .kind = sites.kind,
@@ -54,6 +56,13 @@ StackConfig ModelBuilder::stack_config(std::size_t index) const {
                     .profile = options_.profile};
   if (index + 1 == sites_.size()) stack.order = options_.order;
   return stack;
+}
+
+BatchStatistics ModelBuilder::statistics() const {
+  const NormStatistics wanted = config_.norm_statistics;
+  if (options_.purpose == Purpose::look || wanted == NormStatistics::batch) return BatchStatistics::of_batch;
+  const bool follow = wanted == NormStatistics::running && options_.purpose == Purpose::train;
+  return follow ? BatchStatistics::followed : BatchStatistics::running;
 }
 
 SchemeRules ModelBuilder::rules(const StackConfig& stack) const {
@@ -89,7 +98,7 @@ void ModelBuilder::classify(Wire hidden, std::int64_t classes, const StackConfig
   const auto number = [&](const ExpressionPtr& e) { return evaluate(*e, numbers, print_expression(*e)); };
   const bool tied = static_cast<bool>(table);
   Wire weight = tied ? table
-                     : parameters_.make({config_.width, classes},
+                     : parameters_.make({hidden.shape().channels(), classes},
                                         outer("head.weight", "head", config_.head_std, rules, UnitVectors::columns));
   if (head.gain != nullptr) {
     const double start = number(head.gain);
@@ -110,6 +119,7 @@ void ModelBuilder::classify(Wire hidden, std::int64_t classes, const StackConfig
 
 Model ModelBuilder::take() {
   model_.parameters = parameters_.specs();
+  model_.kept = parameters_.kept();
   return std::move(model_);
 }
 

@@ -26,6 +26,7 @@ class ModelBuilder {
   // What one stack of the family is built with, apart from what it reads; only the last heeds an order of layers.
   const std::vector<StackSites>& sites() const { return sites_; }
   StackConfig stack_config(std::size_t index) const;
+  BatchStatistics statistics() const;                 // of norms over the batch
   SchemeRules rules(const StackConfig& stack) const;  // at its first layer
   // Through the stack, whose sites and schedules become the model's.
   Wire through(const StackConfig& stack, Wire x);

@@ -1,5 +1,8 @@
 #include "models/norm_sites.h"
 
+#include <numeric>
+
+#include "norma/core/error.h"
 #include "norma/graph/graph.h"
 #include "norma/norms/row.h"
 #include "norma/ops/elementwise.h"
@@ -23,7 +26,30 @@ Wire NormSites::apply(std::string_view name, std::string_view site, Wire x, std:
     const Wire stored = parameters_.share(tensor.shape(width), spec);
     wires.at(tensor.name) = from_one ? stored + 1.0 : stored;
   }
-  return apply_norm(info, x, wires);
+  NormSettings settings;
+  settings.groups = std::gcd(settings.groups, width);
+  if (statistics_ == BatchStatistics::running) settings.mode = NormMode::evaluate;
+  if (statistics_ != BatchStatistics::of_batch) add_statistics(info, x, wires);
+  return apply_norm(info, x, wires, settings);
+}
+
+void NormSites::add_statistics(const NormInfo& info, Wire x, NormWires& wires) {
+  if (info.states.empty()) return;
+  if (statistics_ == BatchStatistics::followed && x.shape()[0] == 1)
+    fail(
+        "{} over a batch of 1: its statistics would be those of the one sample that they are applied to, and in "
+        "evaluation others; expected a batch of at least 2, a norm of single samples such as group or layer, or "
+        "model.norm_statistics = \"frozen\"",
+        info.title);
+  Graph& graph = parameters_.graph();
+  const bool again = static_cast<bool>(graph.find(graph.full_name(info.states.front().name)));
+  if (again && statistics_ == BatchStatistics::followed) return;
+  const std::int64_t width = x.shape().channels();
+  for (const NormTensor& tensor : info.states) {
+    wires.at(tensor.name) = parameters_.keep(
+        tensor.shape(width),
+        {.name = std::string(tensor.name), .init = Init::constant(tensor.initial_value(width)), .role = "norm"});
+  }
 }
 
 }  // namespace norma

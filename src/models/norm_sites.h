@@ -5,6 +5,7 @@
 
 #include "norma/models/parameters.h"
 #include "norma/models/rules.h"
+#include "norma/models/stack.h"
 #include "norma/norms/norm.h"
 #include "norma/schemes/scheme.h"
 
@@ -12,17 +13,22 @@ namespace norma {
 
 class NormSites {
  public:
-  NormSites(Parameters& parameters, const Scheme& scheme, NormKind configured)
-      : parameters_(parameters), scheme_(scheme), configured_(configured) {}
+  NormSites(Parameters& parameters, const Scheme& scheme, NormKind configured,
+            BatchStatistics statistics = BatchStatistics::of_batch)
+      : parameters_(parameters), scheme_(scheme), configured_(configured), statistics_(statistics) {}
 
   // A norm of that name ("norm", "rmsnorm", "unit", ...) over the last axis of x, its parameters under the open scope.
   // `role` is whose rules they follow.
   Wire apply(std::string_view name, std::string_view site, Wire x, std::string_view role, const OptimiserRules& rules);
 
  private:
+  // Running statistics of a norm that has some; those of one that is applied twice follow its first input.
+  void add_statistics(const NormInfo& info, Wire x, NormWires& wires);
+
   Parameters& parameters_;
   const Scheme& scheme_;
   NormKind configured_;
+  BatchStatistics statistics_;
 };
 
 }  // namespace norma

@@ -78,6 +78,14 @@ Wire Parameters::share(const Shape& shape, ParameterSpec spec) {
   return known && known.type() == Type{shape, dtype_} ? known : make(shape, std::move(spec));
 }
 
+Wire Parameters::keep(const Shape& shape, ParameterSpec spec) {
+  if (const Wire known = graph_.find(graph_.full_name(spec.name))) return known;
+  const Wire wire = graph_.state(spec.name, {shape, dtype_});
+  spec.name = wire.name();
+  kept_.push_back(std::move(spec));
+  return wire;
+}
+
 void initialise(Session& session, const std::vector<ParameterSpec>& specs, std::uint64_t seed, int member) {
   std::mutex one_at_a_time;  // writes; what takes long is to draw
   const auto draw = [&](std::size_t index) {

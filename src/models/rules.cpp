@@ -30,6 +30,10 @@ std::vector<std::string> role_chain(std::string_view role) {
   if (name == "position") return {name, "embedding", "all"};
   if (name == "norm" || name == "bias" || name == "learned") return {name, "block", "all"};
   if (name.starts_with("cross_")) return {name, name.substr(6), "weight", "block", "all"};
+  // Where a scheme has no rule for convolutions, they take those of feed-forward weights: both are all of a branch.
+  if (name == "conv") return {name, "ffn", "weight", "block", "all"};
+  if (name == "conv_skip") return {name, "block", "all"};
+  if (name == "conv_out") return {name, "conv", "ffn", "weight", "block", "all"};
   return {name, "weight", "block", "all"};
 }
 
@@ -58,6 +62,8 @@ SchemeRules rules_of(const Scheme& scheme, const Variables& numbers) {
     for (const NamedExpression& entry : entries)
       (*tables.at(name))[entry.name] = evaluate(*entry.value, numbers, print_expression(*entry.value));
   }
+  if (const ExpressionPtr& scale = scheme.embedding.scale; scale != nullptr)
+    rules.token_scale = evaluate(*scale, numbers, print_expression(*scale));
   return rules;
 }
 

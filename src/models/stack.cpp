@@ -22,6 +22,7 @@ namespace {
 
 using NamedWires = std::map<std::string, Wire>;
 using Branch = std::function<Wire(Wire, const BranchOptions&)>;
+using Fit = std::function<Wire(Wire, const Shape&)>;
 
 class StackBuilder {
  public:
@@ -30,18 +31,21 @@ class StackBuilder {
         graph_(parameters.graph()),
         scheme_(scheme),
         config_(checked(scheme, config, x.shape().channels())),
-        norms_(parameters, scheme, config.norm),
+        norms_(parameters, scheme, config.norm, config.statistics),
         schedules_(graph_, parameters.dtype(), schedules_of(scheme, config.kind, config.constants)) {
     numbers_ = numbers(1, 1);
     rules_ = rules_of(scheme_, numbers_);
     schedules_.add(wires_, Reach::stack, numbers_);
-    make_learned(LearnedSpec::Per::stack, wires_);
+    make_learned(LearnedSpec::Per::stack, wires_, names_of_stack());
     start_streams(x);
   }
 
   Stack run() {
     NamedWires entered;  // what the layer before read
+    std::int64_t next = 0;
     for (const std::int64_t layer : order()) {
+      pass_over(next, layer);
+      next = layer + 1;
       const auto scope = graph_.scope("layers." + std::to_string(layer));
       const auto segment = graph_.segment();
       NamedWires here = wires_;
@@ -55,6 +59,7 @@ class StackBuilder {
       reuse_ = false;
       entered = std::move(here);
     }
+    pass_over(next, config_.layers);
     if (const Formula* final = scheme_.formula("final")) build_final(*final);
     return {wires_.at("x"), std::move(sites_), schedules_.take()};
   }
@@ -73,9 +78,26 @@ class StackBuilder {
   }
 
   Variables numbers(std::int64_t l, std::int64_t k) const {
-    return stack_numbers(scheme_, config_, config_.width, l, k);
+    const auto layer = static_cast<std::size_t>(l - 1);
+    return stack_numbers(scheme_, config_, config_.widths.empty() ? config_.width : config_.widths[layer], l, k);
   }
   std::int64_t sublayers() const { return std::ssize(config_.branches); }
+
+  // Of layers that are left out, what they do to the shape of the stream remains.
+  void pass_over(std::int64_t from, std::int64_t to) {
+    if (!config_.order) return;
+    for (std::int64_t layer = from; layer < to; ++layer) {
+      const auto scope = graph_.scope("layers." + std::to_string(layer));
+      layer_ = layer;
+      numbers_ = numbers(layer + 1, sublayers() * layer + 1);
+      rules_ = rules_of(scheme_, numbers_);
+      for (const LayerBranch& branch : config_.branches) {
+        if (branch.skip == nullptr) continue;
+        const auto inside = graph_.scope(branch.kind->scope);
+        wires_["x"] = called(branch, branch.skip, wires_.at("x"), {});
+      }
+    }
+  }
 
   void start_streams(Wire x) {
     NamedWires before = wires_;
@@ -87,22 +109,23 @@ class StackBuilder {
   void build_layer(std::int64_t layer) {
     const std::int64_t first = sublayers() * (layer - 1) + 1;
     calls_.clear();
+    layer_ = layer - 1;
     numbers_ = numbers(layer, first);
     rules_ = rules_of(scheme_, numbers_);
     NamedWires in_layer = wires_;
     schedules_.add(in_layer, Reach::layer, numbers_);
-    make_learned(LearnedSpec::Per::layer, in_layer);
+    make_learned(LearnedSpec::Per::layer, in_layer, names_of_layer(layer));
     if (scheme_.formula("layer") != nullptr) {
-      build_whole(in_layer);
+      build_whole(layer, in_layer);
       return;
     }
     std::int64_t k = first;
     for (const LayerBranch& branch : config_.branches) build_sublayer(branch, layer, k++, in_layer);
   }
 
-  void build_whole(NamedWires& in_layer) {
+  void build_whole(std::int64_t layer, NamedWires& in_layer) {
     schedules_.add(in_layer, Reach::sublayer, numbers_);
-    make_learned(LearnedSpec::Per::sublayer, in_layer);
+    make_learned(LearnedSpec::Per::sublayer, in_layer, names_of_layer(layer));
     std::map<std::string, Branch> branches;
     for (const LayerBranch& branch : config_.branches) {
       branches[branch.kind->scope] = [this, &branch](Wire in, const BranchOptions& given) {
@@ -120,12 +143,14 @@ class StackBuilder {
     numbers_ = numbers(layer, k);
     NamedWires here = in_layer;
     schedules_.add(here, Reach::sublayer, numbers_);
-    make_learned(LearnedSpec::Per::sublayer, here);
+    std::set<std::string> used;
+    add_names(*branch_formula(scheme_, *branch.kind), numbers_, used);
+    make_learned(LearnedSpec::Per::sublayer, here, used);
     const std::map<std::string, Branch> branches = {
         {"f", [this, &branch](Wire in, const BranchOptions& given) { return call(branch, in, given); }}};
     const std::size_t first_site = sites_.size();
     if (config_.profile) profile(here, branches);
-    trace_formula(*branch_formula(scheme_, *branch.kind), here, branches);
+    trace_formula(*branch_formula(scheme_, *branch.kind), here, branches, fit_of(branch));
     close_sites(first_site);
     for (const auto& [stream, wire] : wires_) in_layer[stream] = wire;
   }
@@ -137,9 +162,7 @@ class StackBuilder {
     rules_ = rules_of(scheme_, numbers_);
     NamedWires here = wires_;
     std::set<std::string> used;
-    for (const Statement& statement : final.statements) {
-      for (const std::string& name : names_in(*statement.value)) used.insert(name);
-    }
+    add_names(final, numbers_, used);
     for (const LearnedSpec& spec : scheme_.learned) {
       if (spec.per != LearnedSpec::Per::stack && used.contains(spec.name)) here[spec.name] = learn(spec);
     }
@@ -157,15 +180,7 @@ class StackBuilder {
     if (reuse_) return calls_by_name_.at(name);
     const auto key = std::tuple{name, in.id(), given};
     if (const auto known = calls_.find(key); known != calls_.end()) return known->second;
-    const BranchChoice choice(scheme_, *branch.kind, given, numbers_);
-    Wire out = branch.build({.parameters = parameters_,
-                             .in = in,
-                             .stack = config_,
-                             .options = choice,
-                             .rules = rules_,
-                             .style = style(),
-                             .norm = norm_maker(),
-                             .carried = carried_[branch.kind->key]});
+    Wire out = called(branch, branch.build, in, given);
     if (config_.dropout) out = dropout(out, config_.dropout, config_.dropout_key, name);
     calls_.emplace(key, out);
     const bool first = calls_by_name_.emplace(name, out).second;
@@ -175,14 +190,43 @@ class StackBuilder {
     return out;
   }
 
+  Wire called(const LayerBranch& branch, const BranchBuilder& build, Wire in, const BranchOptions& given) {
+    const BranchChoice choice(scheme_, *branch.kind, given, numbers_);
+    return build({.parameters = parameters_,
+                  .in = in,
+                  .stack = config_,
+                  .options = choice,
+                  .rules = rules_,
+                  .style = style(),
+                  .norm = norm_maker(),
+                  .carried = carried_[branch.kind->key],
+                  .layer = layer_});
+  }
+
+  // A sum of the stream and a branch that changes its shape takes the stream through the branch's skip, once.
+  Fit fit_of(const LayerBranch& branch) {
+    if (branch.skip == nullptr) return nullptr;
+    auto known = std::make_shared<std::map<int, Wire>>();
+    return [this, &branch, known, entered = wires_.at("x").shape()](Wire side, const Shape& other) {
+      if (side.shape() != entered || other.rank() != entered.rank()) return side;
+      Wire& skipped = (*known)[side.id()];
+      if (!skipped) skipped = called(branch, branch.skip, side, {});
+      return skipped;
+    };
+  }
+
   WeightStyle style() const {
     return {.start = config_.weights, .biases = config_.biases && scheme_.weights.biases, .unit = scheme_.weights.unit};
   }
 
   // The wires after a formula.
-  NamedWires traced(const Formula& formula, NamedWires wires, std::map<std::string, Branch> branches) {
-    Surroundings around{
-        .numbers = numbers_, .wires = std::move(wires), .branches = std::move(branches), .norm = norm_maker()};
+  NamedWires traced(const Formula& formula, NamedWires wires, std::map<std::string, Branch> branches,
+                    Fit fit = nullptr) {
+    Surroundings around{.numbers = numbers_,
+                        .wires = std::move(wires),
+                        .branches = std::move(branches),
+                        .norm = norm_maker(),
+                        .fit = std::move(fit)};
     try {
       trace(formula, around);
     } catch (const FormulaError& error) {
@@ -197,8 +241,9 @@ class StackBuilder {
   }
 
   // Streams outlive the formula that changed them; names assigned inside it do not.
-  void trace_formula(const Formula& formula, const NamedWires& wires, std::map<std::string, Branch> branches) {
-    const NamedWires after = traced(formula, wires, std::move(branches));
+  void trace_formula(const Formula& formula, const NamedWires& wires, std::map<std::string, Branch> branches,
+                     Fit fit = nullptr) {
+    const NamedWires after = traced(formula, wires, std::move(branches), std::move(fit));
     wires_["x"] = after.at("x");
     for (const NamedExpression& stream : scheme_.streams) wires_[stream.name] = after.at(stream.name);
   }
@@ -209,10 +254,33 @@ class StackBuilder {
     };
   }
 
-  void make_learned(LearnedSpec::Per per, NamedWires& wires) {
+  // Those that are used here: a parameter that nothing reads would have no gradient.
+  void make_learned(LearnedSpec::Per per, NamedWires& wires, const std::set<std::string>& used) {
     for (const LearnedSpec& spec : scheme_.learned) {
-      if (spec.per == per) wires[spec.name] = learn(spec);
+      if (spec.per == per && used.contains(spec.name)) wires[spec.name] = learn(spec);
     }
+  }
+
+  // What the formulas of a layer mention.
+  std::set<std::string> names_of_layer(std::int64_t layer) const {
+    std::set<std::string> used;
+    if (scheme_.learned.empty()) return used;
+    std::int64_t k = sublayers() * (layer - 1) + 1;
+    if (scheme_.formula("layer") != nullptr)
+      add_names(*layer_formula(scheme_, config_), numbers(layer, k), used);
+    else
+      for (const LayerBranch& branch : config_.branches)
+        add_names(*branch_formula(scheme_, *branch.kind), numbers(layer, k++), used);
+    return used;
+  }
+
+  std::set<std::string> names_of_stack() const {
+    std::set<std::string> used;
+    for (std::int64_t layer = 1; layer <= config_.layers; ++layer) used.merge(names_of_layer(layer));
+    for (const NamedExpression& stream : scheme_.streams) add_names(*stream.value, numbers_, used);
+    if (const Formula* final = scheme_.formula("final"))
+      add_names(*final, numbers(config_.layers, sublayers() * config_.layers), used);
+    return used;
   }
 
   Wire learn(const LearnedSpec& spec) {
@@ -245,8 +313,9 @@ class StackBuilder {
   const StackConfig config_;
   NormSites norms_;
   ScheduleInputs schedules_;
-  SchemeRules rules_;  // at the layer that is being built
-  Variables numbers_;  // at the place that is being built
+  SchemeRules rules_;       // at the layer that is being built
+  Variables numbers_;       // at the place that is being built
+  std::int64_t layer_ = 0;  // from 0
   bool in_final_ = false;
   NamedWires wires_;  // x, streams, schedules, values learned once per stack
   NamedWires measured_;

@@ -21,7 +21,8 @@ CpuKernel running_kernel(std::int64_t channels, std::int64_t rows) {
                           const T *const old = call.in<T>(k), *const batch = call.in<T>(k + 2);
                           T* const out = call.out<T>(k);
                           for (std::int64_t c = 0; c < channels; ++c) {
-                            out[c] = (T{1} - momentum) * old[c] + momentum * (batch[c] * factor);
+                            const T mixed = (T{1} - momentum) * old[c] + momentum * (batch[c] * factor);
+                            out[c] = std::isfinite(batch[c]) ? mixed : old[c];
                           }
                         };
                         mix(0, T{1});

@@ -1,5 +1,7 @@
 #include "norma/norms/cuda_kernels.h"
 
+#include <algorithm>
+
 #include "norma/norms/channel.h"
 #include "norma/norms/dyt.h"
 #include "norma/norms/row.h"
@@ -10,20 +12,45 @@
   KERNEL(ChannelNormBackward, f32)  \
   KERNEL(DyT, f32)                  \
   KERNEL(DyTBackward, f32)          \
-  KERNEL(RowNorm, f32)              \
-  KERNEL(RowNormBackward, f32)      \
   KERNEL(RunningUpdate, f32)
+
+// Those that serve some mixtures of widths only; see cuda_serves.
+#define NORMA_ROW_NORMS_ON_CUDA(KERNEL) \
+  KERNEL(RowNorm, f32, bf16)            \
+  KERNEL(RowNormBackward, f32, bf16)
 
 namespace norma {
 
 #define NORMA_DECLARE(OpType, ...) cuda::Program cuda_kernel(const OpType& op, Types in, Types out);
 NORMA_NORMS_ON_CUDA(NORMA_DECLARE)
+NORMA_ROW_NORMS_ON_CUDA(NORMA_DECLARE)
 #undef NORMA_DECLARE
+
+namespace {
+
+bool is_narrow(const Type& type) { return type.dtype == DType::bf16; }
+
+// A narrow stream makes all narrow. Otherwise further terms have one width, and are narrow where y is written narrow.
+bool cuda_serves(const RowNorm& op, Types in, Types out) {
+  const Types terms = in.first(static_cast<std::size_t>(op.terms())), further = terms.subspan(1);
+  if (is_narrow(in[0])) return !op.twin() && std::all_of(terms.begin(), terms.end(), is_narrow) && is_narrow(out[0]);
+  const bool all = std::all_of(further.begin(), further.end(), is_narrow);
+  return all || (std::none_of(further.begin(), further.end(), is_narrow) && !op.twin() && !is_narrow(out[0]));
+}
+
+bool cuda_serves(const RowNormBackward& op, Types in, Types out) {
+  return !is_narrow(in[0]) || (!op.twin() && is_narrow(in[1]) && is_narrow(out[0]));
+}
+
+}  // namespace
 
 void add_norms(CudaBackend& cuda) {
   using enum DType;
 #define NORMA_ADD(OpType, ...) cuda.kernels().add<OpType>(cuda_kernel, {__VA_ARGS__});
   NORMA_NORMS_ON_CUDA(NORMA_ADD)
+#undef NORMA_ADD
+#define NORMA_ADD(OpType, ...) cuda.kernels().add<OpType>(cuda_kernel, {__VA_ARGS__}, cuda_serves);
+  NORMA_ROW_NORMS_ON_CUDA(NORMA_ADD)
 #undef NORMA_ADD
 }
 

@@ -90,11 +90,12 @@ std::int64_t counted_channels(const RowNormOptions& options, std::int64_t width)
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(options.fraction * static_cast<double>(width)));
 }
 
-RowNorm::RowNorm(const RowNormDefinition& definition, RowNormOptions options, int terms, unsigned scaled)
+RowNorm::RowNorm(const RowNormDefinition& definition, RowNormOptions options, int terms, unsigned scaled, bool twin)
     : definition_(definition),
       options_(options),
       terms_(terms),
       scaled_(scaled),
+      twin_(twin),
       name_((terms > 1 ? "add_" : "") + std::string(definition.name)) {
   NORMA_ASSERT(terms >= 1 && terms <= kMostRowTerms);
   NORMA_ASSERT(scaled == 0 || (terms > 1 && scaled >> terms == 0));
@@ -107,6 +108,24 @@ std::string RowNorm::attributes() const {
     if (scales(k)) text += fmt::format("{}{}", named++ == 0 ? " scaled=" : ",", k + 1);
   }
   return text;
+}
+
+// A narrow stream makes all narrow. To a wide one further terms are added as they come, all in one width; they must be
+// narrow where y is.
+void RowNorm::choose(Widths& widths) const {
+  const auto terms = widths.in.begin() + terms_;
+  const bool further = std::find(widths.in.begin() + 1, terms, true) != terms;
+  const bool y = widths.out[0], stream = std::find(widths.in.begin(), terms, false) == terms;
+  widths.all(false);
+  std::fill(widths.in.begin(), widths.in.begin() + terms_, stream);
+  std::fill(widths.in.begin() + 1, widths.in.begin() + terms_, stream || further || y);
+  widths.out[0] = stream || y;
+  const int sum = forward_layout(*this).sum;
+  if (sum >= 0) widths.out[static_cast<std::size_t>(sum)] = stream;
+}
+
+OpPtr RowNorm::with_twin() const {
+  return twin_ ? nullptr : std::make_shared<RowNorm>(definition_, options_, terms_, scaled_, true);
 }
 
 std::vector<Type> RowNorm::infer(std::span<const Type> in) const {

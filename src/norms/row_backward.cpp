@@ -28,11 +28,13 @@ RowBackward backward_layout(const RowNormBackward& op) {
 
 }  // namespace
 
-RowNormBackward::RowNormBackward(const RowNormDefinition& definition, RowNormOptions options, int residuals, int scaled)
+RowNormBackward::RowNormBackward(const RowNormDefinition& definition, RowNormOptions options, int residuals, int scaled,
+                                 bool twin)
     : definition_(definition),
       options_(options),
       residuals_(residuals),
       scaled_(scaled),
+      twin_(twin),
       name_(std::string(definition.name) + (residuals > 0 ? "_backward_add" : "_backward")) {
   NORMA_ASSERT(residuals >= 0 && residuals <= kMostRowTerms && scaled >= 0 && scaled <= kMostRowTerms);
 }
@@ -42,6 +44,22 @@ std::string RowNormBackward::attributes() const {
   if (residuals_ > 0) text += fmt::format(" residuals={}", residuals_);
   if (scaled_ > 0) text += fmt::format(" scaled={}", scaled_);
   return text;
+}
+
+// A narrow stream makes all narrow. The gradient of a wide one is wide, unless nobody wants it so.
+void RowNormBackward::choose(Widths& widths) const {
+  const RowBackward layout = backward_layout(*this);
+  const bool stream = widths.in[0], dy = stream || widths.in[1], total = stream || widths.out[0];
+  widths.all(false);
+  widths.in[0] = stream;
+  widths.in[1] = dy;
+  for (int k = 0; k < residuals_; ++k) widths.in[static_cast<std::size_t>(layout.residual + k)] = stream;
+  widths.out[0] = total;
+  for (int k = 0; k < scaled_; ++k) widths.out[static_cast<std::size_t>(layout.scaled_out + k)] = stream;
+}
+
+OpPtr RowNormBackward::with_twin() const {
+  return twin_ ? nullptr : std::make_shared<RowNormBackward>(definition_, options_, residuals_, scaled_, true);
 }
 
 std::vector<Type> RowNormBackward::infer(std::span<const Type> in) const {

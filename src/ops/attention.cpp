@@ -138,6 +138,16 @@ std::vector<Type> types_of(std::span<const Wire> wires) {
 
 std::string Attention::attributes() const { return describe(layout_, options_); }
 
+void Attention::choose(Widths& widths) const {
+  widths.all(true);
+  widths.out[1] = false;
+}
+
+void AttentionBackward::choose(Widths& widths) const {
+  widths.all(true);
+  widths.in[widths.in.size() - 2] = false;
+}
+
 std::vector<Type> Attention::infer(std::span<const Type> in) const {
   const std::size_t count = qkv_count(layout_);
   if (in.size() != count && in.size() != count + 1) fail("takes {} inputs and lengths, not {}", count, in.size());

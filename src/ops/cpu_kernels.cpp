@@ -4,6 +4,7 @@
 #include "norma/ops/activation.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/attention_probe.h"
+#include "norma/ops/convolution.h"
 #include "norma/ops/cross_entropy.h"
 #include "norma/ops/dropout.h"
 #include "norma/ops/elementwise.h"
@@ -11,8 +12,10 @@
 #include "norma/ops/gradient_norm.h"
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
+#include "norma/ops/neighbours.h"
 #include "norma/ops/one_hot.h"
 #include "norma/ops/optimiser.h"
+#include "norma/ops/pooling.h"
 #include "norma/ops/reduce.h"
 #include "norma/ops/rope.h"
 #include "norma/ops/scaled_add.h"
@@ -33,6 +36,9 @@
   KERNEL(Cast, f32, f64, bf16)                 \
   KERNEL(ClipScale, f32, f64)                  \
   KERNEL(Concat, f32, f64, bf16)               \
+  KERNEL(Conv2d, f32)                          \
+  KERNEL(Conv2dData, f32)                      \
+  KERNEL(Conv2dWeights, f32)                   \
   KERNEL(CrossEntropy, f32, f64)               \
   KERNEL(CrossEntropyBackward, f32, f64)       \
   KERNEL(Dropout, f32, f64)                    \
@@ -42,10 +48,13 @@
   KERNEL(LinearCrossEntropy, f32, f64)         \
   KERNEL(LinearCrossEntropyBackward, f32, f64) \
   KERNEL(MatMul, f32, f64)                     \
+  KERNEL(MaxPool, f32, f64)                    \
+  KERNEL(NeighbourSum, f32, f64)               \
   KERNEL(OneHot, f32, f64)                     \
   KERNEL(Optimiser, f32, f64)                  \
   KERNEL(Pad, f32, f64, bf16)                  \
   KERNEL(Permute, f32, f64, bf16)              \
+  KERNEL(Places, f32, f64)                     \
   KERNEL(Rope, f32, f64)                       \
   KERNEL(ScaledAdd, f32, f64)                  \
   KERNEL(Slice, f32, f64, bf16)                \

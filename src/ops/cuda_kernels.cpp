@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "norma/graph/cast_all.h"
 #include "norma/graph/sum.h"
 #include "norma/ops/activation.h"
 #include "norma/ops/attention.h"
@@ -25,45 +26,47 @@
 
 // One line per op: the function cuda_kernel that a file in cuda/ defines, and the floating dtypes that it computes, or
 // moves.
-#define NORMA_OPS_ON_CUDA(KERNEL)         \
-  KERNEL(Accumulate, f32)                 \
-  KERNEL(ActivationBackward, f32, bf16)   \
-  KERNEL(ActivationOp, f32, bf16)         \
-  KERNEL(AttentionProbe, f32)             \
-  KERNEL(BinaryOp, f32, bf16)             \
-  KERNEL(BroadcastTo, f32, bf16)          \
-  KERNEL(Cast, f32, bf16)                 \
-  KERNEL(ClipScale, f32)                  \
-  KERNEL(Concat, f32, f64, bf16)          \
-  KERNEL(CrossEntropy, f32)               \
-  KERNEL(CrossEntropyBackward, f32)       \
-  KERNEL(Dropout, f32, bf16)              \
-  KERNEL(Embedding, f32)                  \
-  KERNEL(EmbeddingBackward, f32)          \
-  KERNEL(Linear, f32)                     \
-  KERNEL(LinearCrossEntropy, f32)         \
-  KERNEL(LinearCrossEntropyBackward, f32) \
-  KERNEL(MatMul, f32)                     \
-  KERNEL(OneHot, f32)                     \
-  KERNEL(Pad, f32, f64, bf16)             \
-  KERNEL(Permute, f32, f64, bf16)         \
-  KERNEL(Rope, f32, bf16)                 \
-  KERNEL(ScaledAdd, f32, bf16)            \
-  KERNEL(Slice, f32, f64, bf16)           \
-  KERNEL(Softmax, f32)                    \
-  KERNEL(SoftmaxBackward, f32)            \
-  KERNEL(SquaredSums, f32)                \
-  KERNEL(SumTo, f32)                      \
-  KERNEL(SwiGlu, f32, bf16)               \
-  KERNEL(SwiGluBackward, f32, bf16)       \
+#define NORMA_OPS_ON_CUDA(KERNEL)               \
+  KERNEL(Accumulate, f32)                       \
+  KERNEL(ActivationBackward, f32, bf16)         \
+  KERNEL(ActivationOp, f32, bf16)               \
+  KERNEL(AttentionProbe, f32)                   \
+  KERNEL(BinaryOp, f32, bf16)                   \
+  KERNEL(BroadcastTo, f32, bf16)                \
+  KERNEL(Cast, f32, bf16)                       \
+  KERNEL(CastAll, f32, bf16)                    \
+  KERNEL(ClipScale, f32)                        \
+  KERNEL(Concat, f32, f64, bf16)                \
+  KERNEL(CrossEntropy, f32)                     \
+  KERNEL(CrossEntropyBackward, f32)             \
+  KERNEL(Dropout, f32, bf16)                    \
+  KERNEL(Embedding, f32)                        \
+  KERNEL(EmbeddingBackward, f32)                \
+  KERNEL(Linear, f32, bf16)                     \
+  KERNEL(LinearCrossEntropy, f32, bf16)         \
+  KERNEL(LinearCrossEntropyBackward, f32, bf16) \
+  KERNEL(LinearCrossEntropyGradient, f32, bf16) \
+  KERNEL(MatMul, f32, bf16)                     \
+  KERNEL(OneHot, f32)                           \
+  KERNEL(Pad, f32, f64, bf16)                   \
+  KERNEL(Permute, f32, f64, bf16)               \
+  KERNEL(Rope, f32, bf16)                       \
+  KERNEL(ScaledAdd, f32, bf16)                  \
+  KERNEL(Slice, f32, f64, bf16)                 \
+  KERNEL(Softmax, f32)                          \
+  KERNEL(SoftmaxBackward, f32)                  \
+  KERNEL(SquaredSums, f32)                      \
+  KERNEL(SumTo, f32, bf16)                      \
+  KERNEL(SwiGlu, f32, bf16)                     \
+  KERNEL(SwiGluBackward, f32, bf16)             \
   KERNEL(UnaryOp, f32, bf16)
 
 // Those that serve some applications only; see add_ops.
-#define NORMA_CHOOSY_OPS_ON_CUDA(KERNEL)           \
-  KERNEL(Attention, has_narrow_heads, f32)         \
-  KERNEL(AttentionBackward, has_narrow_heads, f32) \
-  KERNEL(Optimiser, reads_no_f64, f32, f64)        \
-  KERNEL(StatisticsOp, reads_no_f64, f32, f64)     \
+#define NORMA_CHOOSY_OPS_ON_CUDA(KERNEL)                 \
+  KERNEL(Attention, has_narrow_heads, f32, bf16)         \
+  KERNEL(AttentionBackward, has_narrow_heads, f32, bf16) \
+  KERNEL(Optimiser, reads_no_f64, f32, f64)              \
+  KERNEL(StatisticsOp, reads_no_f64, f32, f64, bf16)     \
   KERNEL(Sum, has_few_terms, f32, bf16)
 
 namespace norma {
@@ -90,8 +93,9 @@ bool reads_no_f64(const OpType&, Types in, Types) {
 }
 
 template <typename OpType>
-bool has_few_terms(const OpType&, Types in, Types) {
-  return in.size() <= kMostSumTerms;
+bool has_few_terms(const OpType&, Types in, Types out) {
+  const bool all_narrow = std::all_of(in.begin(), in.end(), [](const Type& type) { return type.dtype == DType::bf16; });
+  return in.size() <= kMostSumTerms && (out[0].dtype == DType::bf16) == all_narrow;
 }
 
 }  // namespace

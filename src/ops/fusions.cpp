@@ -42,6 +42,21 @@ bool linear_cross_entropy(Rewriter& rewriter, int index) {
   return true;
 }
 
+// The loss of a projection and its gradients -> one op in the place of the loss, if what the gradients are multiplied
+// by is known there.
+bool loss_gradient(Rewriter& rewriter, int index) {
+  const auto* backward = rewriter.as<LinearCrossEntropyBackward>(index);
+  if (backward == nullptr) return false;
+  const std::vector<int> in = rewriter.node(index).inputs, gradients = rewriter.node(index).outputs;
+  const int at = rewriter.producer(in[4]), dloss = in[5];
+  if (rewriter.as<LinearCrossEntropy>(at) == nullptr || !rewriter.available_before(std::array{dloss}, at)) return false;
+  const std::vector<int> forward = rewriter.node(at).inputs, out = rewriter.node(at).outputs;
+  if (!std::equal(forward.begin(), forward.end(), in.begin())) return false;
+  rewriter.replace(at, std::array{index}, std::make_shared<LinearCrossEntropyGradient>(backward->options()),
+                   {in[0], in[1], in[2], in[3], dloss}, {out[0], out[1], gradients[0], gradients[1]});
+  return true;
+}
+
 // a x + b y -> one pass.
 bool fuse_scaled_add(Rewriter& rewriter, int index) {
   if (rewriter.as<Sum>(index) == nullptr || rewriter.node(index).inputs.size() != 2) return false;
@@ -103,6 +118,8 @@ std::optional<ScaledValue> find_scaled(const Rewriter& rewriter, int product) {
   }
   return {};
 }
+
+std::vector<Rewrite> gradient_fusions() { return {{"loss_gradient", loss_gradient}}; }
 
 std::vector<Rewrite> op_fusions() {
   return {{"linear_cross_entropy", linear_cross_entropy},

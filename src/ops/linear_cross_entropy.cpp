@@ -153,6 +153,47 @@ CpuKernel backward_kernel(std::span<const Type> in, const CrossEntropyOptions& o
 std::string LinearCrossEntropy::attributes() const { return CrossEntropy(options_).attributes(); }
 std::string LinearCrossEntropyBackward::attributes() const { return CrossEntropy(options_).attributes(); }
 
+void LinearCrossEntropy::choose(Widths& widths) const {
+  widths.all(false);
+  widths.in[0] = widths.in[1] = true;
+}
+
+void LinearCrossEntropyBackward::choose(Widths& widths) const {
+  widths.all(false);
+  widths.in[0] = widths.in[1] = widths.out[0] = true;
+}
+
+std::string LinearCrossEntropyGradient::attributes() const { return CrossEntropy(options_).attributes(); }
+
+void LinearCrossEntropyGradient::choose(Widths& widths) const {
+  widths.all(false);
+  widths.in[0] = widths.in[1] = widths.out[2] = true;
+}
+
+std::vector<Type> LinearCrossEntropyGradient::infer(std::span<const Type> in) const {
+  check_count(in.size(), 5);
+  std::vector<Type> out = LinearCrossEntropy(options_).infer(in.first(4));
+  check_type("dloss", in[4], out[0]);
+  out.push_back(in[0]);
+  out.push_back(in[1]);
+  return out;
+}
+
+Wires LinearCrossEntropyGradient::reference(std::span<const Wire> in) const {
+  Graph& graph = in[0].graph();
+  Wires out = graph.apply(std::make_shared<LinearCrossEntropy>(options_), in.first(4));
+  const Wire backward[] = {in[0], in[1], in[2], in[3], out[1], in[4]};
+  for (const Wire& gradient : graph.apply(std::make_shared<LinearCrossEntropyBackward>(options_), backward)) {
+    out.push_back(gradient);
+  }
+  return out;
+}
+
+Cost LinearCrossEntropyGradient::cost(std::span<const Type> in, std::span<const Type> out) const {
+  const Cost one = LinearCrossEntropy(options_).cost(in.first(4), out.first(2));
+  return {.flops = 3 * one.flops, .bytes = traffic(in, out), .products = 3 * one.flops};
+}
+
 std::vector<Type> LinearCrossEntropy::infer(std::span<const Type> in) const {
   check_count(in.size(), 4);
   const MatMul projection(Product::rows, Transpose::no, options_.weight);

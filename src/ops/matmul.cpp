@@ -37,6 +37,15 @@ double pack_weight(CpuKernel& kernel, const MatMul& op, GemmShape& shape, DType 
 
 }  // namespace
 
+// Factors are narrow. What it adds to keeps its width; gradients of weights are wide.
+void MatMul::choose(Widths& widths) const {
+  const bool weights = product_ == Product::reduce_rows;
+  const bool narrow = !weights && (!accumulate_ || widths.in[2]);
+  widths.in.assign(widths.in.size(), true);
+  if (accumulate_) widths.in[2] = narrow;
+  widths.out = {narrow};
+}
+
 std::string MatMul::attributes() const {
   constexpr std::string_view kNames[] = {"batched", "rows", "reduce_rows"};
   return fmt::format("{}{}{}{}", kNames[static_cast<int>(product_)], yes(a_) ? " a^T" : "", yes(b_) ? " b^T" : "",

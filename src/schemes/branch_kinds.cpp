@@ -5,6 +5,7 @@
 
 #include "norma/core/error.h"
 #include "norma/core/names.h"
+#include "norma/ops/activation.h"
 #include "norma/schemes/formula.h"
 #include "norma/schemes/trace.h"
 
@@ -49,6 +50,20 @@ const std::vector<BranchKind>& table() {
        .options = {"inner", "gain", "gain_stored"},
        .roles = {"ffn"},
        .weights = {{"out.weight", 0, 1, Weight::Part::last}, {"in.weight", 0, 1, Weight::Part::first}}},
+      {.key = "conv",
+       .scope = "conv",
+       .title = "convolution",
+       .reads = BranchKind::Reads::sequence,
+       .options = {"inner", "skip", "stem", "activation"},
+       .roles = {"conv", "conv_out", "conv_skip"},
+       .weights = {{"out.weight", 0, 1, Weight::Part::last}, {"in.weight", 0, 1, Weight::Part::first}}},
+      {.key = "gcn",
+       .scope = "gcn",
+       .title = "graph convolution",
+       .reads = BranchKind::Reads::sequence,
+       .options = {"edges", "weight"},
+       .roles = {"gcn"},
+       .weights = {{"out.weight", 0, 1, Weight::Part::last}}},
   };
   return kinds;
 }
@@ -97,10 +112,16 @@ void check_branch_option(std::string_view option, const std::string& value) {
   const auto is = [&](std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), option) != names.end();
   };
-  if (is({"q", "k", "v", "inner"})) {
+  if (is({"q", "k", "v", "inner", "skip", "stem"})) {
     if (value != "unit") norm_called(value, NormKind::layer);
   } else if (option == "width") {
     check_word(option, value, {"head", "full"});
+  } else if (option == "activation") {
+    parse_activation(value);
+  } else if (option == "edges") {
+    check_word(option, value, {"symmetric", "mean", "sum", "none"});
+  } else if (option == "weight") {
+    check_word(option, value, {"none"});
   } else if (option == "scores") {
     check_word(option, value, {"carry"});
   } else if (option == "head_gain") {

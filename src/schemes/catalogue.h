@@ -12,12 +12,12 @@ namespace norma {
 
 struct EmbeddedScheme {
   std::string_view name;
+  std::string_view kind;  // of the branch that it is for; empty: any
   std::string_view text;
 };
 
 std::span<const EmbeddedScheme> embedded_schemes();
 
-std::shared_ptr<const std::vector<Scheme>> shared_catalogue();
 std::shared_ptr<const Scheme> catalogued(std::string_view name);  // null: there is none
 
 }  // namespace norma

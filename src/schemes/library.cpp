@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "norma/core/names.h"
+#include "norma/schemes/branch_kinds.h"
 #include "schemes/catalogue.h"
 #include "schemes/formula_scheme.h"
 
@@ -179,7 +180,13 @@ SchemeEntry SchemeLibrary::named(std::string_view name) const {
     }
   }
   if (std::shared_ptr<const Scheme> scheme = catalogued(name)) return {.name = scheme->name, .scheme = scheme};
-  for (const Scheme& scheme : catalogue()) {
+  std::vector<const Scheme*> all;
+  for (const Scheme& scheme : catalogue()) all.push_back(&scheme);
+  for (const BranchKind& kind : branch_kinds()) {
+    for (const Scheme& scheme : catalogue(kind.key)) all.push_back(&scheme);
+  }
+  for (const Scheme* const one : all) {
+    const Scheme& scheme = *one;
     if (same_word(name, scheme.name) || same_word(name, short_title(scheme)))
       return {.name = scheme.name, .scheme = catalogued(scheme.name)};
     names.push_back(scheme.name);

@@ -238,6 +238,11 @@ class Reader {
       };
       scheme.head = {entry("scale"), entry("gain"), entry("gain_stored")};
     }
+    if (const toml::table* embedding = table("embedding")) {
+      check_keys("embedding.", *embedding, {"scale"});
+      if (const toml::node* scale = embedding->get("scale"))
+        scheme.embedding.scale = expression("embedding.scale", *scale);
+    }
   }
 
   // A stream that nothing updates carries nothing from layer to layer.

@@ -6,7 +6,7 @@ namespace norma {
 namespace {
 
 const Keys kOtherKeys = {"title", "source", "streams", "constants", "learned", "init", "lr",
-                         "eps",   "decay",  "branch",  "norm",      "weights", "head"};
+                         "eps",   "decay",  "branch",  "norm",      "weights", "head", "embedding"};
 const Keys kCommonRoles = {"all",   "embedding", "position", "head", "final",
                            "block", "weight",    "norm",     "bias", "learned"};
 

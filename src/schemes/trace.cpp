@@ -74,6 +74,11 @@ class WireAlgebra {
     // Wires first: a stream may be called d, which is also the width.
     if (const auto found = s_.wires.find(e.name); found != s_.wires.end()) return found->second;
     if (const auto found = s_.numbers.find(e.name); found != s_.numbers.end()) return found->second;
+    if (e.name == "t" || e.name == "T")
+      error(e,
+            fmt::format("'{}' is known to constants alone: give one a name under [constants] in a scheme file, as in "
+                        "s = \"min(t/1000, 1)\", and write s here",
+                        e.name));
     std::vector<std::string> known;
     for (const auto& [wire_name, unused] : s_.wires) known.push_back(wire_name);
     for (const auto& [number_name, unused] : s_.numbers) known.push_back(number_name);
@@ -99,7 +104,7 @@ class WireAlgebra {
     try {
       if (a != nullptr) return combine(e.name, *a, std::get<Wire>(right));
       return b != nullptr ? combine(e.name, std::get<Wire>(left), *b)
-                          : combine(e.name, std::get<Wire>(left), std::get<Wire>(right));
+                          : both(e.name, std::get<Wire>(left), std::get<Wire>(right));
     } catch (const Error& problem) {
       error(e, problem.what());
     }
@@ -145,6 +150,12 @@ class WireAlgebra {
 
   [[noreturn]] void error(const Expression& e, std::string_view message) const {
     throw FormulaError(formula_.text, e.span, message);
+  }
+
+  Wire both(std::string_view op, Wire left, Wire right) const {
+    const bool sum = op == "+" || op == "-";
+    if (!sum || !s_.fit || left.shape() == right.shape()) return combine(op, left, right);
+    return combine(op, s_.fit(left, right.shape()), s_.fit(right, left.shape()));
   }
 
   Wire wire(const Expression& e, const Traced& value) const {

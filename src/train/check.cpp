@@ -7,6 +7,7 @@
 #include "norma/data/source.h"
 #include "norma/device/session.h"
 #include "norma/graph/differentiate.h"
+#include "norma/models/profile.h"
 #include "norma/ops/embedding.h"
 #include "norma/store/safetensors.h"
 #include "norma/store/safetensors_writer.h"
@@ -60,6 +61,7 @@ class Check {
     Session& session = *owned;
     load_weights(session, model.parameters);
     load_batch(session, model);
+    if (!request_.weights) profile(session, model.parameters);
     session.run();
     return write(session, model.parameters);
   }
@@ -157,6 +159,19 @@ class Check {
         session.write<float>(spec.name, file.to_f32(spec.name));
       }
     }
+  }
+
+  // Initial weights are those that a run would start from: what a scheme measures is measured, on this batch.
+  void profile(Session& session, const std::vector<ParameterSpec>& specs) {
+    Graph graph;
+    const Model model = build_model(graph, config_, {.profile = true});
+    if (graph.outputs().empty()) return;
+    const auto profiled = make_session(compile(graph, device_backend(request_.config)),
+                                       {.members = 1, .threads = static_cast<int>(request_.config.train.threads)});
+    initialise(*profiled, model.parameters, static_cast<std::uint64_t>(request_.config.train.seed));
+    load_batch(*profiled, model);
+    profiled->run();
+    apply_profile(*profiled, session, specs, 0);
   }
 
   CheckResult write(Session& session, const std::vector<ParameterSpec>& specs) {

@@ -19,6 +19,17 @@ std::vector<std::string> persistent_names(const Plan& plan) {
   return names;
 }
 
+// Half of the 99.9 % interval of a mean, by Student's t.
+std::optional<double> margin_of(const std::vector<double>& losses) {
+  constexpr double kT[] = {636.62, 31.60, 12.92, 8.61, 6.87, 5.96, 5.41, 5.04, 4.78, 4.59};  // for 1, 2, ... degrees
+  if (losses.size() < 2) return std::nullopt;
+  const auto n = static_cast<double>(losses.size());
+  double mean = 0, square = 0;
+  for (const double loss : losses) mean += loss / n;
+  for (const double loss : losses) square += (loss - mean) * (loss - mean) / (n - 1);
+  return kT[std::min(losses.size() - 2, std::size(kT) - 1)] * std::sqrt(square / n);
+}
+
 }  // namespace
 
 RunConfig resolve_config(RunConfig config, const Source& source) {
@@ -43,12 +54,14 @@ std::int64_t tokens_per_step(const RunConfig& config) {
 }
 
 StepOptions step_options(const RunConfig& config) {
+  check(config.train.precision, config.train.device, config.model.dtype);
   return {.optimiser = config.train.optimiser,
           .decay_vectors = config.train.decay_vectors,
           .groups = config.groups,
           .accumulate = config.train.accumulate,
           .probes = config.train.probes,
           .recompute_every = static_cast<int>(config.train.recompute_every),
+          .narrow = config.train.precision == Precision::bf16,
           .backend = &device_backend(config)};
 }
 
@@ -72,7 +85,7 @@ Cohort::Cohort(const RunConfig& config, std::shared_ptr<const Source> source, Co
       session_(make_session(plan_.plan,
                             {.members = static_cast<int>(settings_.size()),
                              .threads = options.threads > 0 ? options.threads : static_cast<int>(config_.train.threads),
-                             .tf32 = config_.train.tf32})),
+                             .tf32 = config_.train.precision == Precision::tf32})),
       feeder_(*session_, config_.model, plan_.schedules),
       states_(settings_.size()),
       detectors_(settings_.size(), Detector(config_.detect)),
@@ -80,11 +93,14 @@ Cohort::Cohort(const RunConfig& config, std::shared_ptr<const Source> source, Co
       readable_(settings_.size(), Readable::nothing),
       persistent_(persistent_names(*plan_.plan)),
       handles_(handles_of(*session_, persistent_)) {
+  // A part of a step waits for the parts before it, so losses of several are read at once.
+  reads_later_ = lag_ > 0 && lag_ <= session_->earlier_runs() && config_.train.accumulate == 1;
   for (MemberState& state : states_) state.best_loss = std::numeric_limits<double>::infinity();
   for (int member = 0; member < members(); ++member) {
     const TrainConfig& one = settings_[static_cast<std::size_t>(member)];
     data_seeds_.push_back(static_cast<std::uint64_t>(one.data_seed));
     initialise(*session_, plan_.parameters, static_cast<std::uint64_t>(one.seed), member);
+    initialise(*session_, plan_.kept, static_cast<std::uint64_t>(one.seed), member);
   }
   profile();
   for (int member = 0; member < members(); ++member) {
@@ -137,21 +153,15 @@ std::int64_t Cohort::memory_bytes() const { return session_->memory_bytes(); }
 void Cohort::prepare_evaluation() {
   if (evaluation_ == nullptr) {
     const bool logits = logits_are_small(config_.model);
-    auto session = make_session(build_evaluation_step(config_.model, logits, &device_backend(config_)).plan,
-                                {.members = members(), .threads = session_->threads()});
+    const bool narrow = config_.train.precision == Precision::bf16;
+    auto session = make_session(
+        build_evaluation_step(config_.model, logits, &device_backend(config_), narrow).plan,
+        {.members = members(), .threads = session_->threads(), .tf32 = config_.train.precision == Precision::tf32});
     Feeder feeder(*session, config_.model, plan_.schedules);
     evaluation_ = std::make_unique<Evaluation>(Evaluation{std::move(session), std::move(feeder)});
   }
   Session& session = *evaluation_->session;
-  std::vector<std::byte> bytes;
-  for (const ParameterSpec& spec : plan_.parameters) {
-    const Handle from = session_->handle(spec.name), to = session.handle(spec.name);
-    bytes.resize(from.bytes());
-    for (int member = 0; member < members(); ++member) {
-      session_->read(from, member, bytes);
-      session.stage(to, member, bytes);
-    }
-  }
+  session.copy(*session_, persistent_names(session.plan()));
   evaluation_->feeder.schedules(static_cast<double>(step_), static_cast<double>(config_.train.steps));
   for (int member = 0; member < members(); ++member) {
     session.set_active(member, !states_[static_cast<std::size_t>(member)].diverged);
@@ -168,6 +178,7 @@ void Cohort::evaluate() {
   Feeder& feeder = evaluation_->feeder;
   const Handle loss = session.handle("loss");
   std::vector<double> sums(states_.size(), 0), counts(states_.size(), 0);
+  std::vector<std::vector<double>> losses(states_.size());
   std::vector<Accuracy> accuracies(states_.size());
   for (std::int64_t index = 0; index < batches; ++index) {
     feeder.evaluation_batch(*source_, index);
@@ -176,7 +187,8 @@ void Cohort::evaluate() {
     session.run();
     for (std::size_t member = 0; member < states_.size(); ++member) {
       if (states_[member].diverged) continue;
-      sums[member] += counted * session.number(loss, static_cast<int>(member));
+      losses[member].push_back(session.number(loss, static_cast<int>(member)));
+      sums[member] += counted * losses[member].back();
       counts[member] += counted;
       if (session.plan().has_slot("logits"))
         accuracies[member].add(session, static_cast<int>(member), feeder.last().ids("targets"));
@@ -186,6 +198,7 @@ void Cohort::evaluate() {
     MemberState& state = states_[member];
     if (state.diverged || counts[member] == 0) continue;
     state.evaluation_loss = sums[member] / counts[member];
+    state.evaluation_margin = margin_of(losses[member]);
     if (accuracies[member].counted > 0) state.evaluation_accuracy = accuracies[member].share();
     if (!state.best_evaluation_loss || *state.evaluation_loss < *state.best_evaluation_loss)
       state.best_evaluation_loss = state.evaluation_loss;

@@ -7,9 +7,13 @@
 
 namespace norma {
 
-std::vector<MemberEvent> Cohort::train_step(Watching watching) {
+std::vector<MemberEvent> Cohort::train_step(Watching watching, Look look) {
   advance(watching);
-  const std::size_t unseen = step_ < config_.train.steps ? static_cast<std::size_t>(lag_) : 0;
+  return look_back(look == Look::at_all || step_ == config_.train.steps ? 0 : lag_);
+}
+
+std::vector<MemberEvent> Cohort::look_back(int most_unseen) {
+  const auto unseen = static_cast<std::size_t>(most_unseen);
   std::vector<MemberEvent> events;
   while (pending_.size() > unseen) {
     std::vector<MemberEvent> more = observe();
@@ -43,6 +47,7 @@ void Cohort::advance(Watching watching) {
       stage_batch(feeder_, index + 1);
       staged_ahead_ = index + 1;
     }
+    if (reads_later_) continue;
     for (int member = 0; member < members(); ++member) {
       Observation::Member& one = now.members[static_cast<std::size_t>(member)];
       if (one.taken) one.loss += session_->number(handles_.loss, member) / static_cast<double>(batches);
@@ -51,7 +56,7 @@ void Cohort::advance(Watching watching) {
   for (int member = 0; member < members(); ++member) {
     Observation::Member& one = now.members[static_cast<std::size_t>(member)];
     if (!one.taken) continue;
-    one.gradient_norm = session_->number(handles_.gradient_norm, member);
+    if (!reads_later_) one.gradient_norm = session_->number(handles_.gradient_norm, member);
     readable_[static_cast<std::size_t>(member)] = Readable::nothing;
   }
   ++step_;
@@ -69,6 +74,11 @@ std::vector<MemberEvent> Cohort::observe() {
     MemberState& state = states_[index];
     Observation::Member& one = seen.members[index];
     if (!one.taken || state.diverged) continue;
+    if (reads_later_) {
+      const int runs_ago = static_cast<int>(pending_.size());
+      one.loss = session_->earlier_number(handles_.loss, member, runs_ago);
+      one.gradient_norm = session_->earlier_number(handles_.gradient_norm, member, runs_ago);
+    }
     state.loss = one.loss;
     state.gradient_norm = one.gradient_norm;
     state.lr = one.lr;

@@ -13,11 +13,15 @@ constexpr Word<Positions> kPositions[] = {{"learned", Positions::learned},
                                           {"none", Positions::none}};
 constexpr Word<WeightInit> kWeights[] = {{"xavier_normal", WeightInit::xavier_normal},
                                          {"xavier_uniform", WeightInit::xavier_uniform}};
+constexpr Word<NormStatistics> kNormStatistics[] = {
+    {"running", NormStatistics::running}, {"frozen", NormStatistics::frozen}, {"batch", NormStatistics::batch}};
 constexpr Word<DType> kDTypes[] = {{"f32", DType::f32}, {"f64", DType::f64}};
 constexpr Word<Recovery> kRecoveries[] = {{"none", Recovery::none},
                                           {"skip", Recovery::skip},
                                           {"lower_lr", Recovery::lower_lr},
                                           {"roll_back", Recovery::roll_back}};
+
+constexpr Word<Leaks> kLeaks[] = {{"refuse", Leaks::refuse}, {"allow", Leaks::allow}};
 
 constexpr std::int64_t kMillion = 1'000'000;
 
@@ -47,6 +51,9 @@ void model_fields(FieldList& f, ModelConfig& m, const SchemeLibrary& schemes) {
   f.choice<NormKind>(
       "model.norm", m.norm, [](std::string_view name) { return norm(name).kind; },
       [](NormKind kind) { return std::string_view(norm(kind).name); }, "what `norm` means in a formula");
+  f.word("model.norm_statistics", m.norm_statistics, kNormStatistics, "statistics of norms over the batch",
+         "running, frozen or batch");
+  f.only_unless("\"running\"");
   f.text("model.qk_norm", m.qk_norm, "a norm on queries and keys, such as \"rmsnorm\"; empty: none", check_norm_name);
   f.choice<Activation>(
       "model.activation", m.activation, parse_activation, [](Activation a) { return name_of(a); },
@@ -122,8 +129,8 @@ void train_fields(FieldList& f, TrainConfig& t) {
            "share of a weight that goes, as decay says; 0: none");
   f.choice<Decay>(
       "train.decay", t.optimiser.decay, decay_kind, [](Decay decay) { return name_of(decay); },
-      "decoupled, independent or l2");
-  f.flag("train.decay_vectors", t.decay_vectors, "whether biases and norm gains decay");
+      "decoupled (adam: l2), independent or l2");
+  f.flag("train.decay_vectors", t.decay_vectors, "whether biases, norm gains and learned vectors decay");
   f.number("train.clip", t.clip, 0, 1e9, "norm of all gradients of a member; 0: none");
   f.whole("train.accumulate", t.accumulate, 1, kMillion, "batches per step");
   f.number("train.dropout", t.dropout, 0, 0.99, "after every branch");
@@ -138,9 +145,13 @@ void train_fields(FieldList& f, TrainConfig& t) {
   f.whole("train.threads", t.threads, 0, 4096, "0: all cores");
   f.choice<Device>(
       "train.device", t.device, parse_device, [](Device device) { return name_of(device); }, "auto, cpu or cuda");
-  f.flag("train.tf32", t.tf32, "whether a GPU may round the factors of products to 11 bits");
+  f.choice<Precision>(
+      "train.precision", t.precision, parse_precision, [](Precision precision) { return name_of(precision); },
+      "f32; on a GPU also tf32 (factors of 11 bits) or bf16 (f32 weights, sums and residual stream)");
   f.flag("train.probes", t.probes, "rms of streams, branches, gradients and updates by layer");
   f.flag("train.tensorboard", t.tensorboard, "write event files");
+  f.word("train.leaks", t.leaks, kLeaks, "rule", "a model that sees later tokens: refuse or allow");
+  f.only_unless("\"refuse\"");
 }
 
 void detect_fields(FieldList& f, DetectConfig& d) {

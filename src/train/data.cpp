@@ -59,6 +59,7 @@ BatchShape batch_shape(const ModelConfig& model) {
 }
 
 void take_sizes(const Source& source, ModelConfig& model) {
+  if (model.family->batch > 0) model.batch = model.family->batch;
   if (source.vocabulary() > 0) {
     if (model.vocabulary == 0) model.vocabulary = source.vocabulary();
     check_vocabulary(source, model.vocabulary);

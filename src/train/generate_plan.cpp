@@ -61,7 +61,8 @@ std::shared_ptr<const Plan> compile_needed(Graph& graph, const Backend& backend)
 // Statistics over positions would see what has not been said yet.
 void check_causal(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
-    if (dynamic_cast<const ChannelNorm*>(node.op.get()) != nullptr)
+    const auto* const norm = dynamic_cast<const ChannelNorm*>(node.op.get());
+    if (norm != nullptr && norm->options().region != Region::running)
       fail("'{}' is a {}, which sees all tokens at once; such a model cannot say one after another", node.scope,
            node.op->name());
   }
@@ -94,14 +95,14 @@ void read_instead(Graph& graph, Wire from, Wire instead) {
 
 ForwardPlan encoder_plan(const ModelConfig& config, const Backend& backend) {
   Graph graph;
-  const Model model = build_model(graph, config);
+  const Model model = build_model(graph, config, {.purpose = Purpose::evaluate});
   graph.output("memory", memory_of(graph, config));
   return {compile_needed(graph, backend), model.schedules};
 }
 
 ForwardPlan decoder_plan(const ModelConfig& config, const Backend& backend) {
   Graph graph;
-  const Model model = build_model(graph, config, {.logits = true});
+  const Model model = build_model(graph, config, {.logits = true, .purpose = Purpose::evaluate});
   check_causal(graph);
   if (config.family->speech == Speech::answers) {
     const Wire memory = memory_of(graph, config);

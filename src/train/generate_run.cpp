@@ -32,7 +32,9 @@ TrainedModel open_trained(const std::filesystem::path& path, int member, const S
 }
 
 void load_model(const TrainedModel& model, const std::vector<Schedule>& schedules, Session& session) {
-  for (const std::string& name : session.plan().slot_names(Role::parameter)) {
+  std::vector<std::string> names = session.plan().slot_names(Role::parameter);
+  for (std::string& statistic : session.plan().slot_names(Role::state)) names.push_back(std::move(statistic));
+  for (const std::string& name : names) {
     const std::span<const std::byte> from = model.weights(name);
     const Handle to = session.handle(name);
     if (from.size() != to.bytes()) fail("'{}' has {} bytes but the model needs {}", name, from.size(), to.bytes());

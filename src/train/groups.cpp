@@ -11,8 +11,11 @@
 namespace norma {
 namespace {
 
-bool fits(const std::string& pattern, const ParameterSpec& spec) {
-  return pattern == spec.role || matches(pattern, spec.name);
+// How closely a pattern fits: the longest wins, and what is meant for all tables gives way to everything.
+std::optional<std::size_t> fit_of(const std::string& pattern, const ParameterSpec& spec) {
+  if (pattern == spec.role || matches(pattern, spec.name)) return pattern.size();
+  if (pattern == "embedding" && spec.role == "position") return 0;
+  return std::nullopt;
 }
 
 void require_use(const char* table, const std::map<std::string, double>& rules,
@@ -21,7 +24,7 @@ void require_use(const char* table, const std::map<std::string, double>& rules,
     bool used = false;
     std::set<std::string> roles;
     for (const ParameterSpec& spec : parameters) {
-      used |= fits(pattern, spec);
+      used |= fit_of(pattern, spec).has_value();
       roles.insert(spec.role);
     }
     if (used) continue;
@@ -34,11 +37,15 @@ void require_use(const char* table, const std::map<std::string, double>& rules,
 }
 
 std::optional<double> rule_for(const std::map<std::string, double>& rules, const ParameterSpec& spec) {
-  const std::pair<const std::string, double>* longest = nullptr;
-  for (const auto& rule : rules) {
-    if (fits(rule.first, spec) && (longest == nullptr || rule.first.size() > longest->first.size())) longest = &rule;
+  std::optional<std::size_t> closest;
+  std::optional<double> value;
+  for (const auto& [pattern, here] : rules) {
+    const std::optional<std::size_t> fit = fit_of(pattern, spec);
+    if (!fit || (closest && *fit <= *closest)) continue;
+    closest = fit;
+    value = here;
   }
-  return longest == nullptr ? std::nullopt : std::optional(longest->second);
+  return value;
 }
 
 }  // namespace
@@ -70,7 +77,7 @@ void apply_groups(const GroupRules& rules, bool decay_vectors, std::span<Paramet
   for (ParameterSpec& spec : parameters) {
     spec.lr *= rule_for(rules.lr, spec).value_or(1);
     spec.eps *= rule_for(rules.eps, spec).value_or(1);
-    const bool vector = spec.role == "bias" || spec.role == "norm";
+    const bool vector = spec.role == "bias" || spec.role == "norm" || spec.decays_as_vector;
     spec.decay = rule_for(rules.decay, spec).value_or(vector && !decay_vectors ? 0 : spec.decay);
   }
 }

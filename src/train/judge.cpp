@@ -65,6 +65,7 @@ class Examination {
  private:
   // The rows from `first` on. Where there are fewer than the plan takes, nothing is asked of one token.
   Batch rows(std::int64_t first) const {
+    if (config_.batch == rows_of_batch_) return batch_;
     Batch part = batch_.rows(first, config_.batch);
     const auto fill_missing = [&](const InputSpec& input, std::int32_t otherwise) {
       Batch::Ids& ids = part.ids(input.name);
@@ -165,7 +166,7 @@ Examiner examination_plan(const ModelConfig& config, const Backend& backend) {
   examiner.config.dropout = examiner.config.smoothing = false;
   examiner.config.batch = std::clamp<std::int64_t>(kMostLogits / logits_of_row(config), 1, config.batch);
   Graph graph;
-  const Model built = build_model(graph, examiner.config, {.logits = true});
+  const Model built = build_model(graph, examiner.config, {.logits = true, .purpose = Purpose::evaluate});
   graph.output("loss", built.loss);
   graph.output("logits", built.logits);
   examiner.schedules = built.schedules;

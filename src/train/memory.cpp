@@ -23,7 +23,9 @@ RunMemory run_memory(const RunConfig& config, const TrainingStep& step, bool eva
   }
   if (evaluates) {
     const bool logits = logits_are_small(config.model);
-    memory.evaluation = {build_evaluation_step(config.model, logits, &device_backend(config)).plan, members, threads};
+    const bool narrow = config.train.precision == Precision::bf16;
+    memory.evaluation = {build_evaluation_step(config.model, logits, &device_backend(config), narrow).plan, members,
+                         threads};
     memory.judging = {examination_plan(config.model, device_backend(config)).plan, 1, threads};
   }
   return memory;

@@ -24,6 +24,11 @@ double rectification(double beta2, double step) {
   return std::sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length));
 }
 
+// Adam with decoupled decay is AdamW and has that name; under its own it has what Kingma & Ba's has everywhere, l2.
+Decay decay_of(const OptimiserConfig& config) {
+  return config.name == OptimiserName::adam && config.decay == Decay::decoupled ? Decay::l2 : config.decay;
+}
+
 }  // namespace
 
 std::string_view name_of(OptimiserName name) { return word_for(std::span(kNames), name); }
@@ -46,7 +51,7 @@ OptimiserKind kind_of(OptimiserName name) {
 
 OptimiserGroup optimiser_group(const OptimiserConfig& config, double lr, double eps, double decay) {
   // Decoupled decay is a share of the parameter's own learning rate; independent decay and l2 are not.
-  return {.lr = lr, .eps = eps, .shrink = config.decay == Decay::decoupled ? lr * decay : decay, .l2 = decay};
+  return {.lr = lr, .eps = eps, .shrink = decay_of(config) == Decay::decoupled ? lr * decay : decay, .l2 = decay};
 }
 
 ControlBlock control_block(const OptimiserConfig& config, double lr, double factor, std::int64_t step) {
@@ -54,9 +59,10 @@ ControlBlock control_block(const OptimiserConfig& config, double lr, double fact
   const double t = static_cast<double>(step);
   ControlBlock control{};
   control[C::lr] = lr * factor;
-  if (config.decay == Decay::decoupled) control[C::shrink] = lr * factor * config.weight_decay;
-  if (config.decay == Decay::independent) control[C::shrink] = factor * config.weight_decay;
-  if (config.decay == Decay::l2) control[C::l2] = config.weight_decay;
+  const Decay decay = decay_of(config);
+  if (decay == Decay::decoupled) control[C::shrink] = lr * factor * config.weight_decay;
+  if (decay == Decay::independent) control[C::shrink] = factor * config.weight_decay;
+  if (decay == Decay::l2) control[C::l2] = config.weight_decay;
   control[C::beta1] = config.beta1;
   control[C::beta2] = config.beta2;
   control[C::eps] = config.eps;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "norma/train/causality.h"
 #include "norma/train/cohort.h"
 #include "norma/version.h"
 
@@ -12,7 +13,28 @@ namespace {
 
 constexpr std::uint64_t kBatchesCounted = 64;
 
-MemberResult result_of_member(const Cohort& cohort, int member, const Source& source) {
+struct Frequencies {
+  std::map<std::int32_t, double> counts = {};
+  double total = 0;
+};
+
+// Of targets in the first batches; nothing where they are no tokens.
+std::optional<Frequencies> count_targets(const Source& source, std::uint64_t seed) {
+  Frequencies found;
+  Batch batch;
+  for (std::uint64_t index = 0; index < kBatchesCounted; ++index) {
+    source.fill(index, seed, batch);
+    if (!batch.has("targets")) return std::nullopt;
+    for (const std::int32_t id : batch.ids("targets")) {
+      if (id == kIgnored) continue;
+      ++found.counts[id];
+      ++found.total;
+    }
+  }
+  return found;
+}
+
+MemberResult result_of_member(const Cohort& cohort, int member, const Source& source, bool leaks) {
   const MemberState& state = cohort.member(member);
   const TrainConfig& settings = cohort.settings()[static_cast<std::size_t>(member)];
   const double unigram = unigram_entropy(source, static_cast<std::uint64_t>(settings.data_seed));
@@ -25,38 +47,52 @@ MemberResult result_of_member(const Cohort& cohort, int member, const Source& so
                       .evaluation_loss = state.evaluation_loss,
                       .best_evaluation_loss = state.best_evaluation_loss,
                       .unigram_entropy = std::isfinite(unigram) ? std::optional(unigram) : std::nullopt,
-                      .outcome = outcome_of(state, unigram),
+                      .outcome = outcome_of(state, unigram, source.optimum()),
                       .spikes = state.spikes,
                       .recovery_actions = state.actions,
                       .skipped_steps = state.skipped_steps};
   if (state.diverged) result.facts = {state.diverged_at_step, state.diverged_because};
   result.facts.first_bad_wire = state.first_bad_wire;
+  if (leaks && !state.diverged) result.outcome = Outcome::leaks;
   return result;
 }
 
 }  // namespace
 
 double unigram_entropy(const Source& source, std::uint64_t seed) {
-  std::map<std::int32_t, double> counts;
-  double total = 0;
-  Batch batch;
-  for (std::uint64_t index = 0; index < kBatchesCounted; ++index) {
-    source.fill(index, seed, batch);
-    if (!batch.has("targets")) return std::numeric_limits<double>::infinity();
-    for (const std::int32_t id : batch.ids("targets")) {
-      if (id == kIgnored) continue;
-      ++counts[id];
-      ++total;
-    }
-  }
+  const std::optional<Frequencies> found = count_targets(source, seed);
+  if (!found) return std::numeric_limits<double>::infinity();
   double entropy = 0;
-  for (const auto& [id, count] : counts) entropy -= count / total * std::log(count / total);
+  for (const auto& [id, count] : found->counts) entropy -= count / found->total * std::log(count / found->total);
   return entropy;
 }
 
-Outcome outcome_of(const MemberState& state, double unigram_entropy) {
+std::vector<double> guessing_losses(const Source& source, std::uint64_t seed, std::int64_t batches) {
+  const std::optional<Frequencies> found = count_targets(source, seed);
+  std::vector<double> losses;
+  if (!found) return losses;
+  const double all = found->total + static_cast<double>(found->counts.size()) + 1;  // one more of each, one of the rest
+  Batch batch;
+  for (std::int64_t index = 0; index < batches; ++index) {
+    source.fill_evaluation(index, batch);
+    double sum = 0, counted = 0;
+    for (const std::int32_t id : batch.ids("targets")) {
+      if (id == kIgnored) continue;
+      const auto known = found->counts.find(id);
+      sum -= std::log((known == found->counts.end() ? 1 : known->second + 1) / all);
+      ++counted;
+    }
+    if (counted > 0) losses.push_back(sum / counted);
+  }
+  return losses;
+}
+
+Outcome outcome_of(const MemberState& state, double unigram_entropy, std::optional<double> optimum) {
   if (state.diverged) return Outcome::diverged;
   const double loss = state.evaluation_loss.value_or(state.loss);
+  // The optimum is a mean over all data, the loss one over some: lucky batches are no error.
+  if (optimum && state.evaluation_margin && loss + *state.evaluation_margin < *optimum - kLearned)
+    return Outcome::below_optimum;
   if (loss > unigram_entropy - kLearned) return Outcome::did_not_learn;
   return state.spikes > 0 ? Outcome::stable_after_spikes : Outcome::stable;
 }
@@ -89,6 +125,8 @@ RunResult describe_result(const Cohort& cohort, const Source& source, double sec
                    .memory_bytes = cohort.memory_bytes(),
                    .optimum = source.optimum(),
                    .seconds = seconds};
+  const RunConfig& config = cohort.config();
+  const bool leaks = leak_of(config.model, static_cast<double>(config.train.steps)).has_value();
   const double per_step = steps_timed > 0 ? seconds / static_cast<double>(steps_timed) : 0;
   const double tokens = static_cast<double>(cohort.tokens_per_step());
   if (per_step > 0) {
@@ -96,7 +134,7 @@ RunResult describe_result(const Cohort& cohort, const Source& source, double sec
     result.gflops = cohort.flops_per_step() * cohort.members() / per_step * 1e-9;
   }
   for (int member = 0; member < cohort.members(); ++member) {
-    MemberResult& one = result.members.emplace_back(result_of_member(cohort, member, source));
+    MemberResult& one = result.members.emplace_back(result_of_member(cohort, member, source, leaks));
     if (per_step > 0) one.tokens_per_second = tokens / per_step;
     if (scores.empty()) continue;
     for (const Score& score : scores[static_cast<std::size_t>(member)]) one.scores[score.name] = score.value;

@@ -18,9 +18,10 @@ class StepBuilder {
   StepBuilder(const ModelConfig& config, const StepOptions& options) : config_(config), options_(options) {}
 
   TrainingStep build() {
-    const Model model = build_model(graph_, config_);
+    const Model model = build_model(graph_, config_, {.purpose = Purpose::train});
     const std::size_t forward_nodes = graph_.nodes().size();
     step_.parameters = model.parameters;
+    step_.kept = model.kept;
     apply_groups(options_.groups, options_.decay_vectors, step_.parameters);
     step_.schedules = model.schedules;
     Wires parameters;
@@ -34,7 +35,7 @@ class StepBuilder {
 
  private:
   CompileOptions compile_options() const {
-    CompileOptions options{.recompute_every = options_.recompute_every};
+    CompileOptions options{.recompute_every = options_.recompute_every, .narrow = options_.narrow};
     if (!options_.fuse) options.rewrites.emplace();
     return options;
   }
@@ -131,12 +132,12 @@ TrainingStep build_training_step(const ModelConfig& config, const StepOptions& o
   return StepBuilder(config, options).build();
 }
 
-EvaluationStep build_evaluation_step(const ModelConfig& config, bool logits, const Backend* on) {
+EvaluationStep build_evaluation_step(const ModelConfig& config, bool logits, const Backend* on, bool narrow) {
   Graph graph;
-  const Model model = build_model(graph, config, {.logits = logits});
+  const Model model = build_model(graph, config, {.logits = logits, .purpose = Purpose::evaluate});
   graph.output("loss", model.loss);
   if (logits) graph.output("logits", model.logits);
-  return {compile(graph, on == nullptr ? cpu_backend() : *on), model.parameters};
+  return {compile(graph, on == nullptr ? cpu_backend() : *on, {.narrow = narrow}), model.parameters};
 }
 
 }  // namespace norma

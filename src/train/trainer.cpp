@@ -1,14 +1,17 @@
 #include "norma/train/trainer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <map>
 
+#include "norma/core/side_by_side.h"
 #include "norma/data/tokenizer.h"
 #include "norma/data/vocabulary.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
 #include "norma/store/run_directory.h"
+#include "norma/train/causality.h"
 #include "norma/train/data.h"
 #include "norma/train/data_record.h"
 #include "norma/train/generate.h"
@@ -29,6 +32,15 @@ bool is_recorded(const TrainConfig& train, std::int64_t step) {
 // Keys that may change from one process to the next: threads change no bit of the result, and a run may move to another
 // device, where it goes on to rounding.
 bool may_differ(const std::string& key) { return key == "train.threads" || key == "train.device"; }
+
+// On a device that runs ahead the host looks at a step while the next one runs, so that the device never waits; steps
+// that are recorded, evaluated or stored it looks at at once. Not where it may undo what a step did: then what it
+// decides must not depend on where a run was interrupted. A member that has diverged takes no part in anything, so a
+// step more or less of it is nothing.
+int lag_of(const RunConfig& config) {
+  const bool runs_ahead = resolve(config.train.device, config.model.dtype) == Device::cuda;
+  return runs_ahead && config.detect.recovery == Recovery::none && config.train.accumulate == 1 ? 1 : 0;
+}
 
 using KeyValues = std::map<std::string, std::string>;
 
@@ -107,6 +119,8 @@ void require_same_data(const RunView& run, const DataRecord& now) {
 RunConfig with_stored_data(const RunRequest& request) {
   RunConfig config = request.config;
   config.data = stored_data(config.data, request.directory);
+  if (!request.names_leaks && config.train.leaks == Leaks::refuse)
+    require_causal(config.model, static_cast<double>(config.train.steps));
   return config;
 }
 
@@ -117,7 +131,7 @@ class Run {
         stop_(stop),
         source_(open_data(with_stored_data(request))),
         threads_(request.threads),
-        cohort_(request.config, source_, {.threads = threads_ ? threads_() : 0}),
+        cohort_(request.config, source_, {.lag = lag_of(request.config), .threads = threads_ ? threads_() : 0}),
         directory_(open_directory(request)),
         metrics_(directory_.open_metrics(
             restored_step_, {}, recorded_steps(cohort_.config().train, request.recorded_before, restored_step_))),
@@ -132,20 +146,23 @@ class Run {
     const TrainConfig& train = cohort_.config().train;
     while (cohort_.step() < train.steps && cohort_.active_members() > 0) {
       if (stop_) {
+        log_late(cohort_.look_back(), cohort_.step() + 1);
         save();
         return RunEnd::interrupted;
       }
       if (threads_) cohort_.use_threads(threads_());
       const auto before = Clock::now();
-      const std::vector<MemberEvent> events =
-          cohort_.train_step(recorded(cohort_.step() + 1) ? Watching::yes : Watching::no);
+      const std::int64_t next = cohort_.step() + 1;
+      const bool seen = recorded(next) || due(next, train.evaluate_every) || due(next, train.checkpoint_every);
+      const std::vector<MemberEvent> events = cohort_.train_step(recorded(next) ? Watching::yes : Watching::no,
+                                                                 seen ? Cohort::Look::at_all : Cohort::Look::by_lag);
       seconds_ += std::chrono::duration<double>(Clock::now() - before).count();
       ++steps_;
       const bool last = cohort_.step() == train.steps || cohort_.active_members() == 0;
       log(events);
       observer_.stepped(cohort_, seconds_);
-      if (due(train.evaluate_every) || last) evaluate();
-      if (due(train.checkpoint_every) && !last) save();
+      if (due(next, train.evaluate_every) || last) evaluate();
+      if (due(next, train.checkpoint_every) && !last) save();
     }
     save();
     directory_.finish(write_result(describe_result(cohort_, *source_, seconds_, steps_, scores())));
@@ -202,50 +219,78 @@ class Run {
     if (!directory_.folder().has_file(name)) write_atomically(directory_.folder(), name, tokenizer->model());
   }
 
-  bool due(std::int64_t every) const { return every > 0 && cohort_.step() % every == 0; }
+  static bool due(std::int64_t step, std::int64_t every) { return every > 0 && step % every == 0; }
 
   bool recorded(std::int64_t step) const { return is_recorded(cohort_.config().train, step); }
 
-  void write(int member, std::vector<Metric> metrics) {
-    if (events_) events_->add_scalars(cohort_.step(), records_.scalars(member, metrics));
-    metrics_.append(cohort_.step(), metrics);
+  void write(std::int64_t step, int member, const std::vector<Metric>& metrics) {
+    if (events_) events_->add_scalars(step, records_.scalars(member, metrics));
+    metrics_.append(step, metrics);
   }
 
+  double seconds_per_step() const { return seconds_ / static_cast<double>(std::max<std::int64_t>(steps_, 1)); }
+
   void log(const std::vector<MemberEvent>& events) {
+    log_late(events, cohort_.step());
     // The last loss of a member is written whoever trains beside it.
     const bool everyone = recorded(cohort_.step());
     for (int member = 0; member < cohort_.members(); ++member) {
       const MemberState& state = cohort_.member(member);
       if (state.diverged ? state.diverged_at_step == cohort_.step() : everyone)
-        write(member, records_.step(cohort_, member, seconds_ / static_cast<double>(steps_)));
+        write(cohort_.step(), member, records_.step(cohort_, member, seconds_per_step()));
     }
     for (const MemberEvent& event : events) {
-      metrics_.append(cohort_.step(), records_.event(event));
-      observer_.happened(event);
+      if (event.step == cohort_.step()) log_event(event);
     }
+  }
+
+  // What happened before step `now` and has only been seen since: no other record of those steps is to come.
+  void log_late(const std::vector<MemberEvent>& events, std::int64_t now) {
+    for (const MemberEvent& event : events) {
+      if (event.step >= now) continue;
+      const MemberState& state = cohort_.member(event.member);
+      if (state.diverged && state.diverged_at_step == event.step)
+        write(event.step, event.member, records_.step(cohort_, event.member, seconds_per_step()));
+      log_event(event);
+    }
+  }
+
+  void log_event(const MemberEvent& event) {
+    metrics_.append(event.step, records_.event(event));
+    observer_.happened(event);
   }
 
   void evaluate() {
     cohort_.evaluate();
     for (int member = 0; member < cohort_.members(); ++member) {
-      if (const auto record = records_.evaluation(cohort_, member); !record.empty()) write(member, record);
+      if (const auto record = records_.evaluation(cohort_, member); !record.empty())
+        write(cohort_.step(), member, record);
     }
     observer_.evaluated(cohort_);
   }
 
-  // A score that cannot be had is no reason to lose the result.
+  // Members side by side; on a GPU, where a session fills the device, one after another. A score that cannot be had is
+  // no reason to lose the result.
   std::vector<Scores> scores() {
     cohort_.release_evaluation();
+    const int threads = threads_ ? threads_() : cohort_.threads();
+    const bool on_gpu = resolve(cohort_.config().train.device) == Device::cuda;
+    const int at_once = on_gpu ? 1 : std::max(1, std::min(threads, cohort_.active_members()));
     std::vector<Scores> all(static_cast<std::size_t>(cohort_.members()));
-    for (int member = 0; member < cohort_.members(); ++member) {
-      if (cohort_.member(member).diverged) continue;
+    std::vector<std::string> problems(all.size());
+    side_by_side(all.size(), at_once, [&](std::size_t index) {
+      const int member = static_cast<int>(index);
+      if (cohort_.member(member).diverged) return;
       try {
         TrainedModel model = trained_model(cohort_, member);
-        model.config.train.threads = cohort_.threads();
-        all[static_cast<std::size_t>(member)] = judge(model, *source_);
+        model.config.train.threads = std::max(1, threads / at_once);
+        all[index] = judge(model, *source_);
       } catch (const Error& error) {
-        observer_.warned(fmt::format("member {} has no scores: {}", member, error.what()));
+        problems[index] = fmt::format("member {} has no scores: {}", member, error.what());
       }
+    });
+    for (const std::string& problem : problems) {
+      if (!problem.empty()) observer_.warned(problem);
     }
     return all;
   }

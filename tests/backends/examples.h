@@ -8,6 +8,7 @@
 #include "norma/ops/activation.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/attention_probe.h"
+#include "norma/ops/convolution.h"
 #include "norma/ops/cross_entropy.h"
 #include "norma/ops/dropout.h"
 #include "norma/ops/elementwise.h"
@@ -15,8 +16,10 @@
 #include "norma/ops/gradient_norm.h"
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
+#include "norma/ops/neighbours.h"
 #include "norma/ops/one_hot.h"
 #include "norma/ops/optimiser.h"
+#include "norma/ops/pooling.h"
 #include "norma/ops/reduce.h"
 #include "norma/ops/rope.h"
 #include "norma/ops/scaled_add.h"
@@ -106,6 +109,19 @@ inline std::vector<Example> examples(Sizes sizes = {}) {
     const Wire sum = matrix(g, t) + matrix(g, t, "y") * vector(g, t, "v");
     return rms_norm(sum, vector(g, t, "gain"));
   });
+  return all;
+}
+
+// Those that no other device than the CPU has kernels for.
+inline std::vector<Example> cpu_examples() {
+  std::vector<Example> all = examples();
+  all.push_back([](Graph& g, DType t) {
+    return conv2d(g.parameter("x", {{2, 4, 4, 3}, t}), g.parameter("w", {{3, 3, 3, 5}, t}), {.padding = 1});
+  });
+  all.push_back([](Graph& g, DType t) {
+    return neighbour_sum(g.parameter("x", {{4, 6}, t}), g.input("edges", {{2, 5}, DType::i32}));
+  });
+  all.push_back([](Graph& g, DType t) { return max_pool(g.parameter("x", {{2, 4, 4, 3}, t})); });
   return all;
 }
 

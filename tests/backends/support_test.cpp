@@ -57,7 +57,7 @@ void collect(const Backend& backend, const test::Example& example, DType dtype, 
 
 std::string table(const Backend& backend, std::set<std::type_index>& seen) {
   std::map<std::string, Row> rows;
-  for (const test::Example& example : test::examples()) {
+  for (const test::Example& example : test::cpu_examples()) {
     for (const DType dtype : kDTypes) collect(backend, example, dtype, rows, seen);
   }
   std::string text = fmt::format("{:<28}{:<10}{:<10}{}", backend.name(), "f32", "f64", "bf16");

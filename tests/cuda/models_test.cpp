@@ -24,7 +24,8 @@ ModelConfig tiny_model(Family family, const std::string& scheme, DType dtype) {
 }
 
 // Loss and gradients, weights as they are drawn.
-test::Tensors gradients_of(const ModelConfig& config, const Backend& backend, bool fuse) {
+test::Tensors gradients_of(const ModelConfig& config, const Backend& backend, bool fuse,
+                           Precision precision = Precision::f32) {
   Graph graph;
   const Model model = build_model(graph, config);
   Wires parameters;
@@ -32,9 +33,10 @@ test::Tensors gradients_of(const ModelConfig& config, const Backend& backend, bo
   const Wires gradients = differentiate(model.loss, parameters);
   graph.output("loss", model.loss);
   for (std::size_t i = 0; i < parameters.size(); ++i) graph.output("d/" + model.parameters[i].name, gradients[i]);
-  CompileOptions options;
+  CompileOptions options{.narrow = precision == Precision::bf16};
   if (!fuse) options.rewrites.emplace();
-  const auto session = make_session(compile(graph, backend, options), {.members = 2, .threads = 1});
+  const auto session = make_session(compile(graph, backend, options),
+                                    {.members = 2, .threads = 1, .tf32 = precision == Precision::tf32});
   for (int member = 0; member < 2; ++member) {
     test::stage_start(*session, member, 5, 9);
     for (const std::string& name : session->plan().slot_names(Role::input)) {
@@ -73,6 +75,48 @@ TEST(CudaModels, EverySchemeHasTheLossAndGradientsOfTheCpu) {
   }
 }
 
+// The length of what is wrong against that of the whole; `rest` is the length of all gradients together.
+double relative_error(const std::vector<double>& truth, const std::vector<double>& found, double rest) {
+  double wrong = 0, whole = 0;
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    wrong += (truth[i] - found[i]) * (truth[i] - found[i]);
+    whole += truth[i] * truth[i];
+  }
+  return std::sqrt(wrong) / (std::sqrt(whole) + 0.01 * rest);
+}
+
+// Every tensor between two products is rounded to `bits`, so that errors of one part in 2^bits add up like noise over
+// the few dozen tensors of a two-layer model: at most a twentieth of 2^-8 x 16 is left to chance. A term that is
+// missing or counted twice is an error of the order of one.
+TEST(CudaModels, EverySchemeInLowerPrecision) {
+  SKIP_WITHOUT_GPU();
+  for (const Family family : {Family("decoder"), Family("encoder"), Family("encoder_decoder")}) {
+    for (const Scheme& scheme : catalogue()) {
+      const test::Tensors truth = gradients_of(tiny_model(family, scheme.name, DType::f64), cpu_backend(), true);
+      double rest = 0;
+      for (const auto& [name, values] : truth) {
+        for (const double value : values) rest += value * value;
+      }
+      for (const auto& [precision, most] : {std::pair{Precision::tf32, 16 * 0x1p-11}, {Precision::bf16, 16 * 0x1p-8}}) {
+        for (const bool fuse : {true, false}) {
+          const std::string what =
+              fmt::format("{} {} {}{}", scheme.name, family->name, name_of(precision), fuse ? " fused" : "");
+          try {
+            const test::Tensors gpu =
+                gradients_of(tiny_model(family, scheme.name, DType::f32), cuda_backend(), fuse, precision);
+            for (const auto& [name, values] : truth) {
+              const double error = relative_error(values, gpu.at(name), std::sqrt(rest));
+              EXPECT_LT(error, most) << what << ": " << name;
+            }
+          } catch (const Error& error) {
+            ADD_FAILURE() << what << ": " << error.what();
+          }
+        }
+      }
+    }
+  }
+}
+
 RunConfig on(const std::string& device, const std::string& changes) {
   return small_run("train.device = \"" + device + "\"\ntrain.steps = 200\n" + changes);
 }
@@ -99,10 +143,37 @@ TEST(CudaTraining, CurvesAreThoseOfTheCpu) {
   }
 }
 
-TEST(CudaTraining, ResumesWithTheSameBits) {
+// Rounding is noise that training forgives: the loss goes the same way.
+TEST(CudaTraining, CurvesInMixedPrecisionStayNear) {
+  SKIP_WITHOUT_GPU();
+  for (const std::string family : {"decoder", "encoder", "encoder_decoder"}) {
+    for (const std::string scheme : {"pre", "post", "deepnorm", "rezero", "peri", "realformer"}) {
+      const std::string changes = "model.family = \"" + family + "\"\nmodel.scheme = \"" + scheme + "\"\n";
+      try {
+        Cohort cpu = make_cohort(on("cpu", changes)),
+               gpu = make_cohort(on("cuda", changes + "train.precision = \"bf16\""));
+        double apart = 0, first = 0, last = 0;
+        for (int step = 0; step < 200; ++step) {
+          cpu.train_step(Watching::no);
+          gpu.train_step(Watching::no);
+          (step < 20 ? first : last) += step < 20 || step >= 180 ? cpu.member(0).loss / 20 : 0;
+          if (step >= 180) apart += (gpu.member(0).loss - cpu.member(0).loss) / 20;
+        }
+        EXPECT_LT(std::abs(apart), 0.02 + 0.05 * (first - last)) << changes;
+      } catch (const Error& error) {
+        ADD_FAILURE() << changes << ": " << error.what();
+      }
+    }
+  }
+}
+
+class CudaResume : public testing::TestWithParam<const char*> {};
+
+TEST_P(CudaResume, HasTheSameBits) {
   SKIP_WITHOUT_GPU();
   const test::TemporaryFolder folder;
-  const RunConfig config = on("cuda", "members.lr = [1e-3, 1e-2]\ntrain.dropout = 0.1");
+  const RunConfig config = on(
+      "cuda", std::string("members.lr = [1e-3, 1e-2]\ntrain.dropout = 0.1\ntrain.precision = \"") + GetParam() + "\"");
   Cohort whole = make_cohort(config), first = make_cohort(config), second = make_cohort(config);
   for (int step = 0; step < 30; ++step) whole.train_step(step % 5 == 0 ? Watching::yes : Watching::no);
   for (int step = 0; step < 13; ++step) first.train_step(Watching::no);
@@ -115,6 +186,9 @@ TEST(CudaTraining, ResumesWithTheSameBits) {
     EXPECT_EQ(whole.member(member).loss, second.member(member).loss);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(In, CudaResume, testing::Values("f32", "tf32", "bf16"),
+                         [](const auto& chosen) { return std::string(chosen.param); });
 
 TEST(CudaTraining, ACheckpointMovesBetweenDevices) {
   SKIP_WITHOUT_GPU();
@@ -161,6 +235,33 @@ TEST(CudaTraining, DivergenceFreezesOneMember) {
   EXPECT_EQ(events[0].member, 1);
   EXPECT_NE(events[0].why.find("layers.1.attn.out.bias"), std::string::npos) << events[0].why;
   EXPECT_TRUE(std::isfinite(cohort.member(0).loss));
+}
+
+// Losses of earlier steps are read from what those steps handed over, while later ones run.
+TEST(CudaTraining, LookingLaterChangesNothing) {
+  SKIP_WITHOUT_GPU();
+  const RunConfig config = on("cuda", "members.seed = [1, 2]");
+  Cohort soon = make_cohort(config), late = make_cohort(config, {.lag = 2});
+  std::vector<double> losses;
+  for (int step = 1; step <= 20; ++step) {
+    soon.train_step(Watching::no);
+    losses.push_back(soon.member(1).loss);
+    late.train_step(Watching::no);
+    if (step <= 2) continue;
+    EXPECT_EQ(late.member(1).loss, losses[static_cast<std::size_t>(step - 3)]) << step;
+  }
+  late.look_back();
+  EXPECT_EQ(late.observed_step(), 20);
+  EXPECT_EQ(late.member(1).loss, losses.back());
+  for (int member = 0; member < 2; ++member) EXPECT_EQ(test::weights(soon, member), test::weights(late, member));
+  test::poison(late, 1);
+  std::vector<MemberEvent> events;
+  for (int step = 0; step < 5; ++step) {
+    for (const MemberEvent& event : late.train_step(Watching::no)) events.push_back(event);
+  }
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].step, 21);
+  EXPECT_EQ(events[0].member, 1);
 }
 
 }  // namespace

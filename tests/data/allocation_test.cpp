@@ -53,7 +53,18 @@ TEST(Allocation, NoTaskAllocatesInItsSteps) {
   for (const std::string& task : task_names()) forms.emplace_back(task, 33);
   for (const char* task : {"copy", "reverse", "sort"}) forms.emplace_back(task, 0);
   for (const auto& [task, source_time] : forms) {
-    const auto source = open_source({.task = task, .path = path, .validation_path = path}, {5, 33, source_time});
+    DataConfig config{.task = task, .path = path, .validation_path = path};
+    if (task == "images") {
+      config.path = config.validation_path =
+          folder.write("images", std::string("\0\0\x8\3\0\0\0\6\0\0\0\2\0\0\0\1", 16) + "abcdefghijkl");
+      config.target_path = config.validation_target_path =
+          folder.write("labels", std::string("\0\0\x8\1\0\0\0\6\0\1\0\1\0\1", 14));
+      config.settings = {{"crop", 1}, {"flip", 1}};
+    } else if (task == "planetoid") {
+      config.path = folder.write("nodes", "node\n0\t0\ttrain\t0\n1\t0\tval\t1\n2\t0\ttest\t1\n");
+      config.target_path = folder.write("edges", "0\t1\n");
+    }
+    const auto source = open_source(config, {5, 33, source_time});
     Batch batch;
     const long first = allocations.load();
     source->fill(0, 0, batch);

@@ -35,6 +35,7 @@ TEST(Source, SameIndexAndSeedGiveTheSameBatchAnywhere) {
     two->fill(0, 4, b);  // what was asked before does not matter
     two->fill(1000, 4, b);
     EXPECT_TRUE(equal(a, b)) << task;
+    if (task == "block_model") continue;  // there is one graph, and every step reads all of it
     two->fill(1000, 5, other);
     EXPECT_FALSE(equal(a, other)) << task << ": another seed";
     two->fill(1001, 4, other);

@@ -214,5 +214,34 @@ TEST(Session, WrongAccessIsNamed) {
   EXPECT_NE(test::error_of([&] { session->handle("xx"); }).find("did you mean"), std::string::npos);
 }
 
+std::shared_ptr<const Plan> doubled(const Type& type, const std::string& parameter = "w") {
+  Graph graph;
+  graph.output("y", graph.parameter(parameter, type) * 2.0);
+  return compile(graph, cpu_backend());
+}
+
+TEST(Session, TakesTensorsOverFromAnother) {
+  const Type type{{3}, DType::f64};
+  CpuSession from(doubled(type), {.members = 2, .threads = 1}), to(doubled(type), {.members = 2, .threads = 1});
+  from.write<double>("w", std::vector<double>{1, 2, 3}, 0);
+  from.write<double>("w", std::vector<double>{4, 5, 6}, 1);
+  const std::vector<std::string> names = {"w"};
+  to.copy(from, names);
+  to.run();
+  EXPECT_EQ(to.read<double>("y", 0), (std::vector<double>{2, 4, 6}));
+  EXPECT_EQ(to.read<double>("y", 1), (std::vector<double>{8, 10, 12}));
+}
+
+TEST(Session, RefusesTensorsThatDoNotFit) {
+  CpuSession to(doubled({{3}, DType::f64}), {.members = 2, .threads = 1});
+  const std::vector<std::string> names = {"w"};
+  CpuSession fewer(doubled({{3}, DType::f64}), {.members = 1, .threads = 1});
+  CpuSession longer(doubled({{4}, DType::f64}), {.members = 2, .threads = 1});
+  CpuSession unnamed(doubled({{3}, DType::f64}, "v"), {.members = 2, .threads = 1});
+  EXPECT_THROW(to.copy(fewer, names), Error);
+  EXPECT_THROW(to.copy(longer, names), Error);
+  EXPECT_THROW(to.copy(unnamed, names), Error);
+}
+
 }  // namespace
 }  // namespace norma

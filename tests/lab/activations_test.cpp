@@ -76,7 +76,7 @@ TEST(Activations, SharesKnowCopiesStreamsAndWholeLayers) {
   expect(first_share("hc_static"), pre, "to all copies the same is added");
   expect(first_share("parallel"), pre, "attention");
   EXPECT_LT(first_share("parallel", 2), first_share("pre", 2) * 1.2) << "of x alone, without attention";
-  expect(first_share("b2t"), post, "the first sum of the layer");
+  expect(first_share("u = norm(x + attn(x)); norm(x + u + ffn(u))"), post, "the first sum of the layer");
   expect(first_share("residual"), post, "the main stream, not the one beside it");
   expect(first_share("x + f(norm(x))/4"), pre / 4, "a scale on the branch");
   expect(first_share("norm(3*x - f(x))"), post / 3, "a scale on the stream, and a difference");

@@ -40,5 +40,28 @@ TEST(FirstStep, OfSgdGrowsWithDepthInPostLNButHardlyInDeepNorm) {
   EXPECT_LT(deepnorm, 5);
 }
 
+// The deviation of ln amplification over 24 networks.
+double scatter(const char* scheme, std::int64_t layers) {
+  const Subject subject = test::theory_subject(test::theory_model(scheme, layers, 32, 16, "decoder"), 24);
+  std::vector<double> logs;
+  for (const double one : measure_amplification(subject).output) logs.push_back(std::log(one));
+  const auto n = static_cast<double>(logs.size());
+  double mean = 0, square = 0;
+  for (const double one : logs) mean += one / n;
+  for (const double one : logs) square += (one - mean) * (one - mean) / (n - 1);
+  return std::sqrt(square);
+}
+
+// docs/theory.md: 0.67 sqrt(sublayers/width), and less in Pre-LN.
+TEST(AmplificationLaw, OfPostLNScattersTheMoreTheDeeper) {
+  for (const std::int64_t layers : {6, 24}) {
+    const double law = 0.67 * std::sqrt(2 * static_cast<double>(layers) / 32), post = scatter("post", layers);
+    RecordProperty(fmt::format("post_{}", layers), fmt::format("{:.3f}", post));
+    EXPECT_GT(post, law / 1.5) << layers;
+    EXPECT_LT(post, law * 1.5) << layers;
+    EXPECT_GT(post, 1.2 * scatter("pre", layers)) << layers;
+  }
+}
+
 }  // namespace
 }  // namespace norma

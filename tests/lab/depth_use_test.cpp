@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lab/lab_check.h"
+#include "norma/core/random.h"
 #include "norma/lab/lens.h"
 #include "norma/lab/paths.h"
 #include "norma/store/safetensors_writer.h"
@@ -59,6 +60,43 @@ TEST(DepthUse, CrossesWhereTheLossDoes) {
   EXPECT_DOUBLE_EQ(crossing_depth({3, 2, 1, 1}, 1.5), 1.5);
   EXPECT_DOUBLE_EQ(crossing_depth({1, 1, 1, 1}, 1.1), 0);
   EXPECT_DOUBLE_EQ(crossing_depth({5, 4, 3, 1}, 1.2), 2.9);
+  EXPECT_DOUBLE_EQ(crossing_depth({3, 1, 2, 1}, 1.5), 0.75) << "the least number of layers that is enough";
+}
+
+TEST(EffectiveDepth, CountsFromGuessingByFrequency) {
+  EXPECT_DOUBLE_EQ(effective_depth({9, 2, 1, 1}, 3).value(), 1.8) << "1 + 0.1*(3 - 1) between 2 and 1";
+  EXPECT_DOUBLE_EQ(effective_depth({90, 3, 2, 1}, 3).value(), effective_depth({9, 30, 2, 1}, 3).value())
+      << "how much worse than guessing does not count";
+  EXPECT_DOUBLE_EQ(effective_depth({1.1, 1, 1, 1}, 3).value(), 0) << "the embedding alone knows nearly all";
+  EXPECT_EQ(effective_depth({3, 3, 4, 2.99}, 3), std::nullopt)
+      << "a spike in a flat curve of a model at guessing level";
+  const double none = std::numeric_limits<double>::infinity();
+  EXPECT_DOUBLE_EQ(effective_depth({3, 2, 1, 1}, none).value(), 1.8) << "where guessing has no loss";
+}
+
+TEST(EffectiveDepth, OfASingleModelCoversHeldOutSampling) {
+  // Losses of 8 batches scatter; the curve that they scatter about crosses at 1.8.
+  const std::vector<double> truth = {3, 2, 1, 1};
+  int covered = 0, width = 0;
+  for (std::uint64_t trial = 0; trial < 400; ++trial) {
+    std::vector<std::vector<double>> losses(4, std::vector<double>(8));
+    const RandomStream random(trial, "held out");
+    std::vector<double> guessing(8, 3);
+    for (std::size_t batch = 0; batch < 8; ++batch) {
+      for (std::size_t k = 0; k < 4; ++k) losses[k][batch] = truth[k] + 0.1 * random.normal(4 * batch + k);
+    }
+    const Estimate depth = effective_depth_over_batches(losses, guessing);
+    covered += depth.low <= 1.8 && 1.8 <= depth.high ? 1 : 0;
+    width += depth.high - depth.low > 0.02 && depth.high - depth.low < 0.5 ? 1 : 0;
+  }
+  EXPECT_GE(covered, 360) << "of 400, at 95 %";
+  EXPECT_EQ(width, 400);
+}
+
+TEST(DepthUse, OfAModelThatDidNotLearnIsNothing) {
+  const DepthUse use = measure_depth_use(test::theory_subject(test::theory_model("pre", 4, 32, 16), 2), {.batches = 2});
+  EXPECT_FALSE(use.learned);
+  EXPECT_EQ(use.effective_depth.high, 0);
 }
 
 TEST(Lens, OfAllLayersIsTheModel) {
@@ -108,9 +146,10 @@ TEST(DepthUse, OfATrainedModelIsPositive) {
   subject.weights = weights_of(cohort.session(), cohort.training_step().parameters);
   const DepthUse use = measure_depth_use(subject);
   EXPECT_GT(use.loss_hollow[0], use.loss[0]);
-  EXPECT_GT(estimate_of(use.effective_depth).mean, 0);
-  EXPECT_LE(estimate_of(use.effective_depth).mean, 3);
-  EXPECT_EQ(use.effective_depth.size(), 2u) << "one per held-out batch";
+  EXPECT_TRUE(use.learned);
+  EXPECT_GT(use.effective_depth.mean, 0);
+  EXPECT_LE(use.effective_depth.mean, 3);
+  EXPECT_GT(use.effective_depth.high, use.effective_depth.low) << "over held-out batches";
   const std::vector<std::vector<double>> probes = measure_probes(subject);
   ASSERT_EQ(probes.size(), 4u);
   EXPECT_GT(probes[3][0], 1.0 / static_cast<double>(source->vocabulary()));

@@ -74,6 +74,15 @@ TEST(Sharpness, IsTheLargestEigenvalueOfTheHessian) {
   EXPECT_NEAR(found.largest_adam_lr[0] * found.preconditioned[0], 38, 1e-9);
 }
 
+// Behind ReZero's zero no gradient arrives: what Adam would do there is decided by its eps.
+TEST(Sharpness, ARateOfAdamDoesNotRestOnItsEps) {
+  const Subject subject = test::theory_subject(test::theory_model("rezero", 2, 16, 8), 1);
+  const auto rate = [&](double eps) {
+    return measure_sharpness(subject, {.iterations = 30, .eps = eps}).largest_adam_lr[0];
+  };
+  EXPECT_NEAR(rate(1e-8) / rate(1e-10), 1, 0.01);
+}
+
 TEST(Sharpness, OfPostLNGrowsFasterWithDepthThanThatOfPreLN) {
   const auto growth = [](const char* scheme) {
     const auto at = [&](std::int64_t layers) {

@@ -157,6 +157,41 @@ TEST(StudyRounds, WhatNeverLearnsIsSaidNotToTrainAfterALongRunAndNothingIsRanked
       << results["advice"];
 }
 
+// Its norms see all tokens at once: trained all the same it would win by far.
+TEST(StudyRounds, ASchemeThatLeaksIsNamedAndNeverRecommended) {
+  const SchemeChoice leaking = scheme_of("leaking", "title = \"Leaking\"\nsublayer = \"x + f(batchnorm(x))\"\n");
+  const TemporaryFolder folder;
+  const json results = play_study(tiny_study({leaking, "pre"}, 2000), folder / "study");
+  const json verdict = verdict_of(results, "leaking");
+  EXPECT_EQ(verdict["verdict"], "leaks");
+  EXPECT_EQ(verdict["rank"], 0);
+  EXPECT_NE(verdict["words"].get<std::string>().find("later token"), std::string::npos) << verdict;
+  EXPECT_EQ(verdict_of(results, "pre")["rank"], 1);
+  EXPECT_EQ(results["verdicts"].back()["scheme"], "leaking");
+  EXPECT_EQ(results["advice"]["ranking"], json({"pre"}));
+  const std::string advice = results["advice"]["words"];
+  EXPECT_EQ(advice.find("use Leaking"), std::string::npos) << advice;
+  EXPECT_NE(advice.find("Left out: Leaking"), std::string::npos) << advice;
+  for (const json& comparison : results["comparisons"])
+    EXPECT_TRUE(comparison["a"] != "leaking" && comparison["b"] != "leaking");
+  const json alone = play_study(tiny_study({leaking}, 2000), folder / "alone");
+  EXPECT_TRUE(alone["advice"]["ranking"].empty()) << alone["advice"];
+}
+
+TEST(StudyRounds, OfASchemeWhoseUpperHalfDoesNothingAtMostHalfTheDepthIsUsed) {
+  const SchemeChoice half = scheme_of("half",
+                                      "sublayer = \"x + on*f(norm(x))\"\nfinal = \"norm(x)\"\n"
+                                      "[constants]\non = \"clamp(N/2 + 1 - l, 0, 1)\"\n");
+  const TemporaryFolder folder;
+  StudyConfig config = tiny_study({half}, 3000);
+  override_config(config.base, "model.layers=4");
+  config.depth_use = true;
+  const json results = play_study(config, folder / "study");
+  ASSERT_EQ(results["depth_use"].size(), 1u) << results["verdicts"];
+  EXPECT_LE(results["depth_use"][0]["effective_depth"]["mean"], 2) << results["depth_use"];
+  EXPECT_GT(results["depth_use"][0]["effective_depth"]["mean"], 0) << results["depth_use"];
+}
+
 TEST(StudyBudgets, AreReadAndPrinted) {
   EXPECT_EQ(parse_budget("3min").amount, 180);
   EXPECT_EQ(parse_budget("1h").amount, 3600);

@@ -48,6 +48,36 @@ TEST(Verdict, FollowsWhatTrained) {
   EXPECT_EQ(verdict_of(evidence("a", {})), "untested");
 }
 
+RunOutcome ended(const std::string& scheme, Outcome outcome, double loss) {
+  RunOutcome run{.id = scheme, .scheme = scheme, .layers = 12, .lr = 1e-3};
+  run.status = RunStatus::finished;
+  run.outcome = outcome;
+  run.evaluation_loss = loss;
+  run.unigram_entropy = 3;
+  run.optimum = 1;
+  return run;
+}
+
+TEST(Verdict, ALossBelowTheOptimumIsAnErrorAndNoWin) {
+  std::vector<SchemeEvidence> all = {evidence("good", {}), evidence("bad", {})};
+  const Outcomes runs = {ended("good", Outcome::stable, 1.5), ended("bad", Outcome::below_optimum, 0.3)};
+  gather_cells(all, runs, {1e-3});
+  const std::vector<Verdict> verdicts = judge_schemes(all);
+  EXPECT_EQ(verdicts[0].scheme, "good");
+  EXPECT_EQ(verdicts[1].verdict, Judgement::below_optimum);
+  EXPECT_EQ(verdicts[1].rank, 0);
+  EXPECT_NE(verdicts[1].words.find("below 1.000, the optimum"), std::string::npos) << verdicts[1].words;
+  EXPECT_TRUE(verdicts[1].evidence.empty());
+  const Advice advice = advise(all, verdicts, {.tuning_seeds = 1});
+  EXPECT_EQ(advice.ranking, std::vector<std::string>{"good"});
+  EXPECT_NE(advice.words.find("Left out: bad"), std::string::npos) << advice.words;
+  // The same runs as a sweep.
+  for (const Tuned& one : tuned(runs)) EXPECT_EQ(one.lr.has_value(), one.scheme == "good") << one.scheme;
+  ASSERT_EQ(fault_notes(runs).size(), 1u);
+  EXPECT_NE(fault_notes(runs)[0].find("bad, 12 layers: 1 of 1 runs ended below the optimum"), std::string::npos);
+  EXPECT_NE(fault_notes({ended("bad", Outcome::leaks, 0.3)})[0].find("leaks"), std::string::npos);
+}
+
 TEST(Verdict, SaysInWordsWhatItRestsOn) {
   SchemeEvidence post = evidence("post", {fails(1e-3, 0, 0), fails(1e-2, 100, 1)});
   post.training = Training::stuck;

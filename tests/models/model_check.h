@@ -24,7 +24,11 @@ inline ModelConfig tiny(Family family, const std::string& scheme, DType dtype = 
     config.source_time = 7;
     config.source_vocabulary = 13;
   }
-  for (const FamilyRow::OwnSize& size : family->sizes) set_size(config, size.name, 7);
+  for (const FamilyRow::OwnSize& size : family->sizes) {
+    if (size.usual > 0)
+      set_size(config, size.name, std::min<std::int64_t>(size.usual, size.name.starts_with("image_") ? 8 : 7));
+  }
+  if (family->batch > 0) config.batch = family->batch;
   return config;
 }
 

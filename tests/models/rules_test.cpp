@@ -2,8 +2,11 @@
 #include "norma/models/rules.h"
 
 #include <cmath>
+#include <set>
 
 #include "models/model_check.h"
+#include "norma/graph/differentiate.h"
+#include "plain_plan.h"
 
 namespace norma {
 namespace {
@@ -97,6 +100,93 @@ TEST(Rules, Gpt2ScalesBothOutputProjections) {
   EXPECT_NEAR(specs.at("layers.0.ffn.in.weight").blocks[0].gain, 0.02, 1e-12);
   for (const char* name : {"layers.0.attn.out.weight", "layers.0.ffn.out.weight"})
     EXPECT_NEAR(specs.at(name).blocks[0].gain, 0.02 / 4, 1e-12) << name;
+}
+
+TEST(Rules, PositionsStartAsTheSchemeSays) {
+  const auto positions = [](const char* scheme) {
+    ModelConfig config{.layers = 12, .width = 64, .heads = 4, .scheme = scheme};
+    config.embedding_std = 1;  // as studies have it
+    return specs_by_name(config).at("embedding.position").init.value;
+  };
+  EXPECT_NEAR(positions("pre"), 1, 1e-12);
+  EXPECT_NEAR(positions("pre_gpt2"), 0.02, 1e-12);
+  EXPECT_NEAR(positions("ngpt"), 1.0 / 8, 1e-12);
+  EXPECT_NEAR(positions("tfixup"), 1.0 / 8, 1e-12) << "the gain is of tokens alone";
+}
+
+// The rms of what enters the first layer, where tokens are drawn with deviation 1 and there are no positions.
+double entering(const std::string& scheme, bool scaled) {
+  ModelConfig config = test::tiny("decoder", scheme, DType::f64);
+  config.positions = Positions::none;
+  config.vocabulary = 400;
+  config.scale_embedding = scaled;
+  config.embedding_std = 1;
+  Graph graph;
+  const Model model = build_model(graph, config);
+  graph.output("in", model.sites[0].stream_in * 1.0);
+  CpuSession session(test::plain_plan(graph));
+  initialise(session, model.parameters, 1);
+  test::fill_inputs(session, config);
+  session.run();
+  double square = 0;
+  const std::span<double> in = session.tensor<double>("in");
+  for (const double x : in) square += x * x / static_cast<double>(in.size());
+  return std::sqrt(square);
+}
+
+TEST(Rules, TokensAreScaledOnceAndAsTheSchemeSays) {
+  for (const bool scaled : {false, true}) {
+    EXPECT_NEAR(entering("pre", scaled), scaled ? std::sqrt(24) : 1, 0.4);
+    EXPECT_NEAR(entering("tfixup", scaled), std::pow(27, -0.25), 0.05) << "sqrt(d) is kept";
+    EXPECT_NEAR(entering("gemma2", scaled), 1, 0.1);
+    EXPECT_NEAR(entering("dyt", scaled), 1, 0.1) << "by its own factor";
+  }
+}
+
+TEST(Rules, ReleasedInitialWeights) {
+  const auto gain = [](const char* scheme, const char* name) {
+    return specs_by_name({.layers = 4, .width = 64, .heads = 4, .scheme = scheme}).at(name).blocks[0].gain;
+  };
+  const double xavier = std::sqrt(2.0 / 128), wide = std::sqrt(2.0 / (64 * 5));
+  EXPECT_NEAR(gain("b2t", "layers.0.attn.out.weight"), xavier / 2, 1e-12);
+  EXPECT_NEAR(gain("b2t", "layers.3.ffn.in.weight"), wide / 2, 1e-12);
+  for (const char* scheme : {"hybridnorm", "hybridnorm_star"}) {
+    EXPECT_NEAR(gain(scheme, "layers.0.attn.qkv.weight"), 1 / std::sqrt(2.5 * 64), 1e-12) << scheme;
+    EXPECT_NEAR(gain(scheme, "layers.0.ffn.in.weight"), 1 / std::sqrt(2.5 * 64), 1e-12) << scheme;
+    EXPECT_NEAR(gain(scheme, "layers.0.ffn.out.weight"), 1 / std::sqrt(2.5 * 64 * 8), 1e-12) << scheme;
+  }
+}
+
+// One that a formula does not read somewhere does not exist there.
+TEST(Rules, LearnedValuesAreMadeWhereTheyAreUsed) {
+  const auto names = [](const std::string& toml) {
+    SchemeLibrary library;
+    library.put("mine", toml, SchemeLibrary::Rank::first);
+    ModelConfig config{.layers = 2, .width = 16, .heads = 2};
+    config.scheme = library.find("mine");
+    std::set<std::string> learned;
+    Graph graph;
+    const Model model = build_model(graph, config);
+    Wires parameters;
+    for (const ParameterSpec& spec : model.parameters) {
+      parameters.push_back(graph.find(spec.name));
+      if (spec.role == "learned") learned.insert(spec.name);
+    }
+    differentiate(model.loss, parameters);  // throws for what the loss does not depend on
+    return learned;
+  };
+  using Names = std::set<std::string>;
+  EXPECT_EQ(names("attention = \"x + g*f(norm(x))\"\nffn = \"x + f(norm(x))\"\n[learned]\ng = { init = 1 }\n"),
+            (Names{"layers.0.attn.g", "layers.1.attn.g"}));
+  EXPECT_EQ(names("sublayer = \"if l > 1 then x + g*f(norm(x)) else x + f(norm(x))\"\n"
+                  "[learned]\ng = { init = 1, per = \"layer\" }\n"),
+            (Names{"layers.1.g"}));
+  EXPECT_EQ(names("sublayer = \"if l > 7 then x + g*f(norm(x)) else x + f(norm(x))\"\n"
+                  "[learned]\ng = { init = 1, per = \"stack\" }\n"),
+            Names{});
+  EXPECT_EQ(names("layer = \"if l > 1 then x + g*attn(x) + ffn(x) else x + attn(x) + ffn(x)\"\n"
+                  "[learned]\ng = { init = 1 }\n"),
+            (Names{"layers.1.g"}));
 }
 
 TEST(Rules, UniformWeightsHaveTheVarianceOfNormalOnes) {

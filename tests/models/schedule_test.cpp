@@ -113,5 +113,15 @@ TEST(Schedule, OneThatNeedsItselfIsRefused) {
             "scheme 'mine': the schedule 'a' needs itself");
 }
 
+TEST(Schedule, TheStepIsKnownToConstantsAlone) {
+  for (const char* formula : {"x + t*f(x)", "x + f(x)/T"}) {
+    const std::string error = test::error_of([&] {
+      Graph graph;
+      build_model(graph, test::tiny("decoder", formula));
+    });
+    EXPECT_NE(error.find("is known to constants alone"), std::string::npos) << error;
+  }
+}
+
 }  // namespace
 }  // namespace norma

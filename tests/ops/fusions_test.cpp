@@ -18,7 +18,9 @@ struct Built {
 void expect_fused_equals_unfused(const std::string& name, const std::function<Built(Graph&)>& build) {
   const auto run = [&](bool fused) {
     std::vector<Rewrite> rewrites;
-    for (const Rewrite& rewrite : op_fusions()) {
+    std::vector<Rewrite> all = op_fusions();
+    for (const Rewrite& rewrite : gradient_fusions()) all.push_back(rewrite);
+    for (const Rewrite& rewrite : all) {
       if (fused && rewrite.name == name) rewrites.push_back(rewrite);
     }
     Graph g;
@@ -69,6 +71,25 @@ TEST(Fusions, LinearCrossEntropy) {
     const Wire x = g.input("x", {{6, 4}, DType::f64}), w = g.parameter("w", {{4, 5}, DType::f64});
     return {cross_entropy(linear(x, w), g.input("targets", {{6}, DType::i32})), {"x", "w"}};
   });
+}
+
+TEST(Fusions, LossGradient) {
+  for (const Transpose transpose : {Transpose::no, Transpose::yes}) {
+    expect_fused_equals_unfused("loss_gradient", [&](Graph& g) -> Built {
+      const Wire x = g.input("x", {{6, 4}, DType::f64});
+      const Wire w = g.parameter("w", {transpose == Transpose::no ? Shape{4, 5} : Shape{5, 4}, DType::f64});
+      return {linear_cross_entropy(x, w, g.input("targets", {{6}, DType::i32}), {}, {.weight = transpose}), {"x", "w"}};
+    });
+  }
+}
+
+TEST(Fusions, LossGradientWaitsForWhatItIsMultipliedBy) {
+  Graph g;
+  const Wire x = g.input("x", {{6, 4}, DType::f64}), w = g.parameter("w", {{4, 5}, DType::f64});
+  const Wire loss = linear_cross_entropy(x, w, g.input("targets", {{6}, DType::i32}));
+  const Wire wrt[] = {w};
+  g.output("d", differentiate(square(loss), wrt)[0]);  // the gradient by the loss is computed from the loss
+  EXPECT_EQ(fuse(g, gradient_fusions()).at("loss_gradient"), 0);
 }
 
 TEST(Fusions, ScaledAdd) {

@@ -22,10 +22,12 @@
 #include "norma/norms/norm.h"
 #include "norma/ops/activation.h"
 #include "norma/ops/attention.h"
+#include "norma/ops/convolution.h"
 #include "norma/ops/cross_entropy.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/embedding.h"
 #include "norma/ops/linear.h"
+#include "norma/ops/pooling.h"
 #include "norma/ops/reduce.h"
 #include "norma/train/optimiser.h"
 #include "plain_plan.h"
@@ -72,6 +74,8 @@ Type type_of(const json& tensor) {
 // Relative to the largest expected number: both sides round sums of `reduction` terms, whose errors grow like its root;
 // chains of a few such sums and the two implementations' different orders take the rest.
 double tolerance(const json& test, double largest) {
+  if (test.at("attributes").contains("tolerance"))
+    return test.at("attributes").at("tolerance").get<double>() * std::max(1.0, largest);
   const double eps = epsilon_of(parse_dtype(test.at("dtype").get<std::string>()));
   return 16 * eps * std::sqrt(test.at("reduction").get<double>()) * std::max(1.0, largest);
 }
@@ -135,6 +139,12 @@ Wire build(Graph& g, const std::string& op, const NamedWires& in, const json& a)
     return linear(in.at("x"), in.at("w"), in.at("b"), parse_activation(a.at("activation").get<std::string>()));
   if (op == "swiglu") return swiglu(in.at("x"));
   if (op == "embedding") return embedding(in.at("table"), in.at("ids"));
+  if (op == "conv2d")
+    return conv2d(
+        in.at("x"), in.at("w"),
+        {.stride = a.at("stride"), .padding = a.at("padding"), .dilation = a.at("dilation"), .groups = a.at("groups")});
+  if (op == "max_pool")
+    return max_pool(in.at("x"), {.size = a.at("size"), .stride = a.at("stride"), .padding = a.at("padding")});
   fail("unknown op '{}' in the parity cases", op);
 }
 
@@ -193,6 +203,43 @@ void check_model(const json& test, Family family) {
   for (const auto& [name, tensor] : test.at("expected").items()) compare<T>(test, name, session.tensor<T>(name));
 }
 
+// Loss and gradients with the statistics of the batch, logits with running ones.
+template <typename T>
+void check_classifier(const json& test, Family family, const char* scheme) {
+  const json& a = test.at("attributes");
+  ModelConfig config{.family = family,
+                     .layers = a.at("layers"),
+                     .width = a.at("width"),
+                     .classes = a.at("classes"),
+                     .batch = a.at("batch"),
+                     .scheme = scheme,
+                     .norm = NormKind::batch,
+                     .dtype = dtype_of<T>()};
+  config.sizes = a.at("sizes").get<std::map<std::string, double>>();
+  if (a.contains("heads")) config.heads = a.at("heads");
+  if (a.contains("hidden")) config.hidden = a.at("hidden");
+  if (std::string_view(scheme) == "pre") config.norm = NormKind::layer;
+  Graph training, evaluation;
+  const Model model = build_model(training, config);
+  const Wires parameters = training.parameters();
+  const Wires gradients = differentiate(model.loss, parameters);
+  training.output("y", model.loss);
+  for (std::size_t i = 0; i < parameters.size(); ++i) training.output("d/" + parameters[i].name(), gradients[i]);
+  if (test.at("expected").contains("y")) {
+    EXPECT_EQ(test.at("expected").size() - 2, parameters.size()) << "every parameter has an expected gradient";
+  }
+  for (const Wire& parameter : parameters) EXPECT_TRUE(test.at("tensors").contains(parameter.name()));
+  evaluation.output("logits", build_model(evaluation, config, {.logits = true, .purpose = Purpose::evaluate}).logits);
+  for (Graph* const graph : {&training, &evaluation}) {
+    CpuSession session(compile(*graph, cpu_backend()));
+    write_tensors<T>(test, session);
+    session.run();
+    for (const auto& [name, tensor] : test.at("expected").items()) {
+      if ((name == "logits") == (graph == &evaluation)) compare<T>(test, name, session.tensor<T>(name));
+    }
+  }
+}
+
 template <typename T>
 void check_optimiser(const json& test) {
   const json& a = test.at("attributes");
@@ -243,6 +290,9 @@ void check(const json& test) {
   const std::string op = test.at("op");
   if (op == "decoder" || op == "scheme") return check_model<T>(test, "decoder");
   if (op == "encoder_decoder") return check_model<T>(test, "encoder_decoder");
+  if (op == "resnet") return check_classifier<T>(test, "resnet", "resnet_v1");
+  if (op == "vit") return check_classifier<T>(test, "vit", "pre");
+  if (op == "gcn") return check_classifier<T>(test, "gcn", "gcn");
   if (op == "optimiser") return check_optimiser<T>(test);
   if (op == "batch_running") return check_running_statistics<T>(test);
   check_op<T>(test);

@@ -16,6 +16,7 @@ import sys
 import torch
 import torch.nn.functional as F
 
+from images import images_and_graphs
 from schemes import schemes
 
 DTYPES = {"f32": torch.float32, "f64": torch.float64}
@@ -308,6 +309,7 @@ def main():
             encoder_decoder(writer, dtype, placement)
         schemes(writer, dtype, DTYPES[dtype])
         optimisers(writer, dtype)
+        images_and_graphs(writer, dtype, differentiable)
     writer.finish()
     print(f"{len(writer.cases)} cases from PyTorch {torch.__version__}")
 

@@ -6,7 +6,10 @@
 #include <cmath>
 
 #include "error_of.h"
+#include "norma/store/safetensors.h"
 #include "norma/store/safetensors_writer.h"
+#include "norma/train/cohort.h"
+#include "norma/train/data.h"
 #include "temporary_folder.h"
 
 namespace norma {
@@ -44,6 +47,27 @@ TEST(Check, RefusesTargetsOutsideTheVocabulary) {
     EXPECT_NE(error_for({0, 1, 2, 3, 4, 5, bad, 6}).find(fmt::format("target {} at row 1, position 2 ", bad)),
               std::string::npos)
         << bad;
+}
+
+// What a run would start from.
+TEST(Check, WithoutWeightsShowsWhatTheSchemeMeasures) {
+  const test::TemporaryFolder folder;
+  const std::string out = folder / "out.safetensors";
+  CheckRequest request{.config = parse_config("model.scheme = \"admin\"\nmodel.layers = 2\nmodel.width = 8\n"
+                                              "model.heads = 2\nmodel.batch = 4\nmodel.time = 8\ntrain.threads = 1",
+                                              "test"),
+                       .weights = {},
+                       .tokens = {},
+                       .out = out};
+  check_model(request);
+  const std::vector<float> first = SafetensorsFile(out).to_f32("weight.layers.0.attn.omega");
+  EXPECT_EQ(first[0], 1) << "the first is init";
+  Cohort cohort(request.config, open_data(request.config));
+  for (const char* name : {"layers.0.ffn.omega", "layers.1.attn.omega", "layers.1.ffn.omega"}) {
+    const float measured = SafetensorsFile(out).to_f32(std::string("weight.") + name)[0];
+    EXPECT_NE(measured, 1) << name;
+    EXPECT_FLOAT_EQ(measured, static_cast<float>(cohort.session().number(name, 0))) << name << ", as a run starts";
+  }
 }
 
 TEST(Check, ReadsTensorsThatBeginAtAnyByte) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "error_of.h"
@@ -41,6 +42,34 @@ TEST(Groups, VectorsDecayOnlyWhenAsked) {
   specs = three();
   apply_groups({.lr = {}, .decay = {{"norm", 0.25}}, .eps = {}}, false, specs);
   EXPECT_EQ(specs[1].decay, 0.25);
+}
+
+TEST(Groups, LearnedVectorsDecayAsVectorsUnlessTheirSchemeSays) {
+  const auto decay_of = [](const std::string& scheme, const char* name, bool vectors) {
+    ModelConfig config{.layers = 1, .width = 8, .heads = 2};
+    config.scheme = scheme;
+    const TrainingStep step = build_training_step(config, {.decay_vectors = vectors});
+    return std::ranges::find(step.parameters, name, &ParameterSpec::name)->decay;
+  };
+  EXPECT_EQ(decay_of("admin", "layers.0.attn.omega", false), 0);
+  EXPECT_EQ(decay_of("admin", "layers.0.attn.omega", true), 1);
+  EXPECT_EQ(decay_of("rezero", "layers.0.g", true), 0) << "the scheme says so";
+}
+
+TEST(Groups, EmbeddingsIncludePositions) {
+  std::vector<ParameterSpec> specs = {{.name = "embedding.token", .role = "embedding"},
+                                      {.name = "embedding.position", .role = "position"},
+                                      {.name = "head.weight", .role = "head"}};
+  std::vector<ParameterSpec> own = specs, named = specs;
+  apply_groups({.lr = {{"embedding", 0.1}}, .decay = {}, .eps = {}}, false, specs);
+  EXPECT_EQ(specs[0].lr, 0.1);
+  EXPECT_EQ(specs[1].lr, 0.1);
+  EXPECT_EQ(specs[2].lr, 1);
+  apply_groups({.lr = {{"embedding", 0.1}, {"position", 0.5}}, .decay = {}, .eps = {}}, false, own);
+  EXPECT_EQ(own[0].lr, 0.1);
+  EXPECT_EQ(own[1].lr, 0.5) << "a rule of their own goes before";
+  apply_groups({.lr = {{"embedding", 0.1}, {"*pos*", 0.5}}, .decay = {}, .eps = {}}, false, named);
+  EXPECT_EQ(named[1].lr, 0.5);
 }
 
 TEST(Groups, TheLongestPatternHolds) {

@@ -23,6 +23,17 @@ TEST(ControlBlock, DecayTakesItsForm) {
   EXPECT_DOUBLE_EQ(control_block(config, 0.01, 0.5, 1)[C::l2], 0.1);
 }
 
+TEST(ControlBlock, AdamDecaysThroughTheGradientAndAdamWDoesNot) {
+  const OptimiserConfig adamw{.name = OptimiserName::adamw, .weight_decay = 0.1};
+  OptimiserConfig adam = adamw;
+  adam.name = OptimiserName::adam;
+  EXPECT_EQ(control_block(adamw, 0.01, 0.5, 1)[C::l2], 0);
+  EXPECT_DOUBLE_EQ(control_block(adam, 0.01, 0.5, 1)[C::l2], 0.1);
+  EXPECT_EQ(control_block(adam, 0.01, 0.5, 1)[C::shrink], 0);
+  adam.decay = Decay::independent;
+  EXPECT_DOUBLE_EQ(control_block(adam, 0.01, 0.5, 1)[C::shrink], 0.5 * 0.1) << "asked for by name";
+}
+
 TEST(ControlBlock, GroupsScaleDecoupledDecayWithTheirRate) {
   EXPECT_DOUBLE_EQ(optimiser_group({.decay = Decay::decoupled}, 0.5, 2, 3).shrink, 1.5);
   EXPECT_DOUBLE_EQ(optimiser_group({.decay = Decay::independent}, 0.5, 2, 3).shrink, 3);

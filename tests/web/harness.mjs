@@ -1,13 +1,17 @@
-// Opens reports in headless Chromium and fails on anything that a reader would not want: errors and requests.
+// Opens reports that norma made in headless Chromium and fails on anything that a reader would not want: errors and
+// requests.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { launch } from "../../web/tools/browser.mjs";
-import { makeReport } from "../../web/tools/make_report.mjs";
 
-export const browser = await launch();
+const program = process.env.NORMA ?? fileURLToPath(new URL("../../build/release/bin/norma", import.meta.url));
+const there = existsSync(program);
+export const browser = there ? await launch() : null;
+export const skip = !there ? `needs ${program}` : browser === null && "needs chromium and playwright-core";
 const folder = mkdtempSync(join(tmpdir(), "norma-web-"));
 let count = 0;
 
@@ -16,25 +20,27 @@ export async function close() {
   rmSync(folder, { recursive: true, force: true });
 }
 
-export async function open(results, { hash = "", ready = "true", ...context } = {}) {
-  const session = await browser.newContext({ viewport: { width: 1320, height: 900 }, reducedMotion: "reduce", acceptDownloads: true, ...context });
+// What `norma plot` makes of results.
+export function plot(results, ending, ...options) {
+  const input = join(folder, `results-${++count}.json`), output = join(folder, `plot-${count}.${ending}`);
+  writeFileSync(input, typeof results === "string" ? results : JSON.stringify(results));
+  execFileSync(program, ["plot", input, "--out", output, ...options]);
+  return output;
+}
+export const plotted = (results, ending, ...options) => readFileSync(plot(results, ending, ...options));
+
+export async function open(results, { hash = "", ...context } = {}) {
+  const session = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", acceptDownloads: true, ...context });
   const page = await session.newPage();
   const complaints = [];
   page.on("console", (message) => { if (["error", "warning"].includes(message.type())) complaints.push(message.text()); });
   page.on("pageerror", (error) => complaints.push(String(error)));
   page.on("dialog", (dialog) => { complaints.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
   page.on("request", (request) => { if (!/^(file|data|blob):/.test(request.url())) complaints.push(`request: ${request.url()}`); });
-  const show = async (given) => {
-    const file = join(folder, `report-${++count}.html`);
-    writeFileSync(file, makeReport(given));
-    await page.goto(pathToFileURL(file).href + hash);
-    await page.waitForSelector("html[data-ready]");
-    assert.equal(await page.evaluate(() => document.documentElement.dataset.ready), ready);
-  };
-  await show(results);
+  await page.goto(pathToFileURL(plot(results, "html")).href + hash);
+  await page.waitForSelector(context.javaScriptEnabled === false ? "footer" : "html[data-ready]");
   return {
-    page, complaints,
-    show,  // another report in the same tab, which is quicker
+    page,
     // Ends the session; nothing may have gone wrong in it.
     async done(expected = /^$/) {
       await session.close();
@@ -43,11 +49,12 @@ export async function open(results, { hash = "", ready = "true", ...context } = 
   };
 }
 
-// The exact values behind the cells of a table, row by row: numbers where a cell has one, its text elsewhere.
-export const tableValues = (page, selector) => page.locator(selector).evaluate((table) => [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => {
-  const data = cell.querySelector("data");
-  return data ? Number(data.value) : cell.textContent;
-})));
+export const openAll = (page) => page.evaluate(() => { for (const one of document.querySelectorAll("details:not(.menu)")) one.open = true; });
 
-export const numberOf = (value) => (typeof value === "number" ? value : value === "inf" ? Infinity : value === "-inf" ? -Infinity : NaN);
-export const tiny = () => ({ norma: "0.1.0", kind: "study", created: "2026-01-01T00:00:00Z" });
+export async function downloaded(page, menu, item) {
+  await page.locator(`${menu} > summary`).click();
+  const [file] = await Promise.all([page.waitForEvent("download"), page.locator(`${menu} li button`, { hasText: item }).first().click()]);
+  const chunks = [];
+  for await (const chunk of await file.createReadStream()) chunks.push(chunk);
+  return { name: file.suggestedFilename(), bytes: Buffer.concat(chunks) };
+}

@@ -114,26 +114,30 @@ export function sample({ depths = [12, 24], seeds = 1, steps = 2000, points = 10
           if (diverged) ++lost; else finals.push(final);
           runs.push({
             id: `${scheme.name}-${layers}-lr${lr}-w${warmup}-s${s}`, scheme: scheme.name, layers, width: 128, lr, warmup, seed: s,
-            diverged, diverged_at_step: at, diverged_because: diverged ? "loss is not finite" : undefined,
-            first_bad_wire: diverged ? `layers.${Math.floor(random.uniform() * layers)}.ffn.out` : undefined,
-            final_loss: final, best_loss: Math.min(...finite), evaluation_loss: diverged ? "nan" : final + 0.02,
+            status: diverged ? "diverged" : "finished", axes: { "train.lr": String(lr) }, stopped_at_step: null, verdict: diverged ? `diverged at step ${at}: loss is not finite` : "stable",
+            diverged, diverged_at_step: at, diverged_because: diverged ? "loss is not finite" : null,
+            first_bad_wire: diverged ? `layers.${Math.floor(random.uniform() * layers)}.ffn.out` : null,
+            final_loss: final, best_loss: finite.length ? Math.min(...finite) : "nan", evaluation_loss: diverged ? null : final + 0.02,
             tokens_per_second: 41000 + 900 * random.normal(), curve: drawn,
             evaluations: { step: drawn.step.filter((_, i) => i % 10 === 9), loss: drawn.loss.filter((_, i) => i % 10 === 9) },
           });
         }
         return { lr, warmup, loss: finals.length ? estimate(finals) : { mean: "nan", low: "nan", high: "nan", n: 0 }, diverged: lost / seeds };
       }));
-      maps.push({ scheme: scheme.name, layers, x: { name: "lr", values: kLrs }, y: { name: "warmup", values: kWarmups },
+      maps.push({ scheme: scheme.name, layers, rest: "", x: { name: "lr", values: kLrs }, y: { name: "warmup", values: kWarmups },
                   loss: grid.map((row) => row.map((cell) => cell.loss)), diverged: grid.map((row) => row.map((cell) => cell.diverged)) });
       const alive = grid.flat().filter((cell) => cell.diverged === 0).sort((a, b) => a.loss.mean - b.loss.mean);
       const largest = (cells) => Math.max(...cells.filter((cell) => cell.diverged === 0).map((cell) => cell.lr), 0);
-      tuned.push({ scheme: scheme.name, layers, lr: alive[0].lr, warmup: alive[0].warmup, loss: alive[0].loss,
-                   sensitivity: 0.05 + 0.3 * grid.flat().filter((cell) => cell.diverged > 0).length / 18,
+      const stable = (lr) => ({ lr, low: lr, high: lr, beyond: false });
+      const sensitivity = 0.05 + 0.3 * grid.flat().filter((cell) => cell.diverged > 0).length / 18;
+      tuned.push({ scheme: scheme.name, layers, rest: "", lr: alive[0].lr, warmup: alive[0].warmup, loss: alive[0].loss,
+                   sensitivity, sensitivity_estimate: estimate([sensitivity]), diverged: grid.flat().filter((cell) => cell.diverged > 0).length / 18,
+                   stable_lr: stable(largest(grid.flat())), stable_lr_without_warmup: stable(largest(grid[0])),
                    largest_stable_lr: largest(grid.flat()), largest_stable_lr_without_warmup: largest(grid[0]),
                    needs_warmup: scheme.warmup, steps_to_target: estimate([0, 1, 2].map(() => 900 + 400 * (scheme.loss - 1.5) * 10 + 20 * random.normal())), target: 1.9 });
       const weight = Array.from({ length: layers }, (_, l) => Math.exp(scheme.late * (2 * l / layers - 1)) * scheme.used);
       depth_use.push({
-        scheme: scheme.name, layers, effective_depth: estimate([0, 1, 2].map(() => layers * scheme.used * (1 + 0.02 * random.normal()))),
+        scheme: scheme.name, layers, loss: alive[0].loss, effective_depth: estimate([0, 1, 2].map(() => layers * scheme.used * (1 + 0.02 * random.normal()))),
         curve: { layers_kept: Array.from({ length: layers + 1 }, (_, k) => k),
                  loss: Array.from({ length: layers + 1 }, (_, k) => scheme.loss + 1.8 * Math.max(0, 1 - k / (layers * scheme.used)) ** 1.3 + 0.05 * (1 - k / layers)) },
         deletion: weight.map((w) => estimate([0, 1, 2].map(() => 0.05 * w * Math.exp(0.2 * random.normal())))),
@@ -153,13 +157,13 @@ export function sample({ depths = [12, 24], seeds = 1, steps = 2000, points = 10
   return {
     norma: "0.1.0", kind: "study", created: "2026-01-01T00:00:00Z", seconds: 151.2,
     command: "node web/sample/sample.mjs", config: "# invented: no run stands behind this page\n[study]\nlayers = [" + depths + "]\nlr = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2]\nwarmup = [0, 100, 400]\nseeds = " + seeds + "\n",
-    environment: { cpu: "invented", threads: 2, compiler: "invented", commit: "0000000" },
+    environment: { norma: "0.1.0", commit: "0000000", compiler: "invented", cpu: "invented", instruction_set: "invented", cores: 2, memory_bytes: 0, kernel: "invented", time: "2026-01-01T00:00:00Z", command_line: [] },
     task: { name: "sample", optimum: 1.42, unigram: 3.1, description: "INVENTED SAMPLE DATA. No run stands behind these numbers." },
     schemes: chosen.map((scheme, i) => ({
       name: scheme.name, title: scheme.title, source: scheme.source,
       formulas: { sublayer: scheme.sublayer, ...(scheme.final ? { final: scheme.final } : {}), ...(scheme.constants ?? {}) },
-      diagram_svg: golden(scheme.name, "svg"), diagram_text: golden(scheme.name, "txt"),
-      norm_instances: 2 * deepest + (scheme.final ? 1 : 0), norm_parameters: 256 * (2 * deepest + (scheme.final ? 1 : 0)), parameters: 4_812_000 + 1000 * i,
+      diagram_svg: golden(scheme.name, "svg") ?? "", diagram_text: golden(scheme.name, "txt") ?? "",
+      layers: deepest, norm_instances: 2 * deepest + (scheme.final ? 1 : 0), norm_parameters: 256 * (2 * deepest + (scheme.final ? 1 : 0)), parameters: 4_812_000 + 1000 * i,
     })),
     inspect: [
       analysis(random, chosen, "gradient", "Gradient norm of the last layer", "Frobenius norm of the loss gradient with respect to the last feed-forward matrix at initialisation, mean over five seeds and eight batches.",
@@ -174,16 +178,16 @@ export function sample({ depths = [12, 24], seeds = 1, steps = 2000, points = 10
         "Wang et al. 2022", [2, 10, 50, 100], (s, n) => 3e-3 * (s.amplification(2 * n) / 2.5e-4) ** 0.8, (s) => ({ post: 0.9, pre: 0.6, admin: 0.5, peri: 0.5, lns: 0.4, deepnorm: 0.2 })[s.name] ?? 0,
         (s, k) => 1e-3 * k ** 0.2),
     ],
-    runs, maps, tuned, depth_use,
+    depth_use, runs, maps, tuned, extra_rates: [], comparisons: order.slice(1).map((scheme, i) => ({ a: scheme.name, b: order[0].name, difference: estimate([0.01 * i, 0.01 * i + 0.004]), p: 0.2 / (i + 1), adjusted_p: 0.9 / (i + 1), apart: i > 3 })),
+    course: { budget: "180s", tokens: 1e7, rounds: [{ stage: "map", steps, runs: runs.length, seeds: [1], why: "where each scheme is stable" }] },
     verdicts: order.map((scheme, i) => ({
       scheme: scheme.name, rank: i + 1,
-      verdict: scheme.name === "post" ? "needs warmup" : scheme.name === "pre" ? `hollow from layer ${Math.round(deepest * 0.7)}` : scheme.name === "rezero" ? "slow start" : "stable",
+      verdict: scheme.name === "post" ? "needs warmup" : scheme.name === "rezero" ? "narrow" : "stable",
       words: scheme.name === "post" ? `Trains at ${deepest} layers only with ${scheme.warmup} steps of warmup and a learning rate ten times smaller than the others.`
         : scheme.name === "pre" ? "Trains at every learning rate tried, but its last third can be removed at little cost."
         : scheme.name === "rezero" ? "Stable, reaches the target later than every scheme that starts with its branches on."
         : `No run diverged below a learning rate of ${scheme.lr}; warmup does not change its loss.`,
-      evidence: [{ text: "tuned loss", value: scheme.loss }, { text: "diverged runs", value: runs.filter((r) => r.scheme === scheme.name && r.diverged).length },
-                 { text: "gradient exponent", value: scheme.gradient[1] }],
+      evidence: [{ text: "held-out loss", value: scheme.loss, low: scheme.loss - 0.01, high: scheme.loss + 0.01 }, { text: "gradient exponent", value: scheme.gradient[1], low: scheme.gradient[1] - 0.06, high: scheme.gradient[1] + 0.07 }],
     })),
     advice: { words: `Invented advice: use Keel or Peri-LN at ${deepest} layers; both train without warmup at learning rates up to 1e-2. DeepNorm is as good with a third of the learning rate.`,
               ranking: order.map((s) => s.name), confidence: `Ranks 1 to 4 are within one interval of each other over ${seeds} seeds.`,

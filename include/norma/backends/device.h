@@ -11,6 +11,15 @@ namespace norma {
 
 enum class Device { automatic, cpu, cuda };  // automatic: a GPU where there is one that can be used, else the CPU
 
+// How a GPU multiplies. tf32: the factors of products are rounded to 11 bits. bf16: mixed precision, in which weights,
+// the residual stream, statistics and sums are f32, and what products read and write is bf16.
+enum class Precision { f32, tf32, bf16 };
+
+std::string_view name_of(Precision precision);
+Precision parse_precision(std::string_view name);  // throws Error
+// Throws Error where `device` does not multiply so.
+void check(Precision precision, Device device, DType dtype = DType::f32);
+
 std::string_view name_of(Device device);
 Device parse_device(std::string_view name);  // throws Error naming what is known
 

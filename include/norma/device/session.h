@@ -85,11 +85,20 @@ class Session {
   void stage(const Handle& tensor, int member, std::span<const std::byte> bytes);
   void read(const Handle& tensor, int member, std::span<std::byte> bytes);
 
+  // Takes over tensors of all members from another session with as many, by name. Between two sessions of one device
+  // they do not pass through the host.
+  void copy(Session& from, std::span<const std::string> names);
+
   // One element of a tensor of any type.
   double number(const Handle& tensor, int member, std::size_t index = 0);
   double number(std::string_view name, int member, std::size_t index = 0) {
     return number(handle(name), member, index);
   }
+  // How many runs back a device still knows its small outputs, which it hands over without a wait; 0: the last run
+  // only.
+  virtual int earlier_runs() const { return 0; }
+  // The first element of such an output, as the run before the last `runs_ago` ones left it; waits for that run alone.
+  double earlier_number(const Handle& tensor, int member, int runs_ago);
   // The same for every element, rounded to the tensor's type.
   void stage_number(const Handle& tensor, int member, double value);
   void stage_number(std::string_view name, int member, double value) { stage_number(handle(name), member, value); }
@@ -131,6 +140,11 @@ class Session {
  protected:
   Session(std::shared_ptr<const Plan> plan, int members);
 
+  struct Copied {           // the same tensor of two sessions
+    std::int64_t to, from;  // offsets
+    std::size_t bytes;
+  };
+
   const std::shared_ptr<const Plan>& shared_plan() const { return plan_; }
   void check_member(int member) const;
   void check_member(const Handle& tensor, int member) const;
@@ -144,6 +158,10 @@ class Session {
   // Part of a member's memory; in order with the runs.
   virtual void put(int member, std::int64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void get(int member, std::int64_t offset, std::span<std::byte> bytes) = 0;
+  // Of an earlier run, at most earlier_runs() ago.
+  virtual void get_earlier(int member, std::int64_t offset, std::span<std::byte> bytes, int runs_ago);
+  // False where the other session is of another kind.
+  virtual bool copy_on_device(Session& /*from*/, std::span<const Copied> /*tensors*/) { return false; }
 
   std::shared_ptr<const Plan> plan_;
   int members_;

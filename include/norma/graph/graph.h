@@ -135,6 +135,7 @@ class Graph {
   void replace_nodes(std::vector<Node> nodes);
   void redirect_outputs(const std::vector<int>& stands_for);  // by value: the one that is read in its place
   int add_value(Value value);
+  void set_dtype(int id, DType dtype) { values_[static_cast<std::size_t>(id)].type.dtype = dtype; }
   std::string computed_name(const Node& node, int output) const;
 
  private:

@@ -17,6 +17,14 @@ struct Cost {
   double products = 0;  // of the flops, those of sums of products (matrices, attention, convolution)
 };
 
+// Mixed precision: which tensors of an op are narrow (bf16); the others are wide (f32). Arithmetic is f32 in any case.
+struct Widths {
+  std::vector<bool> in, out;
+
+  void all(bool narrow);
+  void follow();  // all inputs and outputs are narrow where one input is: for ops that move or map elements
+};
+
 // What a derivative rule sees: inputs, outputs, and the gradient of the loss by each output (empty wire = zero).
 struct VjpContext {
   std::span<const Wire> in;
@@ -48,6 +56,13 @@ class Op {
   virtual Wires reference(std::span<const Wire> in) const;
 
   virtual Cost cost(std::span<const Type> in, std::span<const Type> out) const;
+
+  // Mixed precision. Whether a narrow tensor is better than a wide one as this input.
+  virtual bool wants_narrow(int /*in*/) const { return false; }
+  // Told which inputs are narrow, and which outputs nobody wants wide, says what is to be read and written.
+  virtual void choose(Widths& widths) const { widths.all(false); }
+  // The same op with one more output, the last: what output 0 is, in the other width. Null where there is none.
+  virtual std::shared_ptr<const Op> with_twin() const { return nullptr; }
 
   // What it contributes to a sum of products that is written out: a product, then its sum.
   enum class Elementary { other, product, sum };

@@ -22,6 +22,8 @@ struct CompileOptions {
   // Layers per recomputation segment: only segment boundaries stay in memory between forward and backward, and the
   // inside is computed again when the backward pass arrives. 0 keeps everything; sqrt(layers) is the least memory.
   int recompute_every = 0;
+  // Mixed precision: tensors are bf16 where the ops' Op::choose says so, parameters and the residual stream stay f32.
+  bool narrow = false;
 };
 
 // Whether a run computes the outputs that are only watched (Graph::watch).

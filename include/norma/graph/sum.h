@@ -14,6 +14,7 @@ class Sum final : public Op {
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
   bool can_overwrite(int, int) const override { return true; }
+  void choose(Widths& widths) const override;  // terms as they come; the sum is wide if one of them is
 };
 
 Wire sum(std::span<const Wire> terms);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -24,10 +25,11 @@ struct DepthUse {
 
   // The loss with k layers, those whose deletion costs most, for k = 0 to all; by k and member.
   std::vector<std::vector<double>> kept;
-  // The least number of layers, by this curve, whose loss exceeds the whole model's by at most kTolerance of what all
-  // layers together gain; between two numbers where the curve crosses. One per member, or one per held-out batch where
-  // there is only one member.
-  std::vector<double> effective_depth;
+  // The least number of layers, by this curve, that keep all but kTolerance of what the model has learned beyond
+  // guessing by frequency; between two numbers where the curve crosses. Over members, or over held-out batches where
+  // there is only one. 0 for a model that has learned nothing.
+  Estimate effective_depth;
+  bool learned = true;  // some member knows more than frequencies
   static constexpr double kTolerance = 0.1;
 
   std::vector<std::vector<double>> influence;  // 1 - mean cosine of the stream before and after layer l; by member
@@ -41,7 +43,17 @@ struct DepthUseOptions {
 
 DepthUse measure_depth_use(const Subject& subject, const DepthUseOptions& options = {});
 
-// Where the loss first exceeds `bound`, walking from all layers to none: between k and k + 1 layers, linearly.
+// Where the loss first comes down to `bound`, walking from no layer to all: between k and k + 1 layers, linearly. All
+// layers where it never does.
 double crossing_depth(const std::vector<double>& loss_by_layers, double bound);
+
+// Losses with 0, 1, ... layers; nothing where that is no more than guessing, which loses `guessing`. Where guessing has
+// no loss (infinite), the model without layers stands for it.
+std::optional<double> effective_depth(const std::vector<double>& loss_by_layers, double guessing);
+
+// Of one model, with the losses of every batch [layers kept][batch] and of guessing on it: the interval is over
+// batches, by the jackknife.
+Estimate effective_depth_over_batches(const std::vector<std::vector<double>>& losses,
+                                      const std::vector<double>& guessing);
 
 }  // namespace norma

@@ -26,6 +26,9 @@ struct Subject {
   double step = 0, steps = 1;  // where in training it stands, for schedules
   int threads = 0;             // 0: all cores
   Device device = Device::automatic;
+  std::function<int()> share = {};  // how many threads it may use now, asked before every run; empty: `threads`
+
+  int threads_now() const { return share ? share() : threads; }
 };
 
 // A model at the start of training, one member per seed. Resolves vocabulary and classes from the data.
@@ -60,7 +63,7 @@ class Rig {
   // Training batch `index` of each member's own order, or held-out batch `index` for all.
   void load_batch(std::uint64_t index);
   void load_evaluation_batch(std::int64_t index);
-  void run() { session_->run(); }
+  void run();
 
   // Any floating tensor as doubles.
   std::vector<double> values(std::string_view name, int member = 0) { return session_->numbers(name, member); }

@@ -55,11 +55,13 @@ struct RunOutcome {
   LossCurve curve = {}, evaluations = {};  // of training and of held-out data
 
   bool diverged() const { return status == RunStatus::diverged; }
+  // Its loss means nothing: the model saw what it was to predict, or is better than any can be.
+  bool faulty() const { return outcome == Outcome::leaks || outcome == Outcome::below_optimum; }
   std::string verdict() const;  // "diverged at step 17: not finite"; empty for a run that has not ended
   // Came to its end, but knows no more than how frequent each token is.
   bool learned_nothing() const;
-  // The held-out loss at the end, or where nothing was held out the last training loss; infinite when the run diverged
-  // or was not brought to its end.
+  // The held-out loss at the end, or where nothing was held out the last training loss; infinite when the run diverged,
+  // was not brought to its end, or is faulty.
   double loss() const;
   // The training loss of the first step, which no update has touched; NaN when it is not known.
   double initial_loss() const;

@@ -27,6 +27,9 @@ struct Contest {
 // In the order in which they first appear. Runs that have not ended, and those with the schedule `ramp`, are left out.
 std::vector<Contest> contests(const Outcomes& outcomes);
 
+// A sentence for each contest with runs whose loss means nothing: which, and why they are in no comparison.
+std::vector<std::string> fault_notes(const Outcomes& outcomes);
+
 // A mean over the seeds that did not diverge and were not stopped early; n = 0 when there is none.
 Estimate loss_over_seeds(const Outcomes& runs);
 

@@ -11,7 +11,18 @@
 namespace norma {
 
 // What training made of a scheme, over all settings that were tried.
-enum class Judgement { stable, narrow, needs_warmup, starts_late, does_not_train, diverges, unclear, untested };
+enum class Judgement {
+  stable,
+  narrow,
+  needs_warmup,
+  starts_late,
+  does_not_train,
+  diverges,
+  unclear,
+  untested,
+  leaks,
+  below_optimum
+};
 
 inline constexpr Word<Judgement> kJudgementWords[] = {{"stable", Judgement::stable},
                                                       {"narrow", Judgement::narrow},
@@ -20,7 +31,9 @@ inline constexpr Word<Judgement> kJudgementWords[] = {{"stable", Judgement::stab
                                                       {"does not train", Judgement::does_not_train},
                                                       {"diverges", Judgement::diverges},
                                                       {"not enough training to tell", Judgement::unclear},
-                                                      {"untested", Judgement::untested}};
+                                                      {"untested", Judgement::untested},
+                                                      {"leaks", Judgement::leaks},
+                                                      {"below the optimum", Judgement::below_optimum}};
 constexpr std::span<const Word<Judgement>> words_for(Judgement) { return kJudgementWords; }
 inline std::string_view name_of(Judgement judgement) { return word_for(words_for(judgement), judgement); }
 
@@ -40,7 +53,7 @@ struct EvidenceItem {
 
 struct Verdict {
   std::string scheme;
-  int rank = 0;
+  int rank = 0;  // from 1; 0: it is not ranked
   Judgement verdict = Judgement::untested;
   std::string words = {};
   std::vector<EvidenceItem> evidence = {};

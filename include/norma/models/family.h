@@ -47,8 +47,9 @@ struct StackSites {
   std::string scope = {};              // of its weights and sites; empty: there is one stack
   StackKind kind = StackKind::single;  // whose constants of a scheme it takes
   std::int64_t layers = 0;
-  std::int64_t other_layers = 0;  // of the stack that it belongs together with
-  LayerBranches branches = {};    // of every layer, in order
+  std::int64_t other_layers = 0;          // of the stack that it belongs together with
+  LayerBranches branches = {};            // of every layer, in order
+  std::vector<std::int64_t> widths = {};  // of the stream behind each layer; empty: that of the model everywhere
 
   std::string prefix() const { return scope.empty() ? "" : scope + "."; }
   // "decoder.layers.3.ffn"
@@ -67,9 +68,11 @@ struct FamilyRow {
   Speech speech = Speech::none;
   struct OwnSize {
     std::string name;
-    std::int64_t usual = 0;  // where there are no data that know it
+    std::int64_t usual = 0;  // where there are no data that know it; 0: left out
   };
   std::vector<OwnSize> sizes = {};  // that [model.sizes] may give it, and classes if it has some
+
+  std::int64_t batch = 0;  // samples of a batch, where it has no choice; 0: as configured
 
   // Throws Error for what is wrong with a configuration beyond what every family needs.
   std::function<void(const ModelConfig&)> check = [](const ModelConfig&) {};
@@ -79,6 +82,7 @@ struct FamilyRow {
   std::function<std::int64_t(const ModelConfig&)> positions = nullptr;
   std::function<std::vector<StackSites>(const ModelConfig&)> sites = nullptr;  // the one with the output last
   std::function<void(ModelBuilder&)> build = nullptr;
+  enum class Layers { alike, different } layers = Layers::alike;  // in what they cost
   // Variance of the stream where it enters a stack, which has these rules; null: the theory does not predict it.
   std::function<double(const ModelConfig&, const SchemeRules&)> start = nullptr;
 };

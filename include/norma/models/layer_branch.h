@@ -22,7 +22,8 @@ struct BranchCall {
   const SchemeRules& rules;  // at this layer
   WeightStyle style;
   NormMaker norm;
-  Wire& carried;  // what this branch of the layer below left for it, empty at first
+  Wire& carried;           // what this branch of the layer below left for it, empty at first
+  std::int64_t layer = 0;  // from 0
 };
 using BranchBuilder = std::function<Wire(const BranchCall&)>;
 
@@ -32,6 +33,8 @@ struct LayerBranch {
   // Of a branch that can carry scores from layer to layer, for the theory: the same without options, with what its
   // scores and what its values read apart.
   std::function<Wire(const BranchCall&, Wire values)> apart = nullptr;
+  // Of a branch that changes the shape of the stream: what it is added to is made of a stream of the old shape.
+  BranchBuilder skip = nullptr;
 };
 using LayerBranches = std::vector<LayerBranch>;
 

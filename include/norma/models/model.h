@@ -18,6 +18,10 @@ namespace norma {
 
 enum class Positions { learned, sinusoidal, rope, none };
 
+// Of norms over the batch. running: those of the batch in training, which running ones follow, and these in evaluation;
+// frozen: the running ones, as they are, in training as well; batch: those of the batch always, nothing is kept.
+enum class NormStatistics { running, frozen, batch };
+
 struct ModelConfig {
   Family family = "decoder";
   std::int64_t layers = 6;          // of the only stack, or of the decoder
@@ -35,14 +39,15 @@ struct ModelConfig {
   SchemeChoice scheme = "pre";
   std::map<std::string, double> constants = {};  // instead of the scheme's own, by name
   NormKind norm = NormKind::layer;               // what `norm` means in a formula
-  std::string qk_norm = {};                      // a norm on queries and keys per head, unless the scheme has its own
-  Activation activation = Activation::gelu;      // of the feed-forward branch
-  bool gated = false;                            // act(a) * b of a packed projection, in the feed-forward branch
-  Positions positions = Positions::learned;      // rope and sinusoidal learn nothing
-  bool tied = false;                             // the head is the token table
-  bool biases = true;                            // of linear layers; norms keep theirs
-  bool dropout = false;                          // whether dropout nodes exist; the rate is an input
-  bool smoothing = false;                        // whether label smoothing is an input
+  NormStatistics norm_statistics = NormStatistics::running;
+  std::string qk_norm = {};                  // a norm on queries and keys per head, unless the scheme has its own
+  Activation activation = Activation::gelu;  // of the feed-forward branch
+  bool gated = false;                        // act(a) * b of a packed projection, in the feed-forward branch
+  Positions positions = Positions::learned;  // rope and sinusoidal learn nothing
+  bool tied = false;                         // the head is the token table
+  bool biases = true;                        // of linear layers; norms keep theirs
+  bool dropout = false;                      // whether dropout nodes exist; the rate is an input
+  bool smoothing = false;                    // whether label smoothing is an input
   WeightInit weights = WeightInit::xavier_normal;
   double embedding_std = 0.02;   // of token and position tables
   double head_std = 0.02;        // of the head, unless it is tied
@@ -62,12 +67,18 @@ struct Model {
   std::vector<ParameterSpec> parameters;
   std::vector<SublayerSite> sites;
   std::vector<Schedule> schedules;  // inputs that the host writes each step
+  std::vector<ParameterSpec> kept;  // running statistics: states that start as these say
 };
+
+// What a model is built for. To look at: norms over the batch take its statistics, whatever the configuration says, so
+// that a network needs no history to be measured.
+enum class Purpose { look, train, evaluate };
 
 struct ModelOptions {
   bool logits = false;                   // they take memory: the loss alone never holds them
   bool profile = false;                  // see profile.h
   std::optional<LayerOrder> order = {};  // of the only stack, or of the decoder
+  Purpose purpose = Purpose::look;
 };
 
 // Inputs of the graph, all data and thus each member's own:

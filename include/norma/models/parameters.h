@@ -41,8 +41,9 @@ struct ParameterSpec {
   std::vector<ColumnBlock> blocks = {};  // empty: all columns start alike
   double lr = 1;                         // multiplies the learning rate
   double eps = 1;                        // multiplies Adam's eps
-  double decay = 1;  // multiplies weight decay; 0: none. Whether vectors decay is the trainer's rule
-  // embedding, position, query_key_value, query, key_value, out, ffn, head, bias, norm, learned
+  double decay = 1;               // multiplies weight decay; 0: none. Whether vectors decay is the trainer's rule
+  bool decays_as_vector = false;  // though its role is not one of vectors
+  // embedding, position, query_key_value, query, key_value, out, ffn, conv, head, bias, norm, learned
   std::string role = {};
   UnitVectors unit = UnitVectors::none;
 };
@@ -56,14 +57,17 @@ class Parameters {
   Wire make(const Shape& shape, ParameterSpec spec);
   // The same, or the parameter of that name if it exists: a branch that a formula calls twice has one set of weights.
   Wire share(const Shape& shape, ParameterSpec spec);
+  // A tensor that the model keeps and no gradient moves, such as running statistics; or the one of that name.
+  Wire keep(const Shape& shape, ParameterSpec spec);
   const std::vector<ParameterSpec>& specs() const { return specs_; }
+  const std::vector<ParameterSpec>& kept() const { return kept_; }
   DType dtype() const { return dtype_; }
   Graph& graph() { return graph_; }
 
  private:
   Graph& graph_;
   DType dtype_;
-  std::vector<ParameterSpec> specs_;
+  std::vector<ParameterSpec> specs_, kept_;
 };
 
 // Writes initial values of one member. Two members with one seed start equal.

@@ -38,6 +38,7 @@ struct OptimiserRules {
 struct SchemeRules {
   InitRules init;
   OptimiserRules optimiser;
+  std::optional<double> token_scale = {};  // what multiplies tokens; none unless given
 };
 SchemeRules rules_of(const Scheme& scheme, const Variables& numbers);
 

@@ -32,14 +32,20 @@ struct LayerOrder {
   std::int64_t beside = -1;  // this layer's branches read what the layer evaluated before it read; -1: none does
 };
 
+// Which statistics a norm over the batch takes: those of the batch, keeping nothing; the same, and running ones follow;
+// or the running ones.
+enum class BatchStatistics { of_batch, followed, running };
+
 struct StackConfig {
   LayerBranches branches = {};  // of every layer, in order
   std::int64_t layers = 6;
-  std::int64_t width = 0;  // that of what enters it, where 0
+  std::int64_t width = 0;                 // that of what enters it, where 0
+  std::vector<std::int64_t> widths = {};  // of what leaves each layer; empty: all as wide as what enters
   std::int64_t heads = 4;
   std::int64_t hidden = 0;  // of the feed-forward branch; 0: four times the width
   Activation activation = Activation::gelu;
-  NormKind norm = NormKind::layer;      // what `norm` means in a formula
+  NormKind norm = NormKind::layer;  // what `norm` means in a formula
+  BatchStatistics statistics = BatchStatistics::of_batch;
   Wire dropout = {}, dropout_key = {};  // rate [1] and key i32[4]; empty: no dropout
   StackKind kind = StackKind::single;
   std::int64_t other_layers = 0;  // of the other stack of an encoder-decoder
@@ -71,11 +77,11 @@ struct Stack {
   std::vector<Schedule> schedules;
 };
 
-// x[batch, time, width] through all layers and the scheme's final formula. Parameters are named by place:
-// "layers.3.attn.qkv.weight", "layers.3.attn.norm1.gain", "final.norm1.gain". A constant that depends on the step is an
-// input "schedule.<name>" [1] that the host writes; one that also depends on the layer or sublayer is an input for
-// each, "schedule.layers.3.<name>". Dropout follows every branch, inside of f; attention probabilities have none.
-// Throws NotBuiltError for what a stack cannot build.
+// x[batch, time, width] (of images: [batch, pixels, channels]) through all layers and the scheme's final formula.
+// Parameters are named by place: "layers.3.attn.qkv.weight", "layers.3.attn.norm1.gain", "final.norm1.gain". A constant
+// that depends on the step is an input "schedule.<name>" [1] that the host writes; one that also depends on the layer
+// or sublayer is an input for each, "schedule.layers.3.<name>". Dropout follows every branch, inside of f; attention
+// probabilities have none. Throws NotBuiltError for what a stack cannot build.
 Stack build_stack(Parameters& parameters, const Scheme& scheme, const StackConfig& config, Wire x);
 
 // The values of a scheme's constants that do not depend on the step, at layer l and sublayer k of a stack.

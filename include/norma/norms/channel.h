@@ -64,7 +64,8 @@ class ChannelNormBackward final : public Op {
   std::string name_;
 };
 
-// run <- (1 - momentum) run + momentum batch; the variance that is kept is the unbiased one.
+// run <- (1 - momentum) run + momentum batch; the variance that is kept is the unbiased one. What is not finite in a
+// batch leaves the running value as it was: a step whose loss is not finite changes no weight either.
 // in: running mean [C], running variance [C], mean [C], variance [C] (biased), momentum [1]; out: the first two,
 // updated
 class RunningUpdate final : public Op {

@@ -59,7 +59,8 @@ struct NormWires {
 // Declares the norm's parameters and states in the open scope, under their names.
 NormWires declare_norm(Graph& graph, const NormInfo& info, std::int64_t width, DType dtype = DType::f32);
 
-enum class NormMode { train, evaluate };  // only norms with running statistics know the difference
+// Only norms with running statistics know the difference.
+enum class NormMode { train, evaluate };
 
 struct NormSettings {
   Wire eps = {};             // [1]; empty: the customary one

@@ -25,17 +25,20 @@ constexpr int kMostRowTerms = 8;  // of a sum before a norm, or of gradients aft
 
 // in:  x1, ..., x_terms [.., d], eps [1], gain [d] or [1] if any, bias [d] if any, the scales of scaled terms in order
 // out: y [.., d], rstd [.., 1], mean [.., 1] if the norm centres, s1 x1 + ... + s_terms x_terms [.., d] if terms > 1
+//      and y again in the other width, if `twin`
 // A scale is one number [1] or one for every channel [d]; only the terms of a sum have them.
 class RowNorm final : public Op {
  public:
   // Bit k of `scaled`: term k has a scale.
-  RowNorm(const RowNormDefinition& definition, RowNormOptions options, int terms = 1, unsigned scaled = 0);
+  RowNorm(const RowNormDefinition& definition, RowNormOptions options, int terms = 1, unsigned scaled = 0,
+          bool twin = false);
 
   const RowNormDefinition& definition() const { return definition_; }
   const RowNormOptions& options() const { return options_; }
   int terms() const { return terms_; }
   unsigned scaled() const { return scaled_; }
   bool scales(int term) const { return (scaled_ >> term & 1u) != 0; }
+  bool twin() const { return twin_; }
 
   std::string_view name() const override { return name_; }
   std::string attributes() const override;
@@ -44,7 +47,10 @@ class RowNorm final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
-  bool optional_output(int out) const override { return out > 0; }
+  bool wants_narrow(int in) const override { return in > 0 && in < terms_; }
+  void choose(Widths& widths) const override;
+  OpPtr with_twin() const override;
+  bool optional_output(int out) const override { return out > 0 || twin_; }
   bool can_overwrite(int out, int in) const override;
 
  private:
@@ -52,6 +58,7 @@ class RowNorm final : public Op {
   RowNormOptions options_;
   int terms_;
   unsigned scaled_;
+  bool twin_;
   std::string name_;
 };
 
@@ -59,15 +66,18 @@ class RowNorm final : public Op {
 // scaled terms of what was normalised see it.
 // in:  x [.., d], dy [.., d], eps [1], rstd [.., 1], mean [.., 1] if any, gain if any, residuals [.., d]...,
 //      scales [1] or [d]...
-// out: total = dx + residuals [.., d], dgain if any, dbias if any, scale total [.., d] for every scale
+// out: total = dx + residuals [.., d], dgain if any, dbias if any, scale total [.., d] for every scale, and total again
+//      in the other width, if `twin`
 class RowNormBackward final : public Op {
  public:
-  RowNormBackward(const RowNormDefinition& definition, RowNormOptions options, int residuals = 0, int scaled = 0);
+  RowNormBackward(const RowNormDefinition& definition, RowNormOptions options, int residuals = 0, int scaled = 0,
+                  bool twin = false);
 
   const RowNormDefinition& definition() const { return definition_; }
   const RowNormOptions& options() const { return options_; }
   int residuals() const { return residuals_; }
   int scaled() const { return scaled_; }
+  bool twin() const { return twin_; }
 
   std::string_view name() const override { return name_; }
   std::string attributes() const override;
@@ -75,6 +85,9 @@ class RowNormBackward final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int in) const override { return in == 1; }
+  void choose(Widths& widths) const override;
+  OpPtr with_twin() const override;
   // Scaled totals are made from the total.
   bool optional_output(int out) const override { return out > 0 || scaled_ == 0; }
   bool can_overwrite(int out, int in) const override;
@@ -84,6 +97,7 @@ class RowNormBackward final : public Op {
   RowNormOptions options_;
   int residuals_;
   int scaled_;
+  bool twin_;
   std::string name_;
 };
 

@@ -22,6 +22,8 @@ class ActivationOp final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.follow(); }
   bool can_overwrite(int, int) const override { return true; }
 
  private:
@@ -39,6 +41,8 @@ class ActivationBackward final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.follow(); }
   bool can_overwrite(int, int) const override { return true; }
 
  private:
@@ -54,6 +58,8 @@ class SwiGlu final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.follow(); }
 };
 
 class SwiGluBackward final : public Op {
@@ -63,6 +69,8 @@ class SwiGluBackward final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.follow(); }
 };
 
 Wire activate(Wire x, Activation activation);  // x itself for none

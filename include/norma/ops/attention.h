@@ -39,6 +39,8 @@ class Attention final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override;  // all but the log-sum-exps
   bool optional_output(int out) const override { return out == 1; }
 
  private:
@@ -60,6 +62,8 @@ class AttentionBackward final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override;
   bool optional_output(int) const override { return layout_ == QkvLayout::separate; }
 
  private:

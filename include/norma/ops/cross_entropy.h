@@ -63,6 +63,8 @@ class LinearCrossEntropy final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int in) const override { return in < 2; }
+  void choose(Widths& widths) const override;
 
  private:
   CrossEntropyOptions options_;
@@ -77,6 +79,27 @@ class LinearCrossEntropyBackward final : public Op {
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int in) const override { return in < 2; }
+  void choose(Widths& widths) const override;
+
+ private:
+  CrossEntropyOptions options_;
+};
+
+// Both at once, where the gradient by the loss is known beforehand: logits are computed a single time.
+// Inputs x, W, targets, smoothing, dloss; outputs loss, lse, dx and dW.
+class LinearCrossEntropyGradient final : public Op {
+ public:
+  explicit LinearCrossEntropyGradient(CrossEntropyOptions options) : options_(options) {}
+  const CrossEntropyOptions& options() const { return options_; }
+  std::string_view name() const override { return "linear_cross_entropy_gradient"; }
+  std::string attributes() const override;
+  std::vector<Type> infer(std::span<const Type> in) const override;
+  bool has_reference() const override { return true; }
+  Wires reference(std::span<const Wire> in) const override;
+  Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int in) const override { return in < 2; }
+  void choose(Widths& widths) const override;
 
  private:
   CrossEntropyOptions options_;

@@ -19,6 +19,8 @@ class Dropout final : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int in) const override { return in == 0; }
+  void choose(Widths& widths) const override { widths.in = {widths.in[0], false, false}, widths.out = {widths.in[0]}; }
   bool can_overwrite(int, int in) const override { return in == 0; }
 
  private:

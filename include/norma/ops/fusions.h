@@ -9,6 +9,8 @@
 namespace norma {
 
 std::vector<Rewrite> op_fusions();
+// For devices that make a loss and its gradients in one op: loss_gradient.
+std::vector<Rewrite> gradient_fusions();
 
 // A product with one number or one vector over channels: its node, and the values that it multiplies.
 struct ScaledValue {

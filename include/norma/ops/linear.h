@@ -21,6 +21,8 @@ class Linear final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.all(true); }
   bool optional_output(int out) const override { return out == 1; }
 
  private:

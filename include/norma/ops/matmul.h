@@ -35,6 +35,8 @@ class MatMul final : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int in) const override { return in < 2; }
+  void choose(Widths& widths) const override;
   bool can_overwrite(int, int in) const override { return in == 2; }
 
  private:

@@ -15,6 +15,8 @@ class SumTo final : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.out = {false}; }
 
  private:
   Shape shape_;

@@ -1,6 +1,8 @@
 // z = a x + b y with a, b numbers [1] or vectors [channels], or absent (1): scaled residuals in one pass.
 #pragma once
 
+#include <algorithm>
+
 #include "norma/graph/op.h"
 
 namespace norma {
@@ -19,6 +21,11 @@ class ScaledAdd final : public Op {
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
   bool can_overwrite(int, int in) const override { return in < 2; }
+  // Terms as they come; scales are wide, and so is the sum if one term is.
+  void choose(Widths& widths) const override {
+    std::fill(widths.in.begin() + 2, widths.in.end(), false);
+    widths.out = {widths.in[0] && widths.in[1]};
+  }
 
  private:
   bool scale_x_, scale_y_;

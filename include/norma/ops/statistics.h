@@ -22,6 +22,8 @@ class StatisticsOp final : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }  // reads what there is
+  void choose(Widths& widths) const override { widths.out = {false}; }
 };
 
 Wire statistics(Wire x);

@@ -17,6 +17,8 @@ class Reshape final : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type>, std::span<const Type>) const override { return {}; }
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.follow(); }
   std::int64_t view_offset(std::span<const Type>) const override { return 0; }
 
  private:
@@ -36,6 +38,8 @@ class Slice final : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.follow(); }
   std::int64_t view_offset(std::span<const Type> in) const override;
 
  private:
@@ -54,6 +58,8 @@ class Pad final : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.follow(); }
 
  private:
   int axis_;
@@ -70,6 +76,8 @@ class Concat final : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.follow(); }
 
  private:
   int axis_;
@@ -85,6 +93,8 @@ class Permute final : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.follow(); }
 
  private:
   std::vector<int> order_;

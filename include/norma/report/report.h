@@ -7,11 +7,13 @@
 
 namespace norma {
 
-// The page with `results_json` (see docs/results.md) inside it. Texts in the results may be anything: they cannot leave
-// the place that the page keeps for data. Throws Error when it is not JSON, or of a kind that the page does not know.
-std::string make_report(std::string_view results_json);
+// The page of `results_json` (see docs/results.md), with it inside. Texts in the results may be anything: they are
+// shown as texts. Throws Error when it is not JSON, of a kind that the page does not know, or not as the schema says;
+// errors name `file`.
+std::string make_report(std::string_view results_json, std::string_view file = "the results");
 
 // The same as a file, written whole or not at all.
-void write_report(const std::filesystem::path& path, std::string_view results_json);
+void write_report(const std::filesystem::path& path, std::string_view results_json,
+                  std::string_view file = "the results");
 
 }  // namespace norma

@@ -15,7 +15,8 @@
 
 namespace norma {
 
-const std::vector<Scheme>& catalogue();  // what comes with norma, sorted by name
+// What comes with norma, sorted by name: for any stack, or for stacks of one kind of branch ("conv") alone.
+const std::vector<Scheme>& catalogue(std::string_view kind = {});
 
 // A scheme in a configuration: what was asked for, and what that meant when it was resolved. Copies share it.
 class SchemeChoice {

@@ -27,7 +27,7 @@ struct LearnedSpec {
   Extent extent = Extent::one;
   std::vector<ExpressionPtr> shape = {};  // listed: one or two of them
   Per per = Per::sublayer;
-  bool decay = true;
+  std::optional<bool> decay = {};   // nothing: a matrix decays as weights do, all else as vectors do
   ExpressionPtr lr = nullptr;       // multiplies the learning rate; null: 1
   ExpressionPtr profile = nullptr;  // what the next one starts at, measured before step 0 (Admin)
 };
@@ -50,6 +50,11 @@ struct HeadSpec {
   ExpressionPtr gain_stored = nullptr;  // stored as this
 };
 
+// What a scheme asks of the token table; null: as the model is configured.
+struct EmbeddingSpec {
+  ExpressionPtr scale = nullptr;  // multiplies tokens before positions are added, instead of model.scale_embedding
+};
+
 struct Scheme {
   std::string name;  // of the file
   std::string title;
@@ -65,6 +70,7 @@ struct Scheme {
   std::map<std::string, std::map<std::string, std::string>> branch_options;
   WeightSpec weights = {};
   HeadSpec head = {};
+  EmbeddingSpec embedding = {};
   std::string norm_gain;  // how norms store their gain: "w" or "1 + w"
   std::string text;       // the TOML it was read from; empty: it is nothing but a formula
 

@@ -39,6 +39,9 @@ struct Surroundings {
   // A norm of the given kind ("norm" for the one the model is configured with) at the site "norm<k>", k counting the
   // norms of the formula as they are written.
   std::function<Wire(std::string_view kind, std::string_view site, Wire x)> norm;
+  // What a sum makes of one of its sides where the other has this shape, another one: of a stream that a branch narrows
+  // or widens. Null: nothing, they do not fit.
+  std::function<Wire(Wire side, const Shape& other)> fit = nullptr;
 };
 
 // Traces the statements; a bare value at the end becomes x. Conditions must be numbers: they choose a wiring. Throws

@@ -36,6 +36,9 @@ struct Retention {
   std::int64_t keep_every = 0;  // steps that are a multiple of this stay for ever; 0: none
 };
 
+// Pages that others write into a run directory: they belong to the run and go with it.
+inline constexpr const char *kReportName = "report.html", *kInspectionName = "inspect.html";
+
 // A run directory to be read; another process may be writing to it.
 class RunView {
  public:

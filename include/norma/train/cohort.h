@@ -33,6 +33,7 @@ struct MemberState {
   double lr = 0;
   double best_loss = 0;  // the lowest of any step
   std::optional<double> evaluation_loss, best_evaluation_loss;
+  std::optional<double> evaluation_margin;    // half of its 99.9 % interval over held-out batches; none: a single one
   std::optional<double> evaluation_accuracy;  // where logits are small enough to be looked at every time
   bool diverged = false;
   std::int64_t diverged_at_step = 0;
@@ -85,9 +86,12 @@ class Cohort {
   int threads() const { return session_->threads(); }
   void use_threads(int threads);  // from the next step on; changes no bit
 
-  // One step of every active member, then a look at the step that the lag has come to; after the last step of the run
-  // at all that are left. Returns what happened.
-  std::vector<MemberEvent> train_step(Watching watching = Watching::yes);
+  // One step of every active member, then a look at the step that the lag has come to, or at all that are left; so too
+  // after the last step of the run. Returns what happened.
+  enum class Look { by_lag, at_all };
+  std::vector<MemberEvent> train_step(Watching watching = Watching::yes, Look look = Look::by_lag);
+  // Looks at the oldest steps until at most so many are unseen.
+  std::vector<MemberEvent> look_back(int most_unseen = 0);
   // The two halves of it. Probes along the stream cost nothing in steps that do not watch; a member whose loss is in
   // doubt is watched all the same.
   void advance(Watching watching = Watching::yes);
@@ -149,6 +153,7 @@ class Cohort {
   std::vector<TrainConfig> settings_;
   std::vector<std::uint64_t> data_seeds_;
   int lag_;
+  bool reads_later_ = false;  // losses are read when their step is looked at
   std::shared_ptr<const Source> source_;
   TrainingStep plan_;
   std::unique_ptr<Session> session_;

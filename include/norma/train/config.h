@@ -17,12 +17,15 @@
 
 namespace norma {
 
+// What a run does about a model that sees what it is to predict (causality.h).
+enum class Leaks { refuse, allow };
+
 struct TrainConfig {
   std::int64_t steps = 1000;
   double lr = 1e-3;  // the peak
   ScheduleConfig schedule = {};
   OptimiserConfig optimiser = {};
-  bool decay_vectors = false;   // whether biases, norm gains and other vectors decay; learned values say it themselves
+  bool decay_vectors = false;   // whether biases, norm gains and learned vectors decay
   double clip = 1;              // on the norm of all gradients of a member; 0: none
   std::int64_t accumulate = 1;  // batches per step
   double dropout = 0;
@@ -36,9 +39,10 @@ struct TrainConfig {
   std::int64_t recompute_every = 0;  // layers per recomputation segment; 0: keep all activations
   std::int64_t threads = 0;          // 0: all cores
   Device device = Device::automatic;
-  bool tf32 = false;  // whether a GPU may round the factors of products to 11 bits
+  Precision precision = Precision::f32;
   bool probes = true;
   bool tensorboard = true;
+  Leaks leaks = Leaks::refuse;
 };
 
 // What a run does about a loss that goes astray. The first row finds it, the second acts on it.

@@ -14,7 +14,7 @@ namespace norma {
 enum class OptimiserName { adamw, adam, radam, sgd, adagrad };
 
 enum class Decay {
-  decoupled,    // p <- p - lr wd p (Loshchilov & Hutter 2019)
+  decoupled,    // p <- p - lr wd p (Loshchilov & Hutter 2019); under the name adam it is l2
   independent,  // p <- p - factor wd p, factor the schedule's: not scaled by the peak rate (Wortsman et al. 2023)
   l2,           // g <- g + wd p
 };

@@ -24,14 +24,18 @@ enum class Outcome {
   stable_after_spikes,
   did_not_learn,  // knows no more than how frequent each token is
   diverged,
-  stopped,  // given up by successive halving
+  stopped,        // given up by successive halving
+  leaks,          // sees what it is to predict (causality.h): its loss means nothing
+  below_optimum,  // its loss is lower than any model's can be: an error of the setting
 };
 
 inline constexpr Word<Outcome> kOutcomeWords[] = {{"stable", Outcome::stable},
                                                   {"stable after spikes", Outcome::stable_after_spikes},
                                                   {"did not learn", Outcome::did_not_learn},
                                                   {"diverged", Outcome::diverged},
-                                                  {"stopped early", Outcome::stopped}};
+                                                  {"stopped early", Outcome::stopped},
+                                                  {"leaks", Outcome::leaks},
+                                                  {"below the optimum", Outcome::below_optimum}};
 constexpr std::span<const Word<Outcome>> words_for(Outcome) { return kOutcomeWords; }
 inline std::string_view name_of(Outcome outcome) { return word_for(words_for(outcome), outcome); }
 
@@ -81,11 +85,16 @@ struct RunResult {
 
 RunResult describe_result(const Cohort& cohort, const Source& source, double seconds, std::int64_t steps_timed,
                           std::span<const Scores> scores = {});
-Outcome outcome_of(const MemberState& state, double unigram_entropy);
+// Of a member of a model that does not leak. Without an optimum none is known.
+Outcome outcome_of(const MemberState& state, double unigram_entropy, std::optional<double> optimum = {});
 
 // Entropy of single targets in the first batches, in nats: what a model that has learned only frequencies loses.
 // Infinite where targets are no tokens.
 double unigram_entropy(const Source& source, std::uint64_t seed);
+
+// What a model that has learned the frequencies of the first batches, and nothing else, loses on the first held-out
+// ones. Empty where targets are no tokens.
+std::vector<double> guessing_losses(const Source& source, std::uint64_t seed, std::int64_t batches);
 
 std::string write_result(const RunResult& result);
 // Throws Error that begins with `file` and names the field that is not as it should be.

@@ -25,6 +25,7 @@ struct StepOptions {
   bool probes = true;
   bool fuse = true;                  // false only to compare with
   int recompute_every = 0;           // layers per recomputation segment
+  bool narrow = false;               // mixed precision: CompileOptions::narrow
   const Backend* backend = nullptr;  // that the plan is for; null: the CPU
 };
 
@@ -57,6 +58,7 @@ struct TrainingStep {
 
   std::shared_ptr<const Plan> plan;
   std::vector<ParameterSpec> parameters;  // with the rules of the run
+  std::vector<ParameterSpec> kept;        // what the model keeps beside them: running statistics
   std::vector<ParameterPlace> places;     // one per parameter
   std::string squares_wire;               // what kGradientSquares shows, with probes or without
   std::vector<ProbeSite> probes;
@@ -70,7 +72,8 @@ struct EvaluationStep {
   std::shared_ptr<const Plan> plan;
   std::vector<ParameterSpec> parameters;
 };
-EvaluationStep build_evaluation_step(const ModelConfig& config, bool logits = false, const Backend* backend = nullptr);
+EvaluationStep build_evaluation_step(const ModelConfig& config, bool logits = false, const Backend* backend = nullptr,
+                                     bool narrow = false);
 
 // The layer that a parameter or site belongs to: "encoder.layers.3" of "encoder.layers.3.attn.out.weight".
 std::string layer_of(std::string_view name);

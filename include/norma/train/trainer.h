@@ -38,6 +38,8 @@ struct RunRequest {
   // How many threads the run may use now, asked before every step; empty: as the configuration says. The bits do not
   // depend on it.
   std::function<int()> threads = nullptr;
+  // A model that sees what it is to predict is trained all the same, whatever train.leaks says: its result names it.
+  bool names_leaks = false;
 };
 
 // The directory holds a run of another configuration or scheme.

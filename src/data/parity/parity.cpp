@@ -3,23 +3,11 @@
 #include <cmath>
 #include <numbers>
 
+#include "data/settings.h"
 #include "norma/core/error.h"
 
 namespace norma {
 namespace {
-
-double setting(const DataConfig& config, const char* name, double standard, double least, double most) {
-  const auto found = config.settings.find(name);
-  const double value = found == config.settings.end() ? standard : found->second;
-  if (!(value >= least && value <= most)) fail("data.settings.{} is {}; expected {} to {}", name, value, least, most);
-  return value;
-}
-
-std::int64_t whole_setting(const DataConfig& config, const char* name, double standard, double least, double most) {
-  const double value = setting(config, name, standard, least, most);
-  if (value != std::floor(value)) fail("data.settings.{} is {}; expected a whole number", name, value);
-  return static_cast<std::int64_t>(value);
-}
 
 // Rows of normals, each made orthogonal to those before it and of length 1.
 std::vector<float> fixed_rotation(std::int64_t features) {
@@ -41,11 +29,6 @@ std::vector<float> fixed_rotation(std::int64_t features) {
     for (std::size_t i = 0; i < n; ++i) rows[row * n + i] /= length;
   }
   return {rows.begin(), rows.end()};
-}
-
-double normal_of(Draws& draws) {
-  const double radius = std::sqrt(-2 * std::log(draws.unit()));
-  return radius * std::cos(2 * std::numbers::pi * draws.unit());
 }
 
 // Mean of the entropy of a bit given both of its coordinates, by the trapezoidal rule. By symmetry both are +s.
@@ -71,7 +54,7 @@ Parity::Parity(const DataConfig& config, const BatchShape& shape)
     : GeneratedSource("parity", shape, config.evaluation_batches),
       features_(whole_setting(config, "features", 16, 2, 4096)),
       bits_(whole_setting(config, "bits", 2, 1, 10)),
-      separation_(setting(config, "separation", 2, 0.1, 10)) {
+      separation_(number_setting(config, "separation", 2, 0.1, 10)) {
   if (features_ < 2 * bits_)
     fail("data.settings.features is {}; {} bits need {} at least", features_, bits_, 2 * bits_);
   rotation_ = fixed_rotation(features_);
@@ -92,7 +75,7 @@ void Parity::write(Draws& draws, std::int64_t row, Batch& batch) const {
   const double spread = 1 / std::sqrt(1 + separation_ * separation_);
   std::int32_t label = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    double hidden = normal_of(draws);
+    double hidden = normal_draw(draws);
     if (i < static_cast<std::size_t>(2 * bits_)) {
       const bool minus = ((signs >> i) & 1) != 0;
       hidden = (hidden + (minus ? -separation_ : separation_)) * spread;

@@ -242,6 +242,33 @@ void CudaSession::get(int member, std::int64_t offset, std::span<std::byte> byte
   wait();
 }
 
+void CudaSession::get_earlier(int member, std::int64_t offset, std::span<std::byte> bytes, int runs_ago) {
+  if (!read_back_.get(member, offset, bytes, runs_ago))
+    throw InternalError("internal error: what an earlier run left is not kept");
+}
+
+// In order with what both sessions do: after what the other has begun, and before what it begins next.
+bool CudaSession::copy_on_device(Session& from, std::span<const Copied> tensors) {
+  auto* const other = dynamic_cast<CudaSession*>(&from);
+  if (other == nullptr) return false;
+  const auto in_staging = [&](const Copied& one) { return staging_.holds(one.to) || other->staging_.holds(one.from); };
+  if (std::any_of(tensors.begin(), tensors.end(), in_staging)) return false;
+  const cuda::OwnedEvent written = cuda::make_event(), taken = cuda::make_event();
+  cuda::check(cudaEventRecord(written.get(), other->stream_.get()), "recording an event");
+  cuda::check(cudaStreamWaitEvent(stream_.get(), written.get()), "waiting for an event");
+  for (const Copied& one : tensors) {
+    cuda::check(cudaMemcpy2DAsync(
+                    arena_.data() + one.to, static_cast<std::size_t>(members_memory_.stride),
+                    other->arena_.data() + one.from, static_cast<std::size_t>(other->members_memory_.stride), one.bytes,
+                    static_cast<std::size_t>(members_memory_.count), cudaMemcpyDeviceToDevice, stream_.get()),
+                "copying on the GPU");
+  }
+  cuda::check(cudaEventRecord(taken.get(), stream_.get()), "recording an event");
+  cuda::check(cudaStreamWaitEvent(other->stream_.get(), taken.get()), "waiting for an event");
+  read_back_.outdate();
+  return true;
+}
+
 std::unique_ptr<Session> make_cuda_session(std::shared_ptr<const Plan> plan, Session::Options options) {
   const std::lock_guard lock(one_at_a_time());
   return std::make_unique<CudaSession>(std::move(plan), options);

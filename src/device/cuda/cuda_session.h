@@ -24,6 +24,7 @@ class CudaSession final : public Session {
 
   int threads() const override { return threads_; }
   bool runs_ahead() const override { return true; }
+  int earlier_runs() const override { return cuda::ReadBack::kEarlierRuns; }
   std::int64_t memory_bytes() const override { return members_memory_.stride * members_memory_.count; }
 
   // The seconds that a step of the plan takes by itself; what the tensors hold afterwards is undefined.
@@ -42,6 +43,8 @@ class CudaSession final : public Session {
   std::optional<NonFinite> check(int member) override;
   void put(int member, std::int64_t offset, std::span<const std::byte> bytes) override;
   void get(int member, std::int64_t offset, std::span<std::byte> bytes) override;
+  void get_earlier(int member, std::int64_t offset, std::span<std::byte> bytes, int runs_ago) override;
+  bool copy_on_device(Session& from, std::span<const Copied> tensors) override;
 
   void make_lanes();
   void make_tables();

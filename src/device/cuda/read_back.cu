@@ -20,7 +20,7 @@ __global__ void gather_outputs(Members members, const std::int64_t* pieces, std:
 
 }  // namespace
 
-ReadBack::ReadBack(const Plan& plan, const Members& members) : members_(members), arrived_(make_event()) {
+ReadBack::ReadBack(const Plan& plan, const Members& members) : members_(members) {
   for (const std::string& name : plan.slot_names(Role::computed)) {
     const Slot& slot = plan.slot(name);
     const std::int64_t bytes = slot.type.bytes();
@@ -37,7 +37,7 @@ ReadBack::ReadBack(const Plan& plan, const Members& members) : members_(members)
   }
   const auto bytes = static_cast<std::size_t>(width_ * members.count);
   block_ = DeviceBytes(bytes);
-  host_ = PinnedBytes(bytes);
+  for (Arrival& arrival : arrivals_) arrival = {PinnedBytes(bytes), make_event()};
 }
 
 void ReadBack::gather(cudaStream_t stream) {
@@ -50,21 +50,24 @@ void ReadBack::gather(cudaStream_t stream) {
 
 void ReadBack::download(cudaStream_t stream) {
   if (pieces_.empty()) return;
-  check(cudaMemcpyAsync(host_.bytes().data(), block_.data(), host_.bytes().size(), cudaMemcpyDeviceToHost, stream),
+  Arrival& next = arrivals_[static_cast<std::size_t>(++runs_) % arrivals_.size()];
+  check(cudaMemcpyAsync(next.host.bytes().data(), block_.data(), next.host.bytes().size(), cudaMemcpyDeviceToHost,
+                        stream),
         "copying outputs from the GPU");
-  check(cudaEventRecord(arrived_.get(), stream), "recording an event");
+  check(cudaEventRecord(next.event.get(), stream), "recording an event");
   current_ = true;
 }
 
-bool ReadBack::get(int member, std::int64_t offset, std::span<std::byte> bytes) {
-  if (!current_) return false;
+bool ReadBack::get(int member, std::int64_t offset, std::span<std::byte> bytes, int runs_ago) {
+  if ((runs_ago == 0 && !current_) || runs_ago > kEarlierRuns || runs_ago >= runs_) return false;
   auto found = pieces_.upper_bound(offset);
   if (found == pieces_.begin()) return false;
   const Piece& piece = (--found)->second;
   const std::int64_t inside = offset - piece.from;
   if (inside + static_cast<std::int64_t>(bytes.size()) > piece.bytes) return false;
-  check(cudaEventSynchronize(arrived_.get()), "waiting for the GPU");
-  std::memcpy(bytes.data(), host_.bytes().data() + member * width_ + piece.to + inside, bytes.size());
+  const Arrival& arrival = arrivals_[static_cast<std::size_t>(runs_ - runs_ago) % arrivals_.size()];
+  check(cudaEventSynchronize(arrival.event.get()), "waiting for the GPU");
+  std::memcpy(bytes.data(), arrival.host.bytes().data() + member * width_ + piece.to + inside, bytes.size());
   return true;
 }
 

@@ -2,6 +2,7 @@
 // and copied to the host in one piece, without a wait.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -18,9 +19,11 @@ class ReadBack {
 
   void gather(cudaStream_t stream);    // on the device; part of the recorded step
   void download(cudaStream_t stream);  // after it
-  // Of the last run; waits for it. False where this memory is not among the gathered, or has been outdated.
-  bool get(int member, std::int64_t offset, std::span<std::byte> bytes);
+  // Of the last run, or of one before it; waits for that one. False where this memory is not among the gathered, or has
+  // been outdated since the last run.
+  bool get(int member, std::int64_t offset, std::span<std::byte> bytes, int runs_ago = 0);
   void outdate() { current_ = false; }
+  static constexpr int kEarlierRuns = 3;
 
  private:
   struct Piece {
@@ -33,9 +36,13 @@ class ReadBack {
   std::map<std::int64_t, Piece> pieces_;  // by offset
   std::int64_t width_ = 0;                // bytes of a member
   DeviceBytes table_, block_;
-  PinnedBytes host_;
-  OwnedEvent arrived_;
-  bool current_ = false;
+  struct Arrival {
+    PinnedBytes host;
+    OwnedEvent event;
+  };
+  std::array<Arrival, kEarlierRuns + 1> arrivals_;  // in turn
+  std::int64_t runs_ = 0;
+  bool current_ = false;  // the device's memory still holds what the last run left
 };
 
 }  // namespace norma::cuda

@@ -1,9 +1,11 @@
 #include "norma/lab/amplification.h"
 
 #include <cmath>
+#include <iterator>
 
 #include "norma/core/error.h"
 #include "norma/core/random.h"
+#include "norma/core/side_by_side.h"
 #include "norma/graph/differentiate.h"
 #include "norma/norms/row.h"
 #include "norma/ops/elementwise.h"
@@ -45,7 +47,7 @@ Amplification measure_amplification(const Subject& subject, double size) {
   for (const std::string& site : found.sites) outputs.push_back("site/" + site);
   const auto members = static_cast<std::size_t>(rig.members());
   std::vector<std::vector<std::vector<double>>> before(members);
-  for (std::size_t member = 0; member < members; ++member) {
+  side_by_side(members, rig.session().threads(), [&](std::size_t member) {
     for (const std::string& output : outputs) before[member].push_back(rig.values(output, static_cast<int>(member)));
     for (const ParameterSpec& spec : rig.parameters()) {
       if (!is_layer_weight(spec)) continue;
@@ -53,17 +55,18 @@ Amplification measure_amplification(const Subject& subject, double size) {
       transform(rig.session(), spec.name, static_cast<int>(member),
                 [&](std::size_t i, double w) { return w + (noise.uniform(i) < 0.5 ? size : -size); });
     }
-  }
+  });
   rig.run();
   const auto width = static_cast<double>(subject.model.width);
-  for (std::size_t o = 0; o < outputs.size(); ++o) {
-    std::vector<double> changes;
-    for (std::size_t member = 0; member < members; ++member) {
+  std::vector<std::vector<double>> changes(outputs.size(), std::vector<double>(members));
+  side_by_side(members, rig.session().threads(), [&](std::size_t member) {
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
       const std::vector<double> after = rig.values(outputs[o], static_cast<int>(member));
-      changes.push_back(squared_distance(before[member][o], after) / (static_cast<double>(after.size()) / width));
+      changes[o][member] = squared_distance(before[member][o], after) / (static_cast<double>(after.size()) / width);
     }
-    (o == 0 ? found.output : found.profile.emplace_back()) = std::move(changes);
-  }
+  });
+  found.output = std::move(changes[0]);
+  found.profile.assign(std::make_move_iterator(changes.begin() + 1), std::make_move_iterator(changes.end()));
   return found;
 }
 

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <mutex>
 #include <numeric>
+#include <utility>
 
 #include "lab/analyses/turn.h"
+#include "lab/workshop.h"
 #include "norma/core/error.h"
 #include "norma/ops/elementwise.h"
+#include "norma/train/result.h"
 #include "norma/train/step.h"
 
 namespace norma {
@@ -30,7 +35,8 @@ std::vector<double> minus(std::vector<double> a, const std::vector<double>& b) {
 
 class DepthMeter {
  public:
-  DepthMeter(const Subject& subject, const DepthUseOptions& options) : subject_(subject), options_(options) {
+  DepthMeter(const Subject& subject, const DepthUseOptions& options)
+      : subject_(subject), options_(options), share_(std::exchange(subject_.share, {})) {
     batches_ = std::min(options.batches, subject.source->evaluation_batches());
     if (batches_ < 1) fail("depth use is measured on held-out batches, but the data has none");
     const auto layers = static_cast<double>(subject.model.layers);
@@ -45,20 +51,29 @@ class DepthMeter {
     DepthUse use;
     use.layers = layers;
     const Layers all = whole();
-    const Losses full = losses({.layers = all});
-    use.loss = mean_of(full);
+    std::vector<LayerOrder> orders = {{.layers = all}};
     for (std::int64_t layer = 0; layer < layers; ++layer) {
       Layers rest = all;
       std::erase(rest, layer);
-      use.deletion.push_back(minus(mean_of(losses({.layers = rest})), use.loss));
+      orders.push_back({.layers = rest});
     }
     for (std::int64_t layer = 0; layer + 1 < layers; ++layer) {
       Layers swapped = all;
       std::swap(swapped[static_cast<std::size_t>(layer)], swapped[static_cast<std::size_t>(layer + 1)]);
-      use.swap.push_back(minus(mean_of(losses({.layers = swapped})), use.loss));
-      use.width_equivalence.push_back(minus(mean_of(losses({.layers = all, .beside = layer + 1})), use.loss));
+      orders.push_back({.layers = swapped});
+      orders.push_back({.layers = all, .beside = layer + 1});
     }
-    keep_best(use, full);
+    const std::vector<Losses> found = losses(orders);
+    use.loss = mean_of(found[0]);
+    const auto change = [&](std::int64_t index) {
+      return minus(mean_of(found[static_cast<std::size_t>(index)]), use.loss);
+    };
+    for (std::int64_t layer = 0; layer < layers; ++layer) use.deletion.push_back(change(1 + layer));
+    for (std::int64_t layer = 0; layer + 1 < layers; ++layer) {
+      use.swap.push_back(change(1 + layers + 2 * layer));
+      use.width_equivalence.push_back(change(2 + layers + 2 * layer));
+    }
+    keep_best(use, found[0]);
     states(use);
     return use;
   }
@@ -70,8 +85,19 @@ class DepthMeter {
     return all;
   }
 
-  Losses losses(const LayerOrder& order) {
-    if (options_.progress) options_.progress(std::min(1.0, done_++ / planned_));
+  std::vector<Losses> losses(const std::vector<LayerOrder>& orders) {
+    std::vector<Losses> all(orders.size());
+    spread(orders.size(), share_, [&](std::size_t index) {
+      if (options_.progress) {
+        const std::lock_guard lock(telling_);
+        options_.progress(std::min(1.0, done_++ / planned_));
+      }
+      all[index] = losses_of(orders[index]);
+    });
+    return all;
+  }
+
+  Losses losses_of(const LayerOrder& order) const {
     Rig rig(subject_, [](Graph& graph, const Model& model) { graph.output("loss", model.loss); },
             {.model = {.order = order}});
     Losses result(static_cast<std::size_t>(rig.members()));
@@ -93,25 +119,37 @@ class DepthMeter {
       return estimate_of(use.deletion[static_cast<std::size_t>(a)]).mean >
              estimate_of(use.deletion[static_cast<std::size_t>(b)]).mean;
     });
-    std::vector<Losses> curve;
+    std::vector<LayerOrder> orders;
     for (std::size_t k = 0; k < ranked.size(); ++k) {
       Layers kept(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(k));
       std::sort(kept.begin(), kept.end());
-      curve.push_back(losses({.layers = kept}));
+      orders.push_back({.layers = kept});
     }
+    std::vector<Losses> curve = losses(orders);
     curve.push_back(full);
     for (const Losses& one : curve) use.kept.push_back(mean_of(one));
     use.loss_hollow = use.kept.front();
-    const auto depth_of = [](const std::vector<double>& by_layers) {
-      return crossing_depth(by_layers, by_layers.back() + DepthUse::kTolerance * (by_layers[0] - by_layers.back()));
-    };
-    const std::size_t members = full.size(), samples = members > 1 ? members : full[0].size();
-    for (std::size_t sample = 0; sample < samples; ++sample) {
+    find_depth(use, curve);
+  }
+
+  void find_depth(DepthUse& use, const std::vector<Losses>& curve) const {
+    const std::size_t members = curve[0].size(), batches = curve[0][0].size();
+    std::vector<double> guessing = guessing_losses(*subject_.source, subject_.seeds.at(0), batches_);
+    if (guessing.size() != batches) guessing.assign(batches, std::numeric_limits<double>::infinity());
+    std::vector<double> depths;
+    use.learned = false;
+    for (std::size_t member = 0; member < members; ++member) {
       std::vector<double> by_layers;
-      for (std::size_t k = 0; k < curve.size(); ++k)
-        by_layers.push_back(members > 1 ? use.kept[k][sample] : curve[k][0][sample]);
-      use.effective_depth.push_back(depth_of(by_layers));
+      for (const std::vector<double>& kept : use.kept) by_layers.push_back(kept[member]);
+      const std::optional<double> depth = effective_depth(by_layers, estimate_of(guessing).mean);
+      use.learned = use.learned || depth;
+      depths.push_back(depth.value_or(0));
     }
+    use.effective_depth = estimate_of(depths);
+    if (members > 1 || !use.learned) return;
+    std::vector<std::vector<double>> by_batch;
+    for (const Losses& losses : curve) by_batch.push_back(losses[0]);
+    use.effective_depth = effective_depth_over_batches(by_batch, guessing);
   }
 
   // Angles between the stream at any two borders of layers.
@@ -172,22 +210,13 @@ class DepthMeter {
 
   Subject subject_;
   const DepthUseOptions& options_;
+  const Workshop::Threads share_;  // of the threads, for variants side by side
+  std::mutex telling_;
   std::int64_t batches_ = 0;
   double planned_ = 1, done_ = 0;
 };
 
 }  // namespace
-
-double crossing_depth(const std::vector<double>& loss_by_layers, double bound) {
-  NORMA_ASSERT(!loss_by_layers.empty());
-  for (std::size_t k = loss_by_layers.size() - 1; k > 0; --k) {
-    const double below = loss_by_layers[k - 1], above = loss_by_layers[k];
-    if (below <= bound) continue;
-    if (!std::isfinite(below) || above >= bound) return static_cast<double>(k);
-    return static_cast<double>(k - 1) + (below - bound) / (below - above);
-  }
-  return 0;
-}
 
 DepthUse measure_depth_use(const Subject& subject, const DepthUseOptions& options) {
   return DepthMeter(subject, options).measure();

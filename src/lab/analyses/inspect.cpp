@@ -8,11 +8,11 @@
 
 #include "lab/analyses/collector.h"
 #include "lab/analyses/theory_curves.h"
+#include "lab/workshop.h"
 #include "norma/core/arena.h"
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
 #include "norma/core/names.h"
-#include "norma/core/side_by_side.h"
 #include "norma/models/budget.h"
 #include "norma/schemes/diagram.h"
 
@@ -154,16 +154,17 @@ void settle_law(const InspectOptions& options, const std::vector<Instrument>& us
     if (open.empty()) return;
     std::atomic<std::size_t> done = 0;
     std::mutex telling;
-    const int at_once = models_at_once(models, each, threads);
-    side_by_side(open.size(), at_once, [&](std::size_t place) {
+    Workshop shop(threads, models_at_once(models, each, threads));
+    shop.run_each(open.size(), [&](std::size_t place, const Workshop::Threads& share) {
       const ModelConfig& model = models[open[place]];
       if (progress) {
         const std::lock_guard lock(telling);
         progress(static_cast<double>(done++) / static_cast<double>(open.size()),
                  fmt::format("{}, {} layers: more networks", model.scheme.asked(), model.layers));
       }
-      const Subject subject = initial_subject(model, options.open(model), next_seeds(options.seeds, extra, each),
-                                              std::max(1, threads / at_once), options.device);
+      Subject subject =
+          initial_subject(model, options.open(model), next_seeds(options.seeds, extra, each), share(), options.device);
+      subject.share = share;
       append_members(readings[open[place]].by_instrument[instrument], used[instrument].measure(subject));
     });
   }
@@ -176,8 +177,11 @@ ModelConfig initial_model(Family family, std::int64_t width) {
   model.batch = 4;
   model.time = 64;
   model.scale_embedding = true;
-  model.embedding_std = 1 / std::sqrt(static_cast<double>(width));
-  for (const FamilyRow::OwnSize& size : family->sizes) set_size(model, size.name, size.usual);
+  model.embedding_std = model.head_std = 1 / std::sqrt(static_cast<double>(width));
+  for (const FamilyRow::OwnSize& size : family->sizes) {
+    if (size.usual > 0) set_size(model, size.name, size.usual);
+  }
+  if (family->batch > 0) model.batch = family->batch;
   return model;
 }
 
@@ -230,7 +234,7 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
     }
   }
   const int threads = options.threads > 0 ? options.threads : machine().cores;
-  const int at_once = models_at_once(models, options.seeds.size(), threads);
+  Workshop shop(threads, models_at_once(models, options.seeds.size(), threads));
   std::mutex telling;
   std::size_t made = 0;
   std::vector<ModelReadings> readings(models.size());
@@ -238,15 +242,15 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return models[a].layers > models[b].layers; });
-  side_by_side(models.size(), at_once, [&](std::size_t place) {
+  shop.run_each(models.size(), [&](std::size_t place, const Workshop::Threads& share) {
     const std::size_t index = order[place];
     const ModelConfig& model = models[index];
-    Subject subject =
-        initial_subject(model, options.open(model), options.seeds, std::max(1, threads / at_once), options.device);
+    Subject subject = initial_subject(model, options.open(model), options.seeds, share(), options.device);
     {
       const std::lock_guard lock(telling);
       readings[index].subject = subject;
     }
+    subject.share = share;  // of this room alone
     for (const Instrument& instrument : used) {
       if (progress) {
         const std::lock_guard lock(telling);

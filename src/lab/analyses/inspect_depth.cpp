@@ -25,20 +25,25 @@ DepthFinding inspect_depth(const Subject& subject, std::vector<std::string>& not
   DepthFinding found{.scheme = subject.model.scheme.asked(),
                      .layers = use.layers,
                      .loss = estimate_of(use.loss),
-                     .effective_depth = estimate_of(use.effective_depth),
+                     .effective_depth = use.effective_depth,
                      .kept_loss = means_of(use.kept),
                      .deletion = estimates_of(use.deletion),
                      .swap = estimates_of(use.swap),
                      .width_equivalence = estimates_of(use.width_equivalence),
                      .influence = estimates_of(use.influence),
                      .angular_distance = use.angular_distance};
+  if (!use.learned)
+    notes.push_back(
+        fmt::format("{} knows no more than how frequent each token is, so it has no effective depth", found.scheme));
   tell(0.7, "logit lens");
-  const LogitLens lens = measure_lens(subject);
+  Subject alone = subject;  // short analyses of one model gain nothing from more threads
+  alone.share = {};
+  const LogitLens lens = measure_lens(alone);
   found.lens_divergence = means_of(lens.divergence);
   found.lens_agreement = means_of(lens.agreement);
   try {
     tell(0.8, "linear probes");
-    found.probe = estimates_of(measure_probes(subject));
+    found.probe = estimates_of(measure_probes(alone));
   } catch (const Error& error) {
     notes.push_back(fmt::format("no linear probes: {}", error.what()));
   }

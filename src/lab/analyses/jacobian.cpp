@@ -43,6 +43,10 @@ StackEnds ends_of(const Model& model, const ModelConfig& config, StackEnd end) {
   const auto first = std::find_if(model.sites.begin(), model.sites.end(),
                                   [&](const SublayerSite& site) { return site.name.starts_with(prefix); });
   NORMA_ASSERT(first != model.sites.end());
+  const Shape &enters = first->stream_in.shape(), &leaves = model.sites.back().stream_out.shape();
+  if (enters.elements() != leaves.elements())
+    fail("the Jacobian of a stack needs a stream of one size, but that of this model goes from {} to {}", enters.str(),
+         leaves.str());
   const Wire out = end == StackEnd::after_final ? model.hidden : model.sites.back().stream_out;
   if (out.shape().elements() != first->stream_in.shape().elements())
     fail("the Jacobian of a stack needs an output for every token, but this model pools them");

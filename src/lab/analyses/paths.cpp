@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <numeric>
+#include <utility>
 
+#include "lab/workshop.h"
 #include "norma/core/error.h"
 #include "norma/core/random.h"
 #include "norma/graph/differentiate.h"
@@ -50,6 +55,76 @@ void trace_gates(Graph& graph, const Subject& subject, const Model& model, std::
   graph.output("gradient", v * 1.0);
 }
 
+// Rigs of one model with gates. Each is lent to one thread at a time; a new one is made when all are out.
+class GatedRigs {
+ public:
+  explicit GatedRigs(const Subject& subject) : subject_(subject) {
+    if (std::exchange(subject_.share, {})) subject_.threads = 1;  // paths stand side by side instead
+    free_.push_back(make());
+  }
+
+  std::size_t sublayers() const { return sublayers_; }
+
+  // Calls use(rig) with a rig that nobody else has.
+  void lend(const std::function<void(Rig&)>& use) {
+    std::unique_ptr<Rig> rig = take();
+    use(*rig);
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(rig));
+  }
+
+ private:
+  std::unique_ptr<Rig> make() {
+    std::size_t count = 0;
+    auto rig = std::make_unique<Rig>(
+        subject_, [&](Graph& graph, const Model& model) { trace_gates(graph, subject_, model, count); },
+        Rig::Options{.backward = true});
+    rig->load_batch(0);
+    const std::lock_guard lock(mutex_);
+    sublayers_ = count;
+    return rig;
+  }
+  std::unique_ptr<Rig> take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        std::unique_ptr<Rig> rig = std::move(free_.back());
+        free_.pop_back();
+        return rig;
+      }
+    }
+    return make();
+  }
+
+  Subject subject_;
+  std::mutex mutex_;
+  std::size_t sublayers_ = 0;
+  std::vector<std::unique_ptr<Rig>> free_;
+};
+
+// The mean norm, over some paths of this length, of the gradient that comes along them, by member.
+std::vector<double> norms_of_length(Rig& rig, std::size_t sublayers, std::size_t length, int samples) {
+  std::vector<double> norms(static_cast<std::size_t>(rig.members()), 0);
+  std::vector<std::size_t> order(sublayers);
+  for (int sample = 0; sample < samples; ++sample) {
+    std::iota(order.begin(), order.end(), 0);
+    const RandomStream stream(static_cast<std::uint64_t>(sample), "lab.paths", length);
+    for (std::size_t i = 0; i < length; ++i)
+      std::swap(order[i], order[i + stream.below(i, static_cast<std::uint64_t>(sublayers - i))]);
+    for (int member = 0; member < rig.members(); ++member) {
+      for (std::size_t i = 0; i < sublayers; ++i)
+        rig.write("gate/" + std::to_string(order[i]), i < length ? 1 : 0, member);
+    }
+    rig.run();
+    for (std::size_t m = 0; m < norms.size(); ++m) {
+      double sum = 0;
+      for (const double v : rig.values("gradient", static_cast<int>(m))) sum += v * v;
+      norms[m] += std::sqrt(sum) / samples;
+    }
+  }
+  return norms;
+}
+
 double log_binomial(std::size_t n, std::size_t k) {
   return std::lgamma(static_cast<double>(n + 1)) - std::lgamma(static_cast<double>(k + 1)) -
          std::lgamma(static_cast<double>(n - k + 1));
@@ -59,32 +134,14 @@ double log_binomial(std::size_t n, std::size_t k) {
 
 PathLengths measure_path_lengths(const Subject& subject, int samples_per_length) {
   if (samples_per_length < 1) fail("at least one path of each length is needed, not {}", samples_per_length);
-  std::size_t n = 0;
-  Rig rig(subject, [&](Graph& graph, const Model& model) { trace_gates(graph, subject, model, n); },
-          {.backward = true});
-  rig.load_batch(0);
-  const auto members = static_cast<std::size_t>(rig.members());
-  std::vector<std::vector<double>> norms(n + 1, std::vector<double>(members, 0));
-  std::vector<std::size_t> sublayers_of(n);
-  for (std::size_t length = 0; length <= n; ++length) {
+  GatedRigs rigs(subject);
+  const std::size_t n = rigs.sublayers();
+  std::vector<std::vector<double>> norms(n + 1);
+  spread(n + 1, subject.share, [&](std::size_t length) {
     const int samples = length == 0 || length == n ? 1 : samples_per_length;
-    for (int sample = 0; sample < samples; ++sample) {
-      std::iota(sublayers_of.begin(), sublayers_of.end(), 0);
-      const RandomStream stream(static_cast<std::uint64_t>(sample), "lab.paths", length);
-      for (std::size_t i = 0; i < length; ++i)
-        std::swap(sublayers_of[i], sublayers_of[i + stream.below(i, static_cast<std::uint64_t>(n - i))]);
-      for (int member = 0; member < rig.members(); ++member) {
-        for (std::size_t i = 0; i < n; ++i)
-          rig.write("gate/" + std::to_string(sublayers_of[i]), i < length ? 1 : 0, member);
-      }
-      rig.run();
-      for (std::size_t m = 0; m < members; ++m) {
-        double sum = 0;
-        for (const double v : rig.values("gradient", static_cast<int>(m))) sum += v * v;
-        norms[length][m] += std::sqrt(sum) / samples;
-      }
-    }
-  }
+    rigs.lend([&](Rig& rig) { norms[length] = norms_of_length(rig, n, length, samples); });
+  });
+  const std::size_t members = norms[0].size();
   PathLengths found{.share = std::move(norms), .mean_length = std::vector<double>(members, 0)};
   for (std::size_t m = 0; m < members; ++m) {
     double largest = -INFINITY, total = 0;

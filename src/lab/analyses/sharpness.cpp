@@ -147,7 +147,11 @@ Sharpness measure_sharpness(const Subject& subject, const SharpnessOptions& opti
   std::vector<Vector> roots = curvature.second_moment(options.batches);
   const Vector counted = curvature.outside_tables();
   for (Vector& root : roots) {
-    for (std::size_t i = 0; i < root.size(); ++i) root[i] = counted[i] / std::sqrt(std::sqrt(root[i]) + options.eps);
+    // A gradient that is no larger than eps, such as those behind ReZero's zero, would leave the rate to eps alone.
+    for (std::size_t i = 0; i < root.size(); ++i) {
+      const double size = std::sqrt(root[i]);
+      root[i] = size > options.eps ? counted[i] / std::sqrt(size + options.eps) : 0;
+    }
   }
   Sharpness found;
   const std::vector<Vector> ones(roots.size(), Vector(curvature.size(), 1));

@@ -105,7 +105,8 @@ Rig::Rig(const Subject& subject, const Trace& trace, const Options& options) : s
                       {.recompute_every = options.backward ? recomputed_layers(config) : 0});
   for (const std::uint64_t seed : subject.seeds)
     seeds_.insert(seeds_.end(), static_cast<std::size_t>(options.copies), seed);
-  session_ = make_session(std::move(plan), {.members = static_cast<int>(seeds_.size()), .threads = subject.threads});
+  session_ =
+      make_session(std::move(plan), {.members = static_cast<int>(seeds_.size()), .threads = subject.threads_now()});
   feeder_.emplace(*session_, subject.model, model.schedules);
   subject.weights->load(*session_, parameters_);
 }
@@ -118,6 +119,11 @@ void Rig::load_batch(std::uint64_t index) {
 void Rig::load_evaluation_batch(std::int64_t index) {
   feeder_->evaluation_batch(*subject_.source, index);
   feeder_->schedules(subject_.step, subject_.steps);
+}
+
+void Rig::run() {
+  if (subject_.share) session_->use_threads(subject_.share());
+  session_->run();
 }
 
 void Rig::write(std::string_view name, std::span<const double> values, int member) {

@@ -15,8 +15,12 @@ namespace norma {
 namespace {
 
 constexpr const char* kBothStacks =
-    "the theory of an encoder-decoder is a mean over networks that scatter, Post-LN's gradients most of all; "
+    "networks of an encoder-decoder scatter about the theory, Post-LN's gradients most of all; "
     "docs/theory.md says how far off it was";
+constexpr const char* kWideNetworks =
+    "the theory of amplification is that of wide networks, which are all alike; narrow ones scatter, Post-LN's the "
+    "more "
+    "the deeper, and lie above it: docs/theory.md says by how much";
 constexpr const char* kMeanGradient =
     "no theory for gradients averaged over batches: how much of a gradient batches share changes with depth, and "
     "moments "
@@ -118,6 +122,7 @@ void add_theory_curves(Findings& findings, const ModelConfig& model) {
         if (model.scheme == series.scheme) predictions.add_to(analysis, series);
       }
       if (analysis.name == "gradient_batch") note(kMeanGradient);
+      if (analysis.name == "amplification") note(kWideNetworks);
     }
     if (model.family->sites(model).size() > 1) note(kBothStacks);
   } catch (const NotPredictedError& error) {

@@ -4,7 +4,6 @@
 #include "norma/backends/cpu.h"
 #include "norma/backends/device.h"
 #include "norma/core/error.h"
-#include "norma/core/machine.h"
 #include "norma/core/side_by_side.h"
 #include "norma/lab/subject.h"
 #include "norma/models/profile.h"
@@ -18,7 +17,7 @@ namespace {
 class InitialWeights final : public Weights {
  public:
   InitialWeights(const ModelConfig& model, const Source& source, std::vector<std::uint64_t> seeds, int threads)
-      : seeds_(std::move(seeds)), threads_(threads) {
+      : seeds_(std::move(seeds)) {
     Graph graph;
     const Model built = build_model(graph, model, {.profile = true});
     if (graph.outputs().empty()) return;
@@ -54,14 +53,12 @@ class InitialWeights final : public Weights {
  private:
   void initialise_all(Session& session, const std::vector<ParameterSpec>& specs) const {
     const int copies = session.members() / members();
-    const int threads = threads_ > 0 ? threads_ : machine().cores;
-    side_by_side(static_cast<std::size_t>(session.members()), threads, [&](std::size_t member) {
+    side_by_side(static_cast<std::size_t>(session.members()), session.threads(), [&](std::size_t member) {
       initialise(session, specs, seeds_[member / static_cast<std::size_t>(copies)], static_cast<int>(member));
     });
   }
 
   std::vector<std::uint64_t> seeds_;
-  int threads_;
   std::map<std::string, std::vector<double>> profile_;  // by parameter, then by member
 };
 

@@ -109,15 +109,31 @@ std::string confidence_text(const std::vector<const SchemeEvidence*>& ranked, co
       final.seeds, falls);
 }
 
+// What was left out, and that it was.
+std::string faults_text(const std::vector<SchemeEvidence>& all) {
+  std::vector<std::string> leaking, below;
+  for (const SchemeEvidence& one : all) {
+    if (one.faulty()) (one.leak.empty() ? below : leaking).push_back(one.title);
+  }
+  std::string text;
+  if (!leaking.empty())
+    text += fmt::format(" Left out: {}, where the model sees what it is to predict.", fmt::join(leaking, ", "));
+  if (!below.empty())
+    text += fmt::format(" Left out: {}, whose loss is lower than any model's can be.", fmt::join(below, ", "));
+  return text;
+}
+
 void say_nothing_trained(Advice& advice, const std::vector<SchemeEvidence>& all) {
   const auto any = [&](Training training) {
-    return std::ranges::any_of(all, [&](const SchemeEvidence& one) { return training_of(one) == training; });
+    return std::ranges::any_of(
+        all, [&](const SchemeEvidence& one) { return !one.faulty() && training_of(one) == training; });
   };
   std::vector<std::string> tries;
   if (any(Training::unclear) || any(Training::late)) tries.emplace_back("a larger budget, so that runs are longer");
   if (any(Training::diverges)) tries.emplace_back("smaller rates, or more warmup");
   if (any(Training::stuck)) tries.emplace_back("fewer layers or an easier task");
-  advice.words = fmt::format("No scheme was seen to train, so none is ranked. Try {}.", fmt::join(tries, "; "));
+  advice.words = "No scheme was seen to train, so none is ranked.";
+  if (!tries.empty()) advice.words += fmt::format(" Try {}.", fmt::join(tries, "; "));
   for (const SchemeEvidence& one : all) {
     if (one.budget_to_tell.empty()) continue;
     advice.words += fmt::format(" {} would tell whether {} trains.", one.budget_to_tell, one.title);
@@ -133,11 +149,12 @@ Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>
   std::vector<const SchemeEvidence*> trained;
   for (const Verdict& verdict : verdicts) {
     const SchemeEvidence& one = evidence_of(all, verdict.scheme);
-    if (!in_final(one) && best_cell(one) == nullptr) continue;
+    if (one.faulty() || (!in_final(one) && best_cell(one) == nullptr)) continue;
     trained.push_back(&one);
     advice.ranking.push_back(verdict.scheme);
   }
-  const bool any_run = std::any_of(all.begin(), all.end(), [](const auto& one) { return !one.cells.empty(); });
+  const bool any_run =
+      std::any_of(all.begin(), all.end(), [](const auto& one) { return !one.cells.empty() || one.faulty(); });
   if (!any_run) {
     advice.words = "Nothing was trained, so there is no advice; the analyses at init stand by themselves.";
     advice.confidence = "There is nothing to rank.";
@@ -153,9 +170,11 @@ Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>
                        "schemes that are not in the table"};
   if (trained.empty()) {
     say_nothing_trained(advice, all);
+    advice.words += faults_text(all);
     return advice;
   }
   say_choice(advice, trained, scale);
+  advice.words += faults_text(all);
   advice.confidence = confidence_text(trained, scale);
   return advice;
 }

@@ -7,7 +7,7 @@
 #include <map>
 #include <mutex>
 
-#include "norma/core/side_by_side.h"
+#include "lab/workshop.h"
 #include "norma/lab/inspect.h"
 
 namespace norma {
@@ -53,10 +53,10 @@ void measure_depth_of(const std::vector<DepthSubject>& subjects, const std::shar
   };
   const std::vector<std::size_t> order = by_turns(subjects);
   std::vector<MeasuredDepth> all(subjects.size());
-  const int at_once = std::max(1, std::min(threads, static_cast<int>(all.size())));
+  Workshop shop(threads, std::max(1, static_cast<int>(all.size())));
   std::mutex telling;
   double done = 0;
-  side_by_side(all.size(), at_once, [&](std::size_t place) {
+  shop.run_each(all.size(), [&](std::size_t place, const Workshop::Threads& share) {
     const std::size_t index = order[place];
     if (stop || time_is_over()) return;
     {
@@ -65,7 +65,8 @@ void measure_depth_of(const std::vector<DepthSubject>& subjects, const std::shar
                           evidence[subjects[index].scheme].title);
     }
     Subject subject = subject_of(subjects[index], source);
-    subject.threads = std::max(1, threads / at_once);
+    subject.threads = 1;  // one small model: its analyses and their variants stand side by side instead
+    subject.share = share;
     try {
       all[index].found = inspect_depth(subject, all[index].notes, [&](double, std::string_view) {
         if (time_is_over()) throw OutOfTime();

@@ -19,6 +19,11 @@ TrainedCell& cell_of(SchemeEvidence& evidence, const RunOutcome& outcome) {
   return evidence.cells.emplace_back(TrainedCell{.lr = outcome.lr, .warmup = outcome.warmup, .loss = {}});
 }
 
+// One run below the optimum puts all of a scheme's losses in doubt.
+void one_below(std::vector<SchemeEvidence>& evidence, const RunOutcome& outcome) {
+  std::ranges::find(evidence, outcome.scheme, &SchemeEvidence::scheme)->below_optimum = outcome.optimum;
+}
+
 void add_final(SchemeEvidence& evidence, const StudyState& state, std::size_t scheme, const Round& round,
                const RoundRun& run) {
   if (!evidence.final)
@@ -73,6 +78,11 @@ void gather_cells(std::vector<SchemeEvidence>& evidence, const std::vector<RunOu
       ++cell.diverged;
       continue;
     }
+    if (outcome.faulty()) {
+      ++cell.faulty;
+      one_below(evidence, outcome);
+      continue;
+    }
     if (outcome.outcome == Outcome::did_not_learn) ++cell.not_learned;
     losses[{outcome.scheme, outcome.lr, outcome.warmup}].push_back(outcome.loss());
   }
@@ -88,6 +98,9 @@ void gather_cells(std::vector<SchemeEvidence>& evidence, const std::vector<RunOu
 
 void gather_rounds(std::vector<SchemeEvidence>& evidence, const RoundPlayer& rounds, const StudyBudget& budget) {
   const StudyState& state = rounds.state();
+  for (const StagedOutcome& one : rounds.outcomes()) {
+    if (one.outcome.faulty()) one_below(evidence, one.outcome);
+  }
   const std::vector<PairedDifference> pairs = final_pairs(state);
   for (std::size_t scheme = 0; scheme < evidence.size(); ++scheme) {
     SchemeEvidence& one = evidence[scheme];
@@ -99,6 +112,7 @@ void gather_rounds(std::vector<SchemeEvidence>& evidence, const RoundPlayer& rou
         if (is_long(played.round)) add_long_run(one, played.round, run);
       }
     }
+    if (rounds.below_optimum(scheme)) one.below_optimum = rounds.below_optimum(scheme);
     if (one.final && !state.finals[scheme].empty()) one.final->loss = crossed_mean(state.finals[scheme]).interval();
     for (const PairedDifference& pair : pairs) {
       if (pair.apart || (pair.a != scheme && pair.b != scheme) || !one.final) continue;

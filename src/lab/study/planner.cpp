@@ -22,7 +22,7 @@ std::vector<RacedSetting> settings_in_map(const SchemeEvidence& evidence) {
                    .warmup = cell.warmup,
                    .loss = cell.loss.n > 0 && cell.diverged == 0 ? cell.loss.mean : kNoLoss,
                    .trains = cell.trains(),
-                   .diverged = cell.diverged > 0});
+                   .diverged = cell.diverged > 0 || cell.faulty > 0});
   return all;
 }
 

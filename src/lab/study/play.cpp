@@ -15,6 +15,13 @@ namespace {
 
 constexpr double kReserve = 0.1;  // of a time, for the use of depth and the report
 
+// Beyond what seeds and held-out sampling explain.
+bool is_below(const LossTable& losses, std::optional<double> optimum) {
+  constexpr double kMisses = 1e-3;
+  if (losses.size() < 2 || !optimum) return false;
+  return crossed_mean(losses).interval(kMisses).high < *optimum - kLearned;
+}
+
 std::string value_text(const auto& value) { return fmt::format("{}", value); }
 
 }  // namespace
@@ -41,7 +48,8 @@ RoundPlayer::RoundPlayer(const StudyConfig& config, const StudyRequest& request,
       request_(request),
       observer_(observer),
       stop_(stop),
-      diverged_in_final_(config.schemes.size(), 0) {
+      diverged_in_final_(config.schemes.size(), 0),
+      below_optimum_(config.schemes.size()) {
   for (const SchemeChoice& scheme : config.schemes) names_.push_back(scheme.asked());
 }
 
@@ -144,8 +152,8 @@ void RoundPlayer::add_runs(const Round& round, const std::vector<RunOutcome>& ou
                            .lr = outcome.lr,
                            .warmup = outcome.warmup,
                            .seed = outcome.seed,
-                           .diverged = outcome.diverged(),
-                           .learned = !outcome.diverged() && !outcome.learned_nothing(),
+                           .diverged = outcome.diverged() || outcome.faulty(),  // out of the race either way
+                           .learned = !outcome.diverged() && !outcome.faulty() && !outcome.learned_nothing(),
                            .loss = outcome.loss()});
     outcomes_.push_back({round.stage, outcome, request_.directory / "rounds" / round.folder() / "runs" / outcome.id});
   }
@@ -181,7 +189,8 @@ void RoundPlayer::judge_finals(const Round& round, const std::vector<RunOutcome>
     }
   }
   for (std::size_t scheme = 0; scheme < names_.size(); ++scheme) {
-    if (diverged_in_final_[scheme] != 0) state_.finals[scheme].clear();
+    if (is_below(state_.finals[scheme], source->optimum())) below_optimum_[scheme] = source->optimum();
+    if (diverged_in_final_[scheme] != 0 || below_optimum_[scheme]) state_.finals[scheme].clear();
   }
 }
 

@@ -40,6 +40,8 @@ class RoundPlayer {
   double tokens_planned() const;     // of the map and all rounds
   double seconds_per_token() const;  // as measured so far; 0: not yet
   bool finals_share_tuning_data() const { return shared_data_; }
+  // The optimum of the task, where the final of a scheme lies below it.
+  std::optional<double> below_optimum(std::size_t scheme) const { return below_optimum_[scheme]; }
 
  private:
   // Only then times are written down: a study of so much work leaves the same files on every machine.
@@ -60,7 +62,8 @@ class RoundPlayer {
   StudyLog log_;
   double map_tokens_ = 0;
   std::vector<StagedOutcome> outcomes_;
-  std::vector<char> diverged_in_final_;  // by scheme
+  std::vector<char> diverged_in_final_;               // by scheme
+  std::vector<std::optional<double>> below_optimum_;  // likewise
   bool shared_data_ = false;
 };
 

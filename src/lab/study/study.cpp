@@ -26,6 +26,7 @@
 #include "norma/store/directory_lock.h"
 #include "norma/store/environment.h"
 #include "norma/theory/predict.h"
+#include "norma/train/causality.h"
 #include "norma/train/data.h"
 #include "norma/train/trainer.h"
 
@@ -56,19 +57,20 @@ class Study {
       const std::string scope = last_stack(config_.base.model).scope;
       if (!scope.empty()) evidence.stack = scope + " ";
       evidence.map_steps = config_.base.train.steps;
+      evidence.leak = leak_in(scheme);
       evidence_.push_back(std::move(evidence));
     }
     std::vector<double> rates = config_.rates;
     std::sort(rates.begin(), rates.end());
     grids_.assign(config_.schemes.size(), rates);
-    if (config_.train) sweep_cells(sweep_config());  // mistakes are found before anything is computed
+    if (trains()) sweep_cells(sweep_config());  // mistakes are found before anything is computed
   }
 
   StudyResult run() {
     if (config_.inspect && !stop_) inspect_schemes();
-    if (config_.train && !stop_) train_schemes();
-    if (config_.train && !stop_) play_rounds();
-    if (config_.train && config_.depth_use && !stop_) measure_depth();
+    if (trains() && !stop_) train_schemes();
+    if (trains() && !stop_) play_rounds();
+    if (trains() && config_.depth_use && !stop_) measure_depth();
     return {.results_json = write_results(describe()), .interrupted = stop_};
   }
 
@@ -104,6 +106,7 @@ class Study {
     SweepConfig sweep{.base = config_.base};
     for (const SchemeChoice& scheme : config_.schemes) sweep.schemes.put(scheme);
     for (std::size_t i = 0; i < grids_.size(); ++i) {
+      if (!evidence_[i].leak.empty()) continue;  // whatever it reached would mean nothing
       for (const double rate : grids_[i]) {
         for (const std::int64_t warmup : config_.warmups)
           add_points(sweep, config_.schemes[i], rate, warmup, config_.seeds);
@@ -144,7 +147,7 @@ class Study {
   bool widen_grids() {
     bool wider = false;
     for (std::size_t i = 0; i < grids_.size(); ++i) {
-      const RateEdge edge = edge_of_best(evidence_[i]);
+      const RateEdge edge = evidence_[i].faulty() ? RateEdge::none : edge_of_best(evidence_[i]);
       const std::optional<double> rate = rate_beyond(grids_[i], edge);
       if (!rate) continue;
       grids_[i].insert(edge == RateEdge::largest ? grids_[i].end() : grids_[i].begin(), *rate);
@@ -183,7 +186,9 @@ class Study {
       const SchemeEvidence& evidence = evidence_[scheme];
       const std::size_t before = subjects.size();
       const auto add = [&](const RunOutcome& outcome, const std::filesystem::path& directory) {
-        if (outcome.scheme != evidence.scheme || outcome.diverged() || subjects.size() - before >= kSeeds) return;
+        if (outcome.scheme != evidence.scheme || outcome.diverged() || outcome.learned_nothing() || evidence.faulty() ||
+            subjects.size() - before >= kSeeds)
+          return;
         subjects.push_back({scheme, outcome, directory});
       };
       for (const StagedOutcome& one : rounds_.outcomes()) {
@@ -204,6 +209,19 @@ class Study {
     constexpr double kShare = 0.2, kLeast = 30;
     const bool timed = config_.budget.unit == StudyBudget::Unit::seconds && !config_.depth_use_whatever_it_takes;
     return timed ? std::max(kLeast, kShare * config_.budget.amount) : std::numeric_limits<double>::infinity();
+  }
+
+  // There is something to train.
+  bool trains() const {
+    return config_.train && std::ranges::any_of(evidence_, [](const SchemeEvidence& one) { return one.leak.empty(); });
+  }
+
+  // Why a scheme is not trained; empty: it sees only what has been said.
+  std::string leak_in(const SchemeChoice& scheme) const {
+    if (!config_.train) return "";
+    ModelConfig model = resolved_.model;
+    model.scheme = scheme;
+    return leak_of(model, static_cast<double>(config_.base.train.steps)).value_or("");
   }
 
   // At the depth that is trained, whatever depths were inspected.

@@ -76,7 +76,7 @@ std::string study_table(const Results& results) {
     const Tuned* found = best == tuned.end() ? nullptr : best->second;
     const bool trained = found != nullptr && found->lr;
     rows.push_back(
-        {std::to_string(verdict.rank), verdict.scheme, std::string(name_of(verdict.verdict)),
+        {verdict.rank > 0 ? std::to_string(verdict.rank) : "-", verdict.scheme, std::string(name_of(verdict.verdict)),
          found != nullptr ? number(found->loss.mean, "{:.3f}") : "-", found != nullptr ? interval(found->loss) : "-",
          trained ? number(*found->lr, "{:g}") : "-", trained ? std::to_string(found->warmup) : "-",
          used != depth.end()

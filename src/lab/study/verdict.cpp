@@ -34,7 +34,7 @@ std::string warmup_text(std::int64_t warmup) {
 const TrainedCell* least_bad_cell(const SchemeEvidence& evidence) {
   const TrainedCell* best = nullptr;
   for (const TrainedCell& cell : evidence.cells) {
-    if (cell.diverged > 0 || cell.loss.n == 0) continue;
+    if (cell.diverged > 0 || cell.faulty > 0 || cell.loss.n == 0) continue;
     if (best == nullptr || cell.loss.mean < best->loss.mean) best = &cell;
   }
   return best;
@@ -151,6 +151,17 @@ std::string failing_words(const SchemeEvidence& evidence, Training training, Jud
 }
 
 std::string training_words(const SchemeEvidence& evidence, Judgement& verdict) {
+  if (!evidence.leak.empty()) {
+    verdict = Judgement::leaks;
+    return fmt::format("leaks: {}; it was not trained, and is not ranked", evidence.leak);
+  }
+  if (evidence.below_optimum) {
+    verdict = Judgement::below_optimum;
+    return fmt::format(
+        "ends below {:.3f}, the optimum of the task, which no model can: an error of the setting, not a win; it is not "
+        "ranked",
+        *evidence.below_optimum);
+  }
   const Training training = training_of(evidence);
   if (training == Training::untested) {
     verdict = Judgement::untested;
@@ -168,6 +179,7 @@ std::string training_words(const SchemeEvidence& evidence, Judgement& verdict) {
 }
 
 void add_loss(Verdict& verdict, const SchemeEvidence& evidence) {
+  if (evidence.faulty()) return;
   if (evidence.final && evidence.final->loss.n > 0) {
     const FinalEvidence& final = *evidence.final;
     verdict.evidence.push_back({fmt::format("held-out loss after {} steps at lr {:g}, warmup {}, {} fresh seeds",
@@ -180,8 +192,9 @@ void add_loss(Verdict& verdict, const SchemeEvidence& evidence) {
   }
 }
 
-// Finals first, then maps, then what does not train; by loss among themselves.
+// Finals first, then maps, then what does not train, then what does not count; by loss among themselves.
 std::pair<int, double> place_of(const SchemeEvidence& evidence) {
+  if (evidence.faulty()) return {3, 0};
   if (evidence.final && evidence.final->loss.n > 0) return {0, evidence.final->loss.mean};
   if (const TrainedCell* best = best_cell(evidence)) return {1, best->loss.mean};
   return {2, 0};
@@ -262,7 +275,8 @@ std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all) {
   }
   std::stable_sort(verdicts.begin(), verdicts.end(),
                    [&](const Verdict& a, const Verdict& b) { return places.at(a.scheme) < places.at(b.scheme); });
-  for (std::size_t i = 0; i < verdicts.size(); ++i) verdicts[i].rank = static_cast<int>(i) + 1;
+  for (std::size_t i = 0; i < verdicts.size(); ++i)
+    verdicts[i].rank = places.at(verdicts[i].scheme).first == 3 ? 0 : static_cast<int>(i) + 1;
   return verdicts;
 }
 

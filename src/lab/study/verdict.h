@@ -20,9 +20,10 @@ struct TrainedCell {
   int runs = 0;
   int diverged = 0;
   int not_learned = 0;              // ended no better than guessing by frequency
+  int faulty = 0;                   // ended below the optimum of the task: an error of the setting
   bool extra = false;               // at a rate beyond the grid that all schemes share
   std::vector<double> losses = {};  // of the seeds that ended, in their order
-  bool trains() const { return runs > 0 && diverged == 0 && not_learned == 0; }
+  bool trains() const { return runs > 0 && diverged == 0 && not_learned == 0 && faulty == 0; }
 };
 
 // How the training of a scheme stands after all that was run.
@@ -67,6 +68,11 @@ struct SchemeEvidence {
   std::int64_t long_steps = 0;      // of its long runs; 0: none
   double late_loss = 0;             // of the best of these, where it trains
   std::string budget_to_tell = {};  // where it is unclear
+  // Why its losses mean nothing; such a scheme is never ranked.
+  std::string leak = {};                     // see causality.h
+  std::optional<double> below_optimum = {};  // the optimum that a loss of it lies below
+
+  bool faulty() const { return !leak.empty() || below_optimum; }
 };
 
 // The cell with the lowest mean loss among those that train; null when none does.

@@ -87,6 +87,7 @@ CohortLimits cohort_limits(const std::vector<std::int64_t>& bytes, int threads, 
     const std::int64_t room = one > 0 ? std::max<std::int64_t>(1, memory / limits.at_once / one) : 1;
     limits.most_members.push_back(std::min(room, wanted > 0 ? wanted : useful));
   }
+  if (limits.at_once == open) limits.parts = std::max(1, threads / limits.at_once);
   return limits;
 }
 
@@ -105,6 +106,16 @@ std::vector<std::size_t> by_falling_rate(const std::vector<SweepCell>& all, std:
   std::stable_sort(cells.begin(), cells.end(),
                    [&](std::size_t a, std::size_t b) { return all[a].config.train.lr > all[b].config.train.lr; });
   return cells;
+}
+
+std::vector<GroupPart> parts_of(const std::vector<SweepCell>& all, const std::vector<std::size_t>& open,
+                                std::int64_t most_members, int parts) {
+  const auto count =
+      std::clamp<std::int64_t>(parts, 1, std::max<std::int64_t>(1, std::min(most_members, std::ssize(open))));
+  std::vector<GroupPart> dealt(static_cast<std::size_t>(count), {.cells = {}, .most_members = most_members / count});
+  std::size_t next = 0;
+  for (const std::size_t cell : by_falling_rate(all, open)) dealt[next++ % dealt.size()].cells.push_back(cell);
+  return dealt;
 }
 
 std::vector<std::int64_t> even_parts(std::int64_t count, std::int64_t most) {

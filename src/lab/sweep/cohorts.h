@@ -29,6 +29,7 @@ std::int64_t member_bytes(const RunConfig& config);
 struct CohortLimits {
   int at_once = 1;
   std::vector<std::int64_t> most_members;
+  int parts = 1;  // of one group that may train side by side: how many threads there are for each group
 };
 CohortLimits cohort_limits(const std::vector<std::int64_t>& bytes, int threads, std::int64_t wanted,
                            std::int64_t memory, std::int64_t useful);
@@ -42,6 +43,16 @@ double work_of_step(const RunConfig& config);
 
 // High rates diverge soonest, so that their places come free while others still wait.
 std::vector<std::size_t> by_falling_rate(const std::vector<SweepCell>& all, std::vector<std::size_t> cells);
+
+// The open cells of a group as parts, each of which trains in cohorts of its own. Threads that share a cohort wait for
+// each other after every step and for what one of them does between steps; a cohort with one thread waits for nobody.
+// The rates of a group are dealt out, since high ones end soonest.
+struct GroupPart {
+  std::vector<std::size_t> cells;
+  std::int64_t most_members = 1;
+};
+std::vector<GroupPart> parts_of(const std::vector<SweepCell>& all, const std::vector<std::size_t>& open,
+                                std::int64_t most_members, int parts);
 
 // Cuts `count` into as few parts as possible, none larger than `most`, all nearly alike.
 std::vector<std::int64_t> even_parts(std::int64_t count, std::int64_t most);

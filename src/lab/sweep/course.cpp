@@ -147,7 +147,8 @@ bool GroupCourse::train_cohort(const CohortPlan& plan, const std::vector<const S
                                    .directory = paths_.cohort(plan.id),
                                    .command_line = request_.command_line,
                                    .recorded_before = plan.from,
-                                   .threads = threads_},
+                                   .threads = threads_,
+                                   .names_leaks = true},
                                   watcher, watcher.halt);
   if (end == RunEnd::interrupted && !watcher.paused) return false;
   split.ended = end == RunEnd::finished;

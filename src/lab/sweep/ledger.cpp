@@ -64,8 +64,11 @@ CohortLimits SweepLedger::limits(int threads) const {
     }
   });
   const Device device = config_.base.train.device;
-  return cohort_limits(bytes, threads, config_.most_members, memory_for_cohorts(device),
-                       useful_members(device, threads));
+  CohortLimits limits =
+      cohort_limits(bytes, threads, config_.most_members, memory_for_cohorts(device), useful_members(device, threads));
+  // Halving compares all of a group at every rung, and a GPU is filled by large cohorts.
+  if (config_.halving || resolve(device) == Device::cuda) limits.parts = 1;
+  return limits;
 }
 
 bool SweepLedger::is_done(std::size_t cell) const { return RunView(paths_.run(cells_[cell].id)).is_done(); }

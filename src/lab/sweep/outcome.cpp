@@ -52,12 +52,12 @@ std::string RunOutcome::verdict() const {
 }
 
 double RunOutcome::loss() const {
-  if (status != RunStatus::finished) return kInfinity;
+  if (status != RunStatus::finished || faulty()) return kInfinity;
   return evaluation_loss.value_or(final_loss);
 }
 
 bool RunOutcome::learned_nothing() const {
-  return status == RunStatus::finished && unigram_entropy && !(loss() <= *unigram_entropy - kLearned);
+  return status == RunStatus::finished && !faulty() && unigram_entropy && !(loss() <= *unigram_entropy - kLearned);
 }
 
 double RunOutcome::initial_loss() const {

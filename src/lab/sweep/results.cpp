@@ -129,6 +129,24 @@ std::vector<Contest> contests(const Outcomes& outcomes) {
   return all;
 }
 
+std::vector<std::string> fault_notes(const Outcomes& outcomes) {
+  std::vector<std::string> notes;
+  for (const Contest& contest : contests(outcomes)) {
+    const auto count = [&](Outcome outcome) { return std::ranges::count(contest.runs, outcome, &RunOutcome::outcome); };
+    if (count(Outcome::leaks) > 0)
+      notes.push_back(
+          fmt::format("{} leaks: a later token changes an earlier logit, so its losses mean nothing and are in no "
+                      "comparison.",
+                      contest.name()));
+    if (const auto runs = count(Outcome::below_optimum); runs > 0)
+      notes.push_back(fmt::format(
+          "{}: {} of {} runs ended below the optimum of the task, which no model can: an error of the setting. They "
+          "are in no comparison.",
+          contest.name(), runs, contest.runs.size()));
+  }
+  return notes;
+}
+
 Estimate loss_over_seeds(const Outcomes& runs) {
   std::vector<double> losses;
   for (const RunOutcome& run : runs) {

@@ -50,7 +50,7 @@ class Sweep {
     keep_data_record(root, data);
     write_atomically(root, kSweepFile, print_sweep(request_.config));
     ledger_.open();
-    plan_work(limits.most_members);
+    plan_work(limits);
     const bool finished = run_groups(limits, threads);
     finished ? ledger_.require_ends() : ledger_.nobody_runs();
     return {ledger_.outcomes(), !finished, board_.seconds(), board_.all_had_ended()};
@@ -61,44 +61,77 @@ class Sweep {
     return [this](const std::string& what) { board_.warned(what); };
   }
 
-  void plan_work(const std::vector<std::int64_t>& most) {
+  void plan_work(const CohortLimits& limits) {
     std::int64_t ended = 0;
     int cohorts = 0;
     double work = 0;
     for (std::size_t g = 0; g < ledger_.groups().size(); ++g) {
-      double open = 0;
-      for (const std::size_t cell : ledger_.groups()[g].cells) open += ledger_.is_done(cell) ? 0 : 1;
-      ended += static_cast<std::int64_t>(ledger_.groups()[g].cells.size()) - static_cast<std::int64_t>(open);
-      std::int64_t before = 0;
+      const std::vector<std::size_t> cells = open_cells(ledger_.groups()[g]);
+      ended += std::ssize(ledger_.groups()[g].cells) - std::ssize(cells);
       const double step_work = work_of_step(ledger_.cells()[ledger_.groups()[g].cells[0]].config);
-      for (const std::int64_t until : ledger_.rungs_of(ledger_.groups()[g])) {
-        if (open > 0) cohorts += static_cast<int>(std::ceil(open / static_cast<double>(most[g])));
-        work += open * static_cast<double>(until - before) * step_work;
-        before = until;
-        if (request_.config.halving) open = std::ceil(open / static_cast<double>(request_.config.halving->eta));
+      for (const GroupPart& part : parts_of(ledger_.cells(), cells, limits.most_members[g], limits.parts)) {
+        auto open = static_cast<double>(part.cells.size());
+        std::int64_t before = 0;
+        for (const std::int64_t until : ledger_.rungs_of(ledger_.groups()[g])) {
+          if (open > 0) cohorts += static_cast<int>(std::ceil(open / static_cast<double>(part.most_members)));
+          work += open * static_cast<double>(until - before) * step_work;
+          before = until;
+          if (request_.config.halving) open = std::ceil(open / static_cast<double>(request_.config.halving->eta));
+        }
       }
     }
     board_.planned(static_cast<std::int64_t>(ledger_.cells().size()), ended, cohorts, work);
   }
 
-  // Each group goes its own way, with its own cohorts and folders. False when one was asked to stop.
+  std::vector<std::size_t> open_cells(const SweepGroup& group) const {
+    std::vector<std::size_t> open;
+    for (const std::size_t cell : group.cells) {
+      if (!ledger_.is_done(cell)) open.push_back(cell);
+    }
+    return open;
+  }
+
+  // Where every group has several threads it goes in parts, unless it has cohorts under way, which may have members of
+  // any.
+  struct Job {
+    SweepGroup group;
+    std::int64_t most_members;
+    std::vector<CohortPlan> under_way;
+  };
+  std::vector<Job> jobs_of(const CohortLimits& limits) {
+    std::map<std::string, std::vector<CohortPlan>> under_way = cohorts_under_way();
+    std::vector<Job> jobs;
+    for (std::size_t g = 0; g < ledger_.groups().size(); ++g) {
+      const SweepGroup& group = ledger_.groups()[g];
+      std::vector<CohortPlan> begun = std::move(under_way[group.key]);
+      const std::vector<std::size_t> open = open_cells(group);
+      if (limits.parts == 1 || !begun.empty() || open.empty()) {
+        jobs.push_back({group, limits.most_members[g], std::move(begun)});
+        continue;
+      }
+      for (GroupPart& part : parts_of(ledger_.cells(), open, limits.most_members[g], limits.parts))
+        jobs.push_back({{group.key, std::move(part.cells)}, part.most_members, {}});
+    }
+    return jobs;
+  }
+
+  // Each goes its own way, with its own cohorts and folders. False when one was asked to stop.
   bool run_groups(const CohortLimits& limits, int threads) {
-    const std::map<std::string, std::vector<CohortPlan>> under_way = cohorts_under_way();
     const SweepRoom room{request_, paths_, ledger_, board_, environment_};
+    const std::vector<Job> jobs = jobs_of(limits);
     std::atomic<bool> finished = true;
-    const auto run_group = [&](std::size_t index, const Workshop::Threads& share) {
-      const SweepGroup& group = ledger_.groups()[index];
-      const auto begun = under_way.find(group.key);
-      GroupCourse course(room, group, limits.most_members[index], share);
+    const auto run_job = [&](std::size_t index, const Workshop::Threads& share) {
+      const Job& job = jobs[index];
+      GroupCourse course(room, job.group, job.most_members, share);
       try {
-        if (!course.run(begun == under_way.end() ? std::vector<CohortPlan>() : begun->second)) finished = false;
+        if (!course.run(job.under_way)) finished = false;
       } catch (const Error& error) {
         if (ledger_.groups().size() == 1) throw;
-        const ModelConfig& model = ledger_.cells()[group.cells[0]].config.model;
+        const ModelConfig& model = ledger_.cells()[job.group.cells[0]].config.model;
         fail("{}, {} layers: {}", model.scheme.asked(), model.layers, error.what());
       }
     };
-    Workshop(threads, limits.at_once).run(ledger_.groups().size(), run_group, [&] { board_.fail(); });
+    Workshop(threads, limits.at_once * limits.parts).run(jobs.size(), run_job, [&] { board_.fail(); });
     return finished;
   }
 

@@ -22,8 +22,9 @@ StableRate best_stable(const Outcomes& runs) {
 }
 
 bool learned_something(const Outcomes& runs) {
-  return std::any_of(runs.begin(), runs.end(),
-                     [](const RunOutcome& run) { return run.status == RunStatus::finished && !run.learned_nothing(); });
+  return std::ranges::any_of(runs, [](const RunOutcome& run) {
+    return run.status == RunStatus::finished && !run.learned_nothing() && !run.faulty();
+  });
 }
 
 double target_for(const std::vector<Tuned>& all) {

@@ -103,17 +103,20 @@ Wire token_table(ModelBuilder& b, const char* name, std::int64_t vocabulary, con
                               b.outer(name, "embedding", c.embedding_std, rules, UnitVectors::rows));
 }
 
+// What multiplies tokens: the scheme's say goes before the model's.
+double token_scale(const ModelConfig& c, const SchemeRules& rules) {
+  return rules.token_scale.value_or(c.scale_embedding ? std::sqrt(static_cast<double>(c.width)) : 1);
+}
+
 // Tokens and their positions; `side` is "" or "source_".
 Wire embed(ModelBuilder& b, Wire table, Wire ids, const std::string& side, const SchemeRules& rules) {
   const ModelConfig& c = b.config();
   const std::int64_t time = ids.shape()[1];
   Wire x = embedding(table, ids);
-  if (c.scale_embedding) x = x * std::sqrt(static_cast<double>(c.width));
+  if (const double scale = token_scale(c, rules); scale != 1) x = x * scale;
   const std::string name = "embedding." + side + "position";
   if (c.positions == Positions::learned) {
-    // Positions have no gain of their own: T-Fixup's is of tokens.
-    ParameterSpec spec{.name = name, .init = Init::normal(c.embedding_std), .role = "position"};
-    rules.optimiser.apply("position", spec);
+    const ParameterSpec spec = b.outer(name.c_str(), "position", c.embedding_std, rules, UnitVectors::none);
     x = add_positions(x, b.parameters().make({time, c.width}, spec));
   } else if (c.positions == Positions::sinusoidal) {
     x = add_positions(x, sinusoidal_positions(b.graph(), name, time, c.width, c.dtype));
@@ -122,10 +125,13 @@ Wire embed(ModelBuilder& b, Wire table, Wire ids, const std::string& side, const
 }
 
 double token_variance(const ModelConfig& c, const SchemeRules& rules) {
-  const double table = rules.init.deviation_of("embedding").value_or(c.embedding_std) * rules.init.gain_of("embedding");
-  const double variance = table * table * (c.scale_embedding ? static_cast<double>(c.width) : 1);
+  const auto variance_of = [&](const char* role) {
+    const double table = rules.init.deviation_of(role).value_or(c.embedding_std) * rules.init.gain_of(role);
+    return table * table;
+  };
+  const double scale = token_scale(c, rules), variance = variance_of("embedding") * scale * scale;
   if (c.positions == Positions::sinusoidal) return variance + 0.5;
-  return variance + (c.positions == Positions::learned ? c.embedding_std * c.embedding_std : 0);
+  return variance + (c.positions == Positions::learned ? variance_of("position") : 0);
 }
 
 // The mean over a sample's tokens; padding has weight 0.

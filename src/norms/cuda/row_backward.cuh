@@ -171,7 +171,7 @@ class BackwardBlock {
     group_.sum(total);
     if (!valid) return;
     if constexpr (Norm::kOneGain) one_dgain_ += total[0];
-    if (call_.dx < 0) return;
+    if (!wants_dx(call_)) return;
 #pragma unroll
     for (int p = 0; p < kPieces; ++p) {
       if (!has(p)) continue;
@@ -199,15 +199,7 @@ class BackwardBlock {
       for (int j = 0; j < kV; ++j) dx[j] += residual[j];
     }
     const std::int64_t to = static_cast<std::int64_t>(row) * width_ + column_ + p * F::kHop;
-    store<X, kV>(at<X>(member_, call_.dx) + to, dx);
-    for (int k = 0; k < call_.scaled; ++k) {
-      if (call_.scaled_dx[k] < 0) continue;
-      float scaled[kV];
-#pragma unroll
-      for (int j = 0; j < kV; ++j) scaled[j] = dx[j];
-      scale_by<kV>(call_.scale[k], member_, column_ + p * F::kHop, scaled);
-      store<X, kV>(at<X>(member_, call_.scaled_dx[k]) + to, scaled);
-    }
+    write_gradients<X, kV>(call_, member_, to, column_ + p * F::kHop, dx);
   }
 
   // Groups of one warp add up their shares. Returns whether this thread has the sum.

@@ -77,7 +77,8 @@ int row_norm_of(const RowNormCall& call, Stream stream) {
         <<<grid, general_threads(call.width / V), 0, stream>>>(call, 1.0f / static_cast<float>(call.counted));
     return static_cast<int>(cudaGetLastError());
   };
-  bool whole = call.width % kV == 0 && multiples_of_16(call.members, {call.gain, call.bias, call.y, call.sum});
+  bool whole =
+      call.width % kV == 0 && multiples_of_16(call.members, {call.gain, call.bias, call.y, call.wide_y, call.sum});
   for (int k = 0; k < call.terms; ++k) whole = whole && call.term[k] % 16 == 0;
   if (!whole) return general.template operator()<1>();
   if (call.terms > 2 || call.width > kWidestForward || call.counted % kV != 0) return general.template operator()<kV>();
@@ -140,7 +141,8 @@ int row_backward_of(const RowNormBackwardCall& call, Stream stream) {
                   .width = call.width,
                   .out = {call.dgain, call.dbias}};
   if (Norm::kOneGain) lines = {call.members, call.scratch, call.rows, 1, 1, {call.dgain, kAbsent}};
-  bool whole = call.width % kV == 0 && multiples_of_16(call.members, {call.x, call.dy, call.gain, call.dx});
+  bool whole =
+      call.width % kV == 0 && multiples_of_16(call.members, {call.x, call.dy, call.gain, call.dx, call.narrow_dx});
   for (int k = 0; k < call.residuals; ++k) whole = whole && call.residual[k] % 16 == 0;
   for (int k = 0; k < call.scaled; ++k) whole = whole && (call.scaled_dx[k] < 0 || call.scaled_dx[k] % 16 == 0);
   int status = 0;

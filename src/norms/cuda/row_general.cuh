@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(1024)
       if (gain != nullptr) v[j] *= gain[Norm::kOneGain ? 0 : i + j];
       if (bias != nullptr) v[j] += bias[i + j];
     }
-    store<Y, V>(at<Y>(member, call.y) + begin + i, v);
+    write_y<X, Y, V>(call, member, begin + i, v);
   });
 }
 
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(1024)
   const float pull = total[0] * Norm::pull(rstd, inverse, *at<const float>(member, call.eps)) * scale;
   // A row's share of the one gain's gradient: nobody else writes here.
   if (Norm::kOneGain && call.dgain >= 0 && threadIdx.x == 0) at<float>(member, call.scratch)[row] = total[0];
-  if (call.dx < 0) return;
+  if (!wants_dx(call)) return;
   for_pieces<V>(width, [&](std::int64_t i) {
     float xh[V], g[V];
     read(i, xh, g);
@@ -142,15 +142,7 @@ __global__ void __launch_bounds__(1024)
 #pragma unroll
       for (int j = 0; j < V; ++j) g[j] += residual[j];
     }
-    store<X, V>(at<X>(member, call.dx) + begin + i, g);
-    for (int k = 0; k < call.scaled; ++k) {
-      if (call.scaled_dx[k] < 0) continue;
-      float scaled[V];
-#pragma unroll
-      for (int j = 0; j < V; ++j) scaled[j] = g[j];
-      scale_by<V>(call.scale[k], member, i, scaled);
-      store<X, V>(at<X>(member, call.scaled_dx[k]) + begin + i, scaled);
-    }
+    write_gradients<X, V>(call, member, begin + i, i, g);
   });
 }
 

@@ -1,6 +1,7 @@
 // The row norms as programs of the GPU: what their ops say, told to the launches.
 #include <array>
 #include <bit>
+#include <utility>
 #include <vector>
 
 #include "norma/core/error.h"
@@ -29,14 +30,20 @@ const RowLaunches& launches_of(const RowNormDefinition& definition) {
 
 }  // namespace
 
-cuda::Program cuda_kernel(const RowNorm& op, Types in, Types) {
+cuda::Program cuda_kernel(const RowNorm& op, Types in, Types out) {
   cuda::RowNormCall shape;
+  const auto narrow = [](const Type& type) { return type.dtype == DType::bf16; };
+  const bool branch = narrow(out[0]) || op.twin() || (op.terms() > 1 && narrow(in[1]));
+  shape.types = narrow(in[0]) ? cuda::RowTypes::bf16
+                : branch      ? cuda::RowTypes::f32_stream_bf16_branch
+                              : cuda::RowTypes::f32;
+  const bool swapped = shape.types == cuda::RowTypes::f32_stream_bf16_branch && !narrow(out[0]);  // y is the wide one
   shape.rows = in[0].shape.rows();
   shape.width = in[0].shape.channels();
   shape.counted = counted_channels(op.options(), shape.width);
   shape.terms = op.terms();
   const bool gain = has_gain(op.options().affine), bias = has_bias(op.options().affine);
-  const bool mean = centres(op.definition()), sum = op.terms() > 1;
+  const bool mean = centres(op.definition()), sum = op.terms() > 1, twin = op.twin();
   shape.scaled = op.scaled() != 0;
   std::vector<int> scaled_terms;
   for (int term = 0; term < op.terms(); ++term) {
@@ -55,17 +62,24 @@ cuda::Program cuda_kernel(const RowNorm& op, Types in, Types) {
     if (gain) row.gain = call.in(next++);
     if (bias) row.bias = call.in(next++);
     for (const int term : scaled_terms) row.scale[term].at = call.in(next++);
-    int out = 0;
-    row.y = call.out(out++);
-    row.rstd = call.out(out++);
-    if (mean) row.mean = call.out(out++);
-    if (sum) row.sum = call.out(out++);
+    int next_out = 0;
+    row.y = call.out(next_out++);
+    row.rstd = call.out(next_out++);
+    if (mean) row.mean = call.out(next_out++);
+    if (sum) row.sum = call.out(next_out++);
+    if (twin) row.wide_y = call.out(next_out++);
+    if (swapped) std::swap(row.y, row.wide_y);
     return launch(row, call.stream);
   }};
 }
 
-cuda::Program cuda_kernel(const RowNormBackward& op, Types in, Types) {
+cuda::Program cuda_kernel(const RowNormBackward& op, Types in, Types out) {
   cuda::RowNormBackwardCall shape;
+  const auto narrow = [](const Type& type) { return type.dtype == DType::bf16; };
+  shape.types = narrow(in[0])   ? cuda::RowTypes::bf16
+                : narrow(in[1]) ? cuda::RowTypes::f32_stream_bf16_branch
+                                : cuda::RowTypes::f32;
+  const bool swapped = !narrow(in[0]) && narrow(out[0]), twin = op.twin();  // the total is the narrow one
   shape.rows = in[0].shape.rows();
   shape.width = in[0].shape.channels();
   shape.counted = counted_channels(op.options(), shape.width);
@@ -91,15 +105,17 @@ cuda::Program cuda_kernel(const RowNormBackward& op, Types in, Types) {
                 if (gain) row.gain = call.in(next++);
                 for (int i = 0; i < row.residuals; ++i) row.residual[i] = call.in(next++);
                 for (int k = 0; k < row.scaled; ++k) row.scale[k].at = call.in(next++);
-                int out = 0;
-                row.dx = call.out(out++);
-                if (gain) row.dgain = call.out(out++);
-                if (bias) row.dbias = call.out(out++);
-                for (int k = 0; k < row.scaled; ++k) row.scaled_dx[k] = call.out(out++);
+                int next_out = 0;
+                row.dx = call.out(next_out++);
+                if (gain) row.dgain = call.out(next_out++);
+                if (bias) row.dbias = call.out(next_out++);
+                for (int k = 0; k < row.scaled; ++k) row.scaled_dx[k] = call.out(next_out++);
+                if (twin) row.narrow_dx = call.out(next_out++);
+                if (swapped) std::swap(row.dx, row.narrow_dx);
                 row.scratch = call.scratch;
                 return launch(row, call.stream);
               },
-          .scratch_bytes = cuda::row_backward_scratch(cuda::RowTypes::f32, shape.rows, shape.width)};
+          .scratch_bytes = cuda::row_backward_scratch(shape.types, shape.rows, shape.width)};
 }
 
 }  // namespace norma

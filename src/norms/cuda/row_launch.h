@@ -38,13 +38,14 @@ struct RowNormCall {
   std::int64_t term[kMostRowTerms] = {};  // [rows, width] each
   bool scaled = false;                    // whether any term has a scale
   RowScale scale[kMostRowTerms] = {};
-  std::int64_t eps = 0;         // f32 [1]
-  std::int64_t gain = kAbsent;  // f32 [width], or [1] if the norm has one gain
-  std::int64_t bias = kAbsent;  // f32 [width]
-  std::int64_t y = 0;           // [rows, width]
-  std::int64_t rstd = kAbsent;  // f32 [rows]
-  std::int64_t mean = kAbsent;  // f32 [rows], if the norm centres
-  std::int64_t sum = kAbsent;   // [rows, width]
+  std::int64_t eps = 0;           // f32 [1]
+  std::int64_t gain = kAbsent;    // f32 [width], or [1] if the norm has one gain
+  std::int64_t bias = kAbsent;    // f32 [width]
+  std::int64_t y = kAbsent;       // [rows, width]
+  std::int64_t wide_y = kAbsent;  // the same in the stream's type, where that is wider
+  std::int64_t rstd = kAbsent;    // f32 [rows]
+  std::int64_t mean = kAbsent;    // f32 [rows], if the norm centres
+  std::int64_t sum = kAbsent;     // [rows, width]
 };
 
 // dx = rstd (g - mean(g) - xh pull sum(g xh)) + residuals,  g = gain dy
@@ -67,6 +68,7 @@ struct RowNormBackwardCall {
   RowScale scale[kMostRowTerms] = {};
   std::int64_t scaled_dx[kMostRowTerms] = {};  // [rows, width] each; any may be absent
   std::int64_t dx = kAbsent;                   // [rows, width]
+  std::int64_t narrow_dx = kAbsent;            // the same in bf16, where the stream is f32
   std::int64_t dgain = kAbsent;                // f32 [width], or [1] if the norm has one gain
   std::int64_t dbias = kAbsent;                // f32 [width]
   std::int64_t scratch = kAbsent;              // row_backward_scratch() bytes, if dgain or dbias is wanted

@@ -1,4 +1,4 @@
-// Terms and gradients times their scales.
+// Terms and gradients times their scales, and the results in the widths that are wanted.
 #pragma once
 
 #include "norms/cuda/row_launch.h"
@@ -19,6 +19,36 @@ __device__ __forceinline__ void scale_by(const RowScale& scale, std::byte* membe
   }
 #pragma unroll
   for (int j = 0; j < V; ++j) v[j] *= factor[column + j];
+}
+
+// y at an element, in all the widths that are wanted.
+template <typename X, typename Y, int V>
+__device__ __forceinline__ void write_y(const RowNormCall& call, std::byte* member, std::int64_t to,
+                                        const float (&y)[V]) {
+  if (sizeof(X) == sizeof(Y) || call.y >= 0) store<Y, V>(at<Y>(member, call.y) + to, y);
+  if (sizeof(X) > sizeof(Y) && call.wide_y >= 0) store<X, V>(at<X>(member, call.wide_y) + to, y);
+}
+
+__device__ __forceinline__ bool wants_dx(const RowNormBackwardCall& call) {
+  return call.dx >= 0 || call.narrow_dx >= 0 || call.scaled > 0;
+}
+
+// dx at an element of `column`, and what scaled terms see of it.
+template <typename X, int V>
+__device__ __forceinline__ void write_gradients(const RowNormBackwardCall& call, std::byte* member, std::int64_t to,
+                                                std::int64_t column, const float (&dx)[V]) {
+  if (call.dx >= 0) store<X, V>(at<X>(member, call.dx) + to, dx);
+  if (sizeof(X) > 2 && call.narrow_dx >= 0) {
+    store<__nv_bfloat16, V>(at<__nv_bfloat16>(member, call.narrow_dx) + to, dx);
+  }
+  for (int k = 0; k < call.scaled; ++k) {
+    if (call.scaled_dx[k] < 0) continue;
+    float scaled[V];
+#pragma unroll
+    for (int j = 0; j < V; ++j) scaled[j] = dx[j];
+    scale_by<V>(call.scale[k], member, column, scaled);
+    store<X, V>(at<X>(member, call.scaled_dx[k]) + to, scaled);
+  }
 }
 
 }  // namespace norma::cuda

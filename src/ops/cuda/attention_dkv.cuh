@@ -44,20 +44,19 @@ __device__ __forceinline__ void score_gradients(float (&p)[kM][kN][4], float (&d
   }
 }
 
+// What block number `block` does; memory is shared.
 template <class Math, int kWidth, int kM, int kQueries>
-__global__ void __launch_bounds__(kMostThreads)
-    attention_dkv_kernel(const __grid_constant__ AttentionCall call, Access access) {
+__device__ __forceinline__ void dkv_block(const AttentionCall& call, Access access, unsigned char* memory, int block) {
   using Element = typename Math::Element;
   using Lanes = typename Math::Lanes;
   constexpr int kStride = stride_of<Element>(kWidth), kN = kQueries / 8;
   constexpr int kPart = part_of(kWidth), kParts = kWidth / kPart, kC = kPart / 8;
-  extern __shared__ __align__(16) unsigned char memory[];
   std::byte* const member = member_of(call.members);
   if (member == nullptr) return;
   const int rows = static_cast<int>(blockDim.x) / kWarp * 16 * kM, blocks = (call.keys + rows - 1) / rows;
-  const int column = static_cast<int>(blockIdx.x) % kParts * kPart;
-  const int first = static_cast<int>(blockIdx.x) / kParts % blocks * rows;  // most work under a mask: the first
-  const int pair = static_cast<int>(blockIdx.x) / kParts / blocks;
+  const int column = block % kParts * kPart;
+  const int first = block / kParts % blocks * rows;  // most work under a mask: the first
+  const int pair = block / kParts / blocks;
   const int sample = pair / call.kv_heads, kv_head = pair % call.kv_heads, group = call.heads / call.kv_heads;
   const int warp = static_cast<int>(threadIdx.x) / kWarp, warp_first = first + warp * 16 * kM;
   const bool causal = call.mask == KeyMask::causal;
@@ -137,6 +136,13 @@ __global__ void __launch_bounds__(kMostThreads)
     store_tile<Lanes>(key_rows<Element>(call, member, call.dv, sample, kv_head), warp_first, visible, call.keys, column,
                       call.width, access, dv, one);
   }
+}
+
+template <class Math, int kWidth, int kM, int kQueries>
+__global__ void __launch_bounds__(kMostThreads)
+    attention_dkv_kernel(const __grid_constant__ AttentionCall call, Access access) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  dkv_block<Math, kWidth, kM, kQueries>(call, access, memory, static_cast<int>(blockIdx.x));
 }
 
 // As for the gradient by the queries.

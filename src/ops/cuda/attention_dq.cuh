@@ -10,32 +10,30 @@ namespace norma::cuda::attention {
 // p and dp are 0 where row - column < least or column >= columns, both counted within the tile.
 template <class Lanes, int kM, int kN>
 __device__ __forceinline__ void hide(float (&p)[kM][kN][4], float (&dp)[kM][kN][4], int least, int columns) {
-  const int row = Lanes::g(), column = 2 * Lanes::t();
 #pragma unroll
   for (int m = 0; m < kM; ++m) {
 #pragma unroll
-    for (int n = 0; n < kN; ++n) {
+    for (int i = 0; i < 4; ++i) {
+      const int row = m * 16 + (i >> 1) * 8 + Lanes::g(), end = min(columns, row - least + 1) - 2 * Lanes::t();
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int r = m * 16 + (i >> 1) * 8 + row, c = n * 8 + column + (i & 1);
-        if (r - c < least || c >= columns) p[m][n][i] = dp[m][n][i] = 0.0f;
+      for (int n = 0; n < kN; ++n) {
+        if (n * 8 + (i & 1) >= end) p[m][n][i] = dp[m][n][i] = 0.0f;
       }
     }
   }
 }
 
+// What block number `block` does; memory is shared.
 template <class Math, int kWidth, int kM, int kKeys>
-__global__ void __launch_bounds__(kMostThreads)
-    attention_dq_kernel(const __grid_constant__ AttentionCall call, Access access) {
+__device__ __forceinline__ void dq_block(const AttentionCall& call, Access access, unsigned char* memory, int block) {
   using Element = typename Math::Element;
   using Lanes = typename Math::Lanes;
   constexpr int kStride = stride_of<Element>(kWidth), kN = kKeys / 8, kC = kWidth / 8;
-  extern __shared__ __align__(16) unsigned char memory[];
   std::byte* const member = member_of(call.members);
   if (member == nullptr) return;
   const int rows = static_cast<int>(blockDim.x) / kWarp * 16 * kM, blocks = (call.queries + rows - 1) / rows;
-  const int pair = static_cast<int>(blockIdx.x) / blocks;
-  const int first = (blocks - 1 - static_cast<int>(blockIdx.x) % blocks) * rows;
+  const int pair = block / blocks;
+  const int first = (blocks - 1 - block % blocks) * rows;
   const int sample = pair / call.heads, head = pair % call.heads, kv_head = head / (call.heads / call.kv_heads);
   const int warp = static_cast<int>(threadIdx.x) / kWarp, warp_first = first + warp * 16 * kM;
   const bool causal = call.mask == KeyMask::causal;
@@ -147,6 +145,13 @@ __global__ void __launch_bounds__(kMostThreads)
   for (int m = 0; m < kM; ++m) scale[m][0] = scale[m][1] = call.scale;
   store_tile<Lanes>(query_rows<Element>(call, member, call.dq, sample, head), warp_first,
                     visible == 0 ? 0 : call.queries, call.queries, 0, call.width, access, dq, scale);
+}
+
+template <class Math, int kWidth, int kM, int kKeys>
+__global__ void __launch_bounds__(kMostThreads)
+    attention_dq_kernel(const __grid_constant__ AttentionCall call, Access access) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  dq_block<Math, kWidth, kM, kKeys>(call, access, memory, static_cast<int>(blockIdx.x));
 }
 
 // Long sequences on tensor cores: warps with twice the rows and half the keys at a time read less shared memory for the

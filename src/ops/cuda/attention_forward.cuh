@@ -26,6 +26,8 @@ struct Softmax {
   // Scores (hidden ones -infinity) become exponentials; what was summed with them so far is corrected.
   template <int kN, int kC>
   __device__ __forceinline__ void add(float (&scores)[kM][kN][4], float factor, float (&context)[kM][kC][4]) {
+    float correction[kM][2];
+    bool corrects = false;
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
 #pragma unroll
@@ -35,7 +37,8 @@ struct Softmax {
         for (int n = 0; n < kN; ++n) top = fmaxf(top, fmaxf(scores[m][n][2 * half], scores[m][n][2 * half + 1]));
         top = row_max<Lanes>(top);
         const float shift = top == -INFINITY ? 0.0f : top * factor;  // only -infinity so far: exponentials are 0
-        const float correction = power_of_two(fmaf(largest[m][half], factor, -shift));
+        correction[m][half] = top == largest[m][half] ? 1.0f : power_of_two(fmaf(largest[m][half], factor, -shift));
+        corrects = corrects || top != largest[m][half];
         largest[m][half] = top;
         float total = 0.0f;
 #pragma unroll
@@ -47,12 +50,16 @@ struct Softmax {
             total += score;
           }
         }
-        sum[m][half] = fmaf(sum[m][half], correction, total);
+        sum[m][half] = fmaf(sum[m][half], correction[m][half], total);
+      }
+    }
+    if (!__any_sync(kAll, corrects)) return;  // after some tiles larger scores are rare
 #pragma unroll
-        for (int n = 0; n < kC; ++n) {
-          context[m][n][2 * half] *= correction;
-          context[m][n][2 * half + 1] *= correction;
-        }
+    for (int m = 0; m < kM; ++m) {
+#pragma unroll
+      for (int n = 0; n < kC; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) context[m][n][i] *= correction[m][i >> 1];
       }
     }
   }
@@ -61,15 +68,14 @@ struct Softmax {
 // -infinity where row - column < least or column >= columns, both counted within the tile.
 template <class Lanes, int kM, int kN>
 __device__ __forceinline__ void hide_scores(float (&scores)[kM][kN][4], int least, int columns) {
-  const int row = Lanes::g(), column = 2 * Lanes::t();
 #pragma unroll
   for (int m = 0; m < kM; ++m) {
 #pragma unroll
-    for (int n = 0; n < kN; ++n) {
+    for (int i = 0; i < 4; ++i) {
+      const int row = m * 16 + (i >> 1) * 8 + Lanes::g(), end = min(columns, row - least + 1) - 2 * Lanes::t();
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int r = m * 16 + (i >> 1) * 8 + row, c = n * 8 + column + (i & 1);
-        if (r - c < least || c >= columns) scores[m][n][i] = -INFINITY;
+      for (int n = 0; n < kN; ++n) {
+        if (n * 8 + (i & 1) >= end) scores[m][n][i] = -INFINITY;
       }
     }
   }
@@ -86,18 +92,18 @@ __device__ __forceinline__ void scale_all(float (&scores)[kM][kN][4], float fact
   }
 }
 
+// What block number `block` does; memory is shared.
 template <class Math, int kWidth, int kM, int kKeys>
-__global__ void __launch_bounds__(kMostThreads)
-    attention_forward_kernel(const __grid_constant__ AttentionCall call, Access access) {
+__device__ __forceinline__ void forward_block(const AttentionCall& call, Access access, unsigned char* memory,
+                                              int block) {
   using Element = typename Math::Element;
   using Lanes = typename Math::Lanes;
   constexpr int kStride = stride_of<Element>(kWidth), kN = kKeys / 8, kC = kWidth / 8;
-  extern __shared__ __align__(16) unsigned char memory[];
   std::byte* const member = member_of(call.members);
   if (member == nullptr) return;
   const int rows = static_cast<int>(blockDim.x) / kWarp * 16 * kM, blocks = (call.queries + rows - 1) / rows;
-  const int pair = static_cast<int>(blockIdx.x) / blocks;
-  const int first = (blocks - 1 - static_cast<int>(blockIdx.x) % blocks) * rows;  // most work under a mask: the last
+  const int pair = block / blocks;
+  const int first = (blocks - 1 - block % blocks) * rows;  // most work under a mask: the last
   const int sample = pair / call.heads, head = pair % call.heads, kv_head = head / (call.heads / call.kv_heads);
   const int warp = static_cast<int>(threadIdx.x) / kWarp, warp_first = first + warp * 16 * kM;
   const bool causal = call.mask == KeyMask::causal;
@@ -165,6 +171,13 @@ __global__ void __launch_bounds__(kMostThreads)
   }
   store_tile<Lanes>(context_rows<Element>(call, member, call.context, sample, head), warp_first,
                     visible == 0 ? 0 : call.queries, call.queries, 0, call.width, access, context, inverse);
+}
+
+template <class Math, int kWidth, int kM, int kKeys>
+__global__ void __launch_bounds__(kMostThreads)
+    attention_forward_kernel(const __grid_constant__ AttentionCall call, Access access) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  forward_block<Math, kWidth, kM, kKeys>(call, access, memory, static_cast<int>(blockIdx.x));
 }
 
 // Long sequences: warps with twice the rows read keys and values half as often.

@@ -37,7 +37,7 @@ struct AttentionCall {
   std::int64_t k = kAbsent;         // [batch, keys, kv_heads, width], rows kv_row apart
   std::int64_t v = kAbsent;         // as k
   std::int64_t lengths = kAbsent;   // i32 [batch]
-  std::int64_t context = kAbsent;   // [batch, queries, heads, width]; forward only
+  std::int64_t context = kAbsent;   // [batch, queries, heads, width]; saves the backward pass work, may be absent there
   std::int64_t lse = kAbsent;       // f32 [batch, heads, queries]; an output of the forward pass, may be absent there
   std::int64_t dcontext = kAbsent;  // as context; backward only, and so are the following
   std::int64_t dq = kAbsent;        // as q; may be absent

@@ -18,26 +18,38 @@ struct ProjectionSizes {
   std::int64_t chunk;  // rows at a time
   bool transposed;     // W[classes, width]
   std::int32_t ignore;
+  DType dtype;           // of x, W and the logits; the weight's gradient is f32
+  std::int64_t element;  // bytes
 
   ProjectionSizes(Types in, const CrossEntropyOptions& options)
       : rows(in[0].shape.rows()),
         width(in[0].shape.channels()),
         classes(in[1].shape[options.weight == Transpose::yes ? 0 : 1]),
         transposed(options.weight == Transpose::yes),
-        ignore(options.ignore) {
-    const std::int64_t fitting = kChunkBytes / (classes * kFloat) / kRowsOfTile * kRowsOfTile;
-    chunk = std::min(rows, std::max(fitting, kRowsOfTile));
+        ignore(options.ignore),
+        dtype(in[0].dtype),
+        element(static_cast<std::int64_t>(size_of(dtype))) {
+    const std::int64_t fitting = std::max(kChunkBytes / (classes * element) / kRowsOfTile * kRowsOfTile, kRowsOfTile);
+    const std::int64_t even = (rows - 1) / ((rows - 1) / fitting + 1) + 1;  // rows of a chunk, were all alike
+    chunk = std::min(rows, (even + kRowsOfTile - 1) / kRowsOfTile * kRowsOfTile);
   }
 
   // Scratch: the logits of a chunk, then a number per row, or one.
-  std::int64_t numbers_at() const { return (chunk * classes * kFloat + 255) / 256 * 256; }
+  std::int64_t numbers_at() const { return (chunk * classes * element + 255) / 256 * 256; }
 };
 
 // logits = x W of the chunk that begins at row `first`, into the scratch.
 int project(const ProjectionSizes& s, std::int64_t first, std::int64_t rows, const cuda::Call& at) {
-  const cuda::Product product{.m = rows, .n = s.classes, .k = s.width, .transpose_b = s.transposed, .math = at.math};
+  const cuda::Product product{.m = rows,
+                              .n = s.classes,
+                              .k = s.width,
+                              .transpose_b = s.transposed,
+                              .a = s.dtype,
+                              .b = s.dtype,
+                              .c = s.dtype,
+                              .math = at.math};
   return at.products->run(product, at.members,
-                          {.a = at.in(0) + first * s.width * kFloat, .b = at.in(1), .c = at.scratch}, at.stream);
+                          {.a = at.in(0) + first * s.width * s.element, .b = at.in(1), .c = at.scratch}, at.stream);
 }
 
 cuda::CrossEntropyRows rows_of_chunk(const ProjectionSizes& s, std::int64_t first, std::int64_t rows, std::int64_t lse,
@@ -46,6 +58,7 @@ cuda::CrossEntropyRows rows_of_chunk(const ProjectionSizes& s, std::int64_t firs
           .rows = rows,
           .classes = s.classes,
           .ignore = s.ignore,
+          .narrow = s.dtype == DType::bf16,
           .logits = at.scratch,
           .targets = at.in(2) + first * static_cast<std::int64_t>(sizeof(std::int32_t)),
           .smoothing = at.in(3),
@@ -68,26 +81,37 @@ int forward_chunks(const ProjectionSizes& s, const cuda::Call& at) {
 }
 
 // dx = dlogits W^T
-int project_back(const ProjectionSizes& s, std::int64_t first, std::int64_t rows, const cuda::Call& at) {
-  const cuda::Product product{.m = rows, .n = s.width, .k = s.classes, .transpose_b = !s.transposed, .math = at.math};
-  return at.products->run(product, at.members,
-                          {.a = at.scratch, .b = at.in(1), .c = at.out(0) + first * s.width * kFloat}, at.stream);
+int project_back(const ProjectionSizes& s, std::int64_t first, std::int64_t rows, std::int64_t dx,
+                 const cuda::Call& at) {
+  const cuda::Product product{.m = rows,
+                              .n = s.width,
+                              .k = s.classes,
+                              .transpose_b = !s.transposed,
+                              .a = s.dtype,
+                              .b = s.dtype,
+                              .c = s.dtype,
+                              .math = at.math};
+  return at.products->run(product, at.members, {.a = at.scratch, .b = at.in(1), .c = dx + first * s.width * s.element},
+                          at.stream);
 }
 
 // dW[d, V] += x^T dlogits, or for a tied weight dW[V, d] += dlogits^T x; the first chunk writes.
-int add_weight_gradient(const ProjectionSizes& s, std::int64_t first, std::int64_t rows, const cuda::Call& at) {
+int add_weight_gradient(const ProjectionSizes& s, std::int64_t first, std::int64_t rows, std::int64_t dweight,
+                        const cuda::Call& at) {
   const cuda::Product product{.m = s.transposed ? s.classes : s.width,
                               .n = s.transposed ? s.width : s.classes,
                               .k = rows,
                               .transpose_a = true,
+                              .a = s.dtype,
+                              .b = s.dtype,
                               .math = at.math,
                               .accumulate = first > 0};
-  const std::int64_t x = at.in(0) + first * s.width * kFloat;
+  const std::int64_t x = at.in(0) + first * s.width * s.element;
   return at.products->run(product, at.members,
                           {.a = s.transposed ? at.scratch : x,
                            .b = s.transposed ? x : at.scratch,
-                           .c = at.out(1),
-                           .c0 = first > 0 ? at.out(1) : cuda::kAbsent},
+                           .c = dweight,
+                           .c0 = first > 0 ? dweight : cuda::kAbsent},
                           at.stream);
 }
 
@@ -99,13 +123,35 @@ int backward_chunks(const ProjectionSizes& s, const cuda::Call& at) {
     if (const int error = project(s, first, rows, at)) return error;
     const cuda::CrossEntropyRows chunk = rows_of_chunk(s, first, rows, at.in(4), at);
     if (const int error = cuda::row_gradients(chunk, scale, at.scratch, at.stream)) return error;
-    if (const int error = project_back(s, first, rows, at)) return error;
-    if (const int error = add_weight_gradient(s, first, rows, at)) return error;
+    if (const int error = project_back(s, first, rows, at.out(0), at)) return error;
+    if (const int error = add_weight_gradient(s, first, rows, at.out(1), at)) return error;
   }
   return 0;
 }
 
+// Scratch: the logits of a chunk, then a loss per row, then the scale.
+int forward_and_backward_chunks(const ProjectionSizes& s, const cuda::Call& at) {
+  const std::int64_t losses = at.scratch + s.numbers_at(), scale = losses + s.rows * kFloat;
+  if (const int error = cuda::gradient_scale(all_rows(s, at), at.in(4), scale, at.stream)) return error;
+  for (std::int64_t first = 0; first < s.rows; first += s.chunk) {
+    const std::int64_t rows = std::min(s.chunk, s.rows - first);
+    if (const int error = project(s, first, rows, at)) return error;
+    const cuda::CrossEntropyRows chunk = rows_of_chunk(s, first, rows, at.out(1), at);
+    if (const int error = cuda::row_losses_and_gradients(chunk, losses + first * kFloat, scale, at.stream))
+      return error;
+    if (const int error = project_back(s, first, rows, at.out(2), at)) return error;
+    if (const int error = add_weight_gradient(s, first, rows, at.out(3), at)) return error;
+  }
+  return cuda::mean_loss(all_rows(s, at), losses, at.out(0), at.stream);
+}
+
 }  // namespace
+
+cuda::Program cuda_kernel(const LinearCrossEntropyGradient& op, Types in, Types) {
+  const ProjectionSizes s(in, op.options());
+  return {.launch = [s](const cuda::Call& at) { return forward_and_backward_chunks(s, at); },
+          .scratch_bytes = s.numbers_at() + (s.rows + 1) * kFloat};
+}
 
 cuda::Program cuda_kernel(const LinearCrossEntropy& op, Types in, Types) {
   const ProjectionSizes s(in, op.options());

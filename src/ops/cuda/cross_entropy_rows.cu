@@ -12,7 +12,14 @@ namespace {
 constexpr std::int64_t kShortRow = 1024;
 constexpr int kCountThreads = 1024;
 
+// exp(x) for x <= 0. Logits of 8 bits do not need all 24 of the result, and rows of many classes are bound by this.
+template <typename T>
+__device__ __forceinline__ float exponential(float x) {
+  return sizeof(T) == 4 ? expf(x) : __expf(x);
+}
+
 // Of the logits that a thread, a warp or a block has met: the largest, the sum of exp(z - largest), the sum.
+template <typename T>
 struct RowSums {
   float largest = -INFINITY, exponentials = 0.0f, total = 0.0f;
 
@@ -29,7 +36,7 @@ struct RowSums {
     largest = top;
 #pragma unroll
     for (int j = 0; j < V; ++j) {
-      exponentials += expf(z[j] - shift);
+      exponentials += exponential<T>(z[j] - shift);
       total += z[j];
     }
   }
@@ -66,8 +73,8 @@ struct RowThreads {
   __device__ static __forceinline__ int index() { return static_cast<int>(threadIdx.x) % kThreadsOfRow; }
 };
 
-template <int kWarps>
-__device__ __forceinline__ void merge_row(RowSums& sums) {
+template <typename T, int kWarps>
+__device__ __forceinline__ void merge_row(RowSums<T>& sums) {
   sums.merge_warp();
   if constexpr (kWarps > 1) {
     __shared__ float parts[kWarps][3];
@@ -77,65 +84,97 @@ __device__ __forceinline__ void merge_row(RowSums& sums) {
       parts[threadIdx.x / kWarp][2] = sums.total;
     }
     __syncthreads();
-    sums = RowSums();
+    sums = RowSums<T>();
 #pragma unroll
     for (int warp = 0; warp < kWarps; ++warp) sums.merge({parts[warp][0], parts[warp][1], parts[warp][2]});
   }
 }
 
-template <int V, int kWarps>
-__global__ void __launch_bounds__(kThreads)
-    row_losses_kernel(const __grid_constant__ CrossEntropyRows call, std::int64_t losses) {
+// Of one row, by the threads that share it.
+template <typename T, int V, int kWarps>
+struct RowOfLogits {
   using Threads = RowThreads<kWarps>;
-  if (skipped(call.members, blockIdx.y)) return;
-  std::byte* const member = base_of(call.members, blockIdx.y);
-  const std::int64_t row = Threads::row();
-  if (row >= call.rows) return;  // a whole warp, or no one
-  const float* const z = at<const float>(member, call.logits) + row * call.classes;
-  RowSums sums;
-  for (std::int64_t i = std::int64_t{Threads::index()} * V; i < call.classes; i += Threads::kThreadsOfRow * V) {
-    float v[V];
-    load<float, V>(z + i, v);
-    sums.add(v);
-  }
-  merge_row<kWarps>(sums);
-  if (Threads::index() != 0) return;
-  const float lse = sums.lse(), smoothing = *at<const float>(member, call.smoothing);
-  const std::int32_t target = at<const std::int32_t>(member, call.targets)[row];
-  at<float>(member, call.lse)[row] = lse;
-  float loss = target < 0 || target >= call.classes ? NAN : lse - z[target];
-  if (smoothing != 0.0f) {
-    loss = (1.0f - smoothing) * loss + smoothing * (lse - sums.total / static_cast<float>(call.classes));
-  }
-  at<float>(member, losses)[row] = target == call.ignore ? 0.0f : loss;
-}
+  const CrossEntropyRows& call;
+  std::byte* const member;
+  const std::int64_t row;
+  const T* const z;
+  const std::int32_t target;
+  const float smoothing;
 
-// dz has the logits' layout and may be them: neither pointer promises anything about the other.
-template <int V, int kWarps>
-__global__ void __launch_bounds__(kThreads)
-    row_gradients_kernel(const __grid_constant__ CrossEntropyRows call, std::int64_t scale_at, std::int64_t dlogits) {
-  using Threads = RowThreads<kWarps>;
+  __device__ __forceinline__ RowOfLogits(const CrossEntropyRows& told, std::byte* member_base, std::int64_t row_index)
+      : call(told),
+        member(member_base),
+        row(row_index),
+        z(at<const T>(member, call.logits) + row * call.classes),
+        target(at<const std::int32_t>(member, call.targets)[row]),
+        smoothing(*at<const float>(member, call.smoothing)) {}
+
+  // Writes the loss and the log-sum-exp. Thread 0 of the row gets the latter; others may differ in the last bit.
+  __device__ __forceinline__ float write_loss(std::int64_t losses) const {
+    RowSums<T> sums;
+    for (std::int64_t i = std::int64_t{Threads::index()} * V; i < call.classes; i += Threads::kThreadsOfRow * V) {
+      float v[V];
+      load<T, V>(z + i, v);
+      sums.add(v);
+    }
+    merge_row<T, kWarps>(sums);
+    const float lse = sums.lse();
+    if (Threads::index() != 0) return lse;
+    at<float>(member, call.lse)[row] = lse;
+    float loss = target < 0 || target >= call.classes ? NAN : lse - load_one(z + target);
+    if (smoothing != 0.0f) {
+      loss = (1.0f - smoothing) * loss + smoothing * (lse - sums.total / static_cast<float>(call.classes));
+    }
+    at<float>(member, losses)[row] = target == call.ignore ? 0.0f : loss;
+    return lse;
+  }
+
+  // dz has the logits' layout and may be them: neither pointer promises anything about the other.
+  __device__ __forceinline__ void write_gradient(float lse, std::int64_t scale_at, std::int64_t dlogits) const {
+    T* const dz = at<T>(member, dlogits) + row * call.classes;
+    const bool ignored = target == call.ignore, known = target >= 0 && target < call.classes;
+    const float scale = known ? *at<const float>(member, scale_at) : NAN;
+    const float uniform = smoothing / static_cast<float>(call.classes), wanted = scale * (1.0f - smoothing);
+    for (std::int64_t i = std::int64_t{Threads::index()} * V; i < call.classes; i += Threads::kThreadsOfRow * V) {
+      float v[V];
+      load<T, V>(z + i, v);
+#pragma unroll
+      for (int j = 0; j < V; ++j) {
+        v[j] = scale * (exponential<T>(v[j] - lse) - uniform);
+        if (i + j == target) v[j] -= wanted;
+        if (ignored) v[j] = 0.0f;
+      }
+      store<T, V>(dz + i, v);
+    }
+  }
+};
+
+enum class RowWork { loss, gradient, both };
+
+template <RowWork kWork, typename T, int V, int kWarps>
+__global__ void __launch_bounds__(kThreads) row_kernel(const __grid_constant__ CrossEntropyRows call,
+                                                       std::int64_t losses, std::int64_t scale, std::int64_t dlogits) {
   if (skipped(call.members, blockIdx.y)) return;
   std::byte* const member = base_of(call.members, blockIdx.y);
-  const std::int64_t row = Threads::row();
-  if (row >= call.rows) return;
-  const float* const z = at<const float>(member, call.logits) + row * call.classes;
-  float* const dz = at<float>(member, dlogits) + row * call.classes;
-  const std::int32_t target = at<const std::int32_t>(member, call.targets)[row];
-  const bool ignored = target == call.ignore, known = target >= 0 && target < call.classes;
-  const float smoothing = *at<const float>(member, call.smoothing), lse = at<const float>(member, call.lse)[row];
-  const float scale = known ? *at<const float>(member, scale_at) : NAN;
-  const float uniform = smoothing / static_cast<float>(call.classes), wanted = scale * (1.0f - smoothing);
-  for (std::int64_t i = std::int64_t{Threads::index()} * V; i < call.classes; i += Threads::kThreadsOfRow * V) {
-    float v[V];
-    load<float, V>(z + i, v);
-#pragma unroll
-    for (int j = 0; j < V; ++j) {
-      v[j] = scale * (expf(v[j] - lse) - uniform);
-      if (i + j == target) v[j] -= wanted;
-      if (ignored) v[j] = 0.0f;
+  const std::int64_t row = RowThreads<kWarps>::row();
+  if (row >= call.rows) return;  // a whole warp, or no one
+  const RowOfLogits<T, V, kWarps> logits(call, member, row);
+  if constexpr (kWork == RowWork::gradient) {
+    logits.write_gradient(at<const float>(member, call.lse)[row], scale, dlogits);
+  } else {
+    float lse = logits.write_loss(losses);
+    if constexpr (kWork == RowWork::loss) return;
+    if constexpr (kWarps == 1) {
+      lse = __shfl_sync(kAll, lse, 0);
+    } else {
+      // The row's own log-sum-exp, and the target's logit has been read.
+      __shared__ float first;
+      if (threadIdx.x == 0) first = lse;
+      __syncthreads();
+      lse = first;
     }
-    store<float, V>(dz + i, v);
+    __syncwarp();
+    logits.write_gradient(lse, scale, dlogits);
   }
 }
 
@@ -171,34 +210,44 @@ __global__ void __launch_bounds__(kCountThreads)
   if (threadIdx.x == 0) *at<float>(member, scale) = *at<const float>(member, dloss) / static_cast<float>(count);
 }
 
-// launch(width, warps) with the number of elements per access and of warps per row, and the grid.
-template <class Launch>
-int launch_rows(const CrossEntropyRows& call, bool wide, const Launch& launch) {
+// launch<T, V, warps>(grid): elements of type T per access, and warps per row.
+template <typename T, class Launch>
+int launch_rows_of(const CrossEntropyRows& call, bool aligned, const Launch& launch) {
   const bool whole_block = call.classes > kShortRow;
   const dim3 grid(whole_block ? static_cast<unsigned>(call.rows) : blocks_for(call.rows, kThreads / kWarp),
                   static_cast<unsigned>(call.members.count));
-  constexpr int kBlock = kThreads / kWarp;
-  if (wide) {
-    whole_block ? launch.template operator()<4, kBlock>(grid) : launch.template operator()<4, 1>(grid);
+  constexpr int kBlock = kThreads / kWarp, kV = 16 / static_cast<int>(sizeof(T));
+  if (aligned && call.classes % kV == 0) {
+    whole_block ? launch.template operator()<T, kV, kBlock>(grid) : launch.template operator()<T, kV, 1>(grid);
   } else {
-    whole_block ? launch.template operator()<1, kBlock>(grid) : launch.template operator()<1, 1>(grid);
+    whole_block ? launch.template operator()<T, 1, kBlock>(grid) : launch.template operator()<T, 1, 1>(grid);
   }
   return launched();
+}
+
+template <class Launch>
+int launch_rows(const CrossEntropyRows& call, bool aligned, const Launch& launch) {
+  return call.narrow ? launch_rows_of<__nv_bfloat16>(call, aligned, launch)
+                     : launch_rows_of<float>(call, aligned, launch);
 }
 
 }  // namespace
 
 int row_losses(const CrossEntropyRows& call, std::int64_t losses, Stream stream) {
-  const bool wide = call.classes % 4 == 0 && aligned(16, {call.logits});
-  return launch_rows(call, wide, [&]<int V, int kWarps>(dim3 grid) {
-    row_losses_kernel<V, kWarps><<<grid, kThreads, 0, stream>>>(call, losses);
+  return launch_rows(call, aligned(16, {call.logits}), [&]<typename T, int V, int kWarps>(dim3 grid) {
+    row_kernel<RowWork::loss, T, V, kWarps><<<grid, kThreads, 0, stream>>>(call, losses, kAbsent, kAbsent);
   });
 }
 
 int row_gradients(const CrossEntropyRows& call, std::int64_t scale, std::int64_t dlogits, Stream stream) {
-  const bool wide = call.classes % 4 == 0 && aligned(16, {call.logits, dlogits});
-  return launch_rows(call, wide, [&]<int V, int kWarps>(dim3 grid) {
-    row_gradients_kernel<V, kWarps><<<grid, kThreads, 0, stream>>>(call, scale, dlogits);
+  return launch_rows(call, aligned(16, {call.logits, dlogits}), [&]<typename T, int V, int kWarps>(dim3 grid) {
+    row_kernel<RowWork::gradient, T, V, kWarps><<<grid, kThreads, 0, stream>>>(call, kAbsent, scale, dlogits);
+  });
+}
+
+int row_losses_and_gradients(const CrossEntropyRows& call, std::int64_t losses, std::int64_t scale, Stream stream) {
+  return launch_rows(call, aligned(16, {call.logits}), [&]<typename T, int V, int kWarps>(dim3 grid) {
+    row_kernel<RowWork::both, T, V, kWarps><<<grid, kThreads, 0, stream>>>(call, losses, scale, call.logits);
   });
 }
 

@@ -14,7 +14,8 @@ struct CrossEntropyRows {
   Members members;
   std::int64_t rows = 0, classes = 0;
   std::int32_t ignore = 0;
-  std::int64_t logits = 0;     // f32 [rows, classes]
+  bool narrow = false;         // logits and their gradients are bf16, else f32
+  std::int64_t logits = 0;     // [rows, classes]
   std::int64_t targets = 0;    // i32 [rows]
   std::int64_t smoothing = 0;  // f32 [1]
   std::int64_t lse = 0;        // f32 [rows]
@@ -25,6 +26,9 @@ int row_losses(const CrossEntropyRows& call, std::int64_t losses, Stream stream)
 
 // dlogits = scale (softmax - wanted), 0 where the target is ignored; scale is f32 [1]. dlogits may lie where logits do.
 int row_gradients(const CrossEntropyRows& call, std::int64_t scale, std::int64_t dlogits, Stream stream);
+
+// Both, with the gradients where the logits were. lse is written.
+int row_losses_and_gradients(const CrossEntropyRows& call, std::int64_t losses, std::int64_t scale, Stream stream);
 
 // Over all rows, by their targets i32 [rows].
 struct CountedRows {

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(cuda::kThreads) dropout_kernel(const __grid_co
   std::byte* const member = cuda::base_of(call.members, blockIdx.y);
   const std::uint32_t* const key = cuda::at<const std::uint32_t>(member, call.key);
   const std::uint64_t seed = key[0] | std::uint64_t{key[1]} << 32, step = key[2] | std::uint64_t{key[3]} << 32;
-  const float p = cuda::load_one(cuda::at<const T>(member, call.p));
+  const float p = *cuda::at<const float>(member, call.p);
   const bool all = p >= 1.0f;
   // A p that is NaN keeps everything, times NaN.
   const std::uint32_t threshold = p > 0.0f && !all ? static_cast<std::uint32_t>(static_cast<double>(p) * 0x1p32) : 0u;

@@ -25,7 +25,7 @@ __device__ __forceinline__ std::int64_t sum_to_place(const cuda::Walk<1>& walk, 
 
 // Terms lie side by side: a team to an output and part, out[output][part]. V > 1: all terms of an output lie side by
 // side and divide by V.
-template <int kTeam, int V>
+template <typename T, int kTeam, int V>
 __global__ void __launch_bounds__(cuda::kThreads) sum_rows_kernel(const __grid_constant__ SumToCall call) {
   __shared__ float shared[cuda::kMostWarps];
   using Team = cuda::Team<kTeam>;
@@ -33,14 +33,14 @@ __global__ void __launch_bounds__(cuda::kThreads) sum_rows_kernel(const __grid_c
   if (cuda::skipped(call.members, blockIdx.y) || index >= call.outputs * call.parts) return;  // a whole team
   std::byte* const member = cuda::base_of(call.members, blockIdx.y);
   const std::int64_t output = cuda::quotient(index, call.parts), part = index - output * call.parts;
-  const float* const x = cuda::at<const float>(member, call.x) + sum_to_place(call.kept, output);
+  const T* const x = cuda::at<const T>(member, call.x) + sum_to_place(call.kept, output);
   const std::int64_t begin = part * call.terms_per_part, left = call.terms - begin;
   const std::int64_t end = begin + (left < call.terms_per_part ? left : call.terms_per_part);
   float sum[V] = {};
 #pragma unroll 4
   for (std::int64_t i = begin + Team::lane() * V; i < end; i += kTeam * V) {
     float v[V];
-    cuda::load<float, V>(x + (V == 1 ? sum_to_place(call.summed, i) : i), v);
+    cuda::load<T, V>(x + (V == 1 ? sum_to_place(call.summed, i) : i), v);
 #pragma unroll
     for (int j = 0; j < V; ++j) sum[j] += v[j];
   }
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(cuda::kThreads) sum_rows_kernel(const __grid_c
 constexpr int kSumRows = 8;
 
 // Outputs lie side by side: a block takes kWarp * V of them and a part of the terms, out[part][output].
-template <int V>
+template <typename T, int V>
 __global__ void __launch_bounds__(cuda::kWarp* kSumRows) sum_columns_kernel(const __grid_constant__ SumToCall call) {
   __shared__ float shared[kSumRows][cuda::kWarp * V];
   if (cuda::skipped(call.members, blockIdx.z)) return;
@@ -66,11 +66,11 @@ __global__ void __launch_bounds__(cuda::kWarp* kSumRows) sum_columns_kernel(cons
   if (column < call.outputs) {
     std::int64_t from[1] = {};
     call.kept.find<V>(column / V, from);
-    const float* const x = cuda::at<const float>(member, call.x) + from[0];
-#pragma unroll 4
+    const T* const x = cuda::at<const T>(member, call.x) + from[0];
+#pragma unroll 8
     for (std::int64_t i = begin + threadIdx.y; i < end; i += kSumRows) {
       float v[V];
-      cuda::load<float, V>(x + sum_to_place(call.summed, i), v);
+      cuda::load<T, V>(x + sum_to_place(call.summed, i), v);
 #pragma unroll
       for (int j = 0; j < V; ++j) sum[j] += v[j];
     }
@@ -84,27 +84,34 @@ __global__ void __launch_bounds__(cuda::kWarp* kSumRows) sum_columns_kernel(cons
 #pragma unroll
     for (int j = 0; j < V; ++j) sum[j] += shared[row][threadIdx.x * V + j];
   }
-  cuda::store<float, V>(cuda::at<float>(member, call.out) + blockIdx.y * call.outputs + column, sum);
+  float* const out = cuda::at<float>(member, call.out) + blockIdx.y * call.outputs + column;
+  if constexpr (V <= 4) {
+    cuda::store<float, V>(out, sum);
+  } else {
+#pragma unroll
+    for (int j = 0; j < V; j += 4) cuda::store<float, 4>(out + j, {sum[j], sum[j + 1], sum[j + 2], sum[j + 3]});
+  }
 }
 
-template <int kTeam>
+template <typename T, int kTeam>
 int sum_rows_by(const SumToCall& told, cuda::Stream stream) {
   const dim3 grid(cuda::blocks_for(told.outputs * told.parts, cuda::Team<kTeam>::kPerBlock),
                   static_cast<unsigned>(told.members.count));
   const bool wide = told.x % 16 == 0 && told.summed.axes == 1 && told.summed.stride[0][0] == 1 && told.terms % 4 == 0 &&
                     (told.outputs == 1 || told.kept.axes == 1) && told.kept.stride[0][told.kept.axes - 1] % 4 == 0;
   if (wide) {
-    sum_rows_kernel<kTeam, 4><<<grid, cuda::kThreads, 0, stream>>>(told);
+    sum_rows_kernel<T, kTeam, 4><<<grid, cuda::kThreads, 0, stream>>>(told);
   } else {
-    sum_rows_kernel<kTeam, 1><<<grid, cuda::kThreads, 0, stream>>>(told);
+    sum_rows_kernel<T, kTeam, 1><<<grid, cuda::kThreads, 0, stream>>>(told);
   }
   return cuda::launched();
 }
 
+template <typename T>
 int sum_rows(const SumToCall& told, cuda::Stream stream) {
-  if (told.terms_per_part <= 16) return sum_rows_by<1>(told, stream);
-  return told.terms_per_part <= 2048 ? sum_rows_by<cuda::kWarp>(told, stream)
-                                     : sum_rows_by<cuda::kThreads>(told, stream);
+  if (told.terms_per_part <= 16) return sum_rows_by<T, 1>(told, stream);
+  return told.terms_per_part <= 2048 ? sum_rows_by<T, cuda::kWarp>(told, stream)
+                                     : sum_rows_by<T, cuda::kThreads>(told, stream);
 }
 
 // Parts of 16384 terms, a multiple of every V.
@@ -113,22 +120,26 @@ std::int64_t row_parts(std::int64_t outputs, std::int64_t terms) {
   return outputs >= 1024 ? 1 : cuda::divide_up(terms, kRowPart);
 }
 
+template <typename T>
 int sum_rows_in_parts(SumToCall told, const cuda::Call& call) {
   told.terms_per_part = told.parts == 1 ? told.terms : kRowPart;
-  if (told.parts == 1) return sum_rows(told, call.stream);
+  if (told.parts == 1) return sum_rows<T>(told, call.stream);
   told.out = call.scratch;
-  if (const int error = sum_rows(told, call.stream); error != 0) return error;
+  if (const int error = sum_rows<T>(told, call.stream); error != 0) return error;
   SumToCall rest{.members = call.members, .x = call.scratch, .out = call.out(0), .outputs = told.outputs};
   rest.terms = rest.terms_per_part = told.parts;
   rest.kept.add(told.outputs, {told.parts});
   rest.summed.add(told.parts, {1});
-  return sum_rows(rest, call.stream);
+  return sum_rows<float>(rest, call.stream);
 }
 
+template <typename T>
 std::int64_t column_parts(std::int64_t outputs, std::int64_t terms) {
-  return cuda::line_parts(cuda::divide_up(outputs, cuda::kWarp * (outputs % 4 == 0 ? 4 : 1)), terms);
+  return cuda::line_parts(cuda::divide_up(outputs, cuda::kWarp * (outputs % cuda::kWide<T> == 0 ? cuda::kWide<T> : 1)),
+                          terms);
 }
 
+template <typename T>
 int sum_columns_in_parts(SumToCall told, const cuda::Call& call) {
   told.terms_per_part = cuda::divide_up(told.terms, told.parts);
   if (told.parts > 1) told.out = call.scratch;
@@ -137,12 +148,13 @@ int sum_columns_in_parts(SumToCall told, const cuda::Call& call) {
                 static_cast<unsigned>(call.members.count));
   };
   const dim3 block(cuda::kWarp, kSumRows);
-  bool wide = (told.x | told.out) % 16 == 0 && told.kept.by(4) && told.outputs % 4 == 0;
-  for (int axis = 0; axis < told.summed.axes; ++axis) wide = wide && told.summed.stride[0][axis] % 4 == 0;
+  constexpr int kV = cuda::kWide<T>;
+  bool wide = (told.x | told.out) % 16 == 0 && told.kept.by(kV) && told.outputs % kV == 0;
+  for (int axis = 0; axis < told.summed.axes; ++axis) wide = wide && told.summed.stride[0][axis] % kV == 0;
   if (wide) {
-    sum_columns_kernel<4><<<grid(4), block, 0, call.stream>>>(told);
+    sum_columns_kernel<T, kV><<<grid(kV), block, 0, call.stream>>>(told);
   } else {
-    sum_columns_kernel<1><<<grid(1), block, 0, call.stream>>>(told);
+    sum_columns_kernel<T, 1><<<grid(1), block, 0, call.stream>>>(told);
   }
   const int error = cuda::launched();
   if (error != 0 || told.parts == 1) return error;
@@ -153,7 +165,8 @@ int sum_columns_in_parts(SumToCall told, const cuda::Call& call) {
 
 }  // namespace
 
-cuda::Program cuda_kernel(const SumTo&, Types in, Types out) {
+template <typename T>
+static cuda::Program sum_to_program(Types in, Types out) {
   const Shape &from = in[0].shape, &to = out[0].shape;
   SumToCall shape;
   bool rows = false;  // whether the last axis longer than 1 is summed over
@@ -170,7 +183,7 @@ cuda::Program cuda_kernel(const SumTo&, Types in, Types out) {
   }
   shape.outputs = shape.kept.elements();
   shape.terms = shape.summed.elements();
-  shape.parts = rows ? row_parts(shape.outputs, shape.terms) : column_parts(shape.outputs, shape.terms);
+  shape.parts = rows ? row_parts(shape.outputs, shape.terms) : column_parts<T>(shape.outputs, shape.terms);
   const std::int64_t scratch =
       shape.parts > 1 ? shape.parts * shape.outputs * static_cast<std::int64_t>(sizeof(float)) : 0;
   return {.launch =
@@ -179,9 +192,13 @@ cuda::Program cuda_kernel(const SumTo&, Types in, Types out) {
                 told.members = call.members;
                 told.x = call.in(0);
                 told.out = call.out(0);
-                return rows ? sum_rows_in_parts(told, call) : sum_columns_in_parts(told, call);
+                return rows ? sum_rows_in_parts<T>(told, call) : sum_columns_in_parts<T>(told, call);
               },
           .scratch_bytes = scratch};
+}
+
+cuda::Program cuda_kernel(const SumTo&, Types in, Types out) {
+  return in[0].dtype == DType::bf16 ? sum_to_program<__nv_bfloat16>(in, out) : sum_to_program<float>(in, out);
 }
 
 }  // namespace norma

@@ -33,13 +33,13 @@ struct StatisticsSums {
 };
 
 // out: [pieces, 4]
-template <int V>
+template <typename T, int V>
 __global__ void __launch_bounds__(cuda::kThreads) statistics_kernel(const __grid_constant__ StatisticsCall call) {
   __shared__ double shared[cuda::kMostWarps];
   __shared__ float shared_max[cuda::kMostWarps];
   if (cuda::skipped(call.members, blockIdx.y)) return;
   std::byte* const member = cuda::base_of(call.members, blockIdx.y);
-  const float* const x = cuda::at<const float>(member, call.x);
+  const T* const x = cuda::at<const T>(member, call.x);
   const std::int64_t begin = blockIdx.x * kStatisticsPiece, left = call.elements - begin;
   const std::int64_t end = begin + (left < kStatisticsPiece ? left : kStatisticsPiece);
   float sum = 0.0f, squares = 0.0f, largest = 0.0f;
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(cuda::kThreads) statistics_kernel(const __grid
 #pragma unroll 4
   for (std::int64_t i = begin + threadIdx.x * V; i < end; i += cuda::kThreads * V) {
     float v[V];
-    cuda::load<float, V>(x + i, v);
+    cuda::load<T, V>(x + i, v);
 #pragma unroll
     for (int j = 0; j < V; ++j) {
       sum += v[j];
@@ -81,28 +81,32 @@ __global__ void __launch_bounds__(cuda::kThreads) add_statistics_kernel(const __
   sums.write(shared, shared_max, cuda::at<double>(member, call.out));
 }
 
+template <typename T>
+cuda::Program statistics_program(std::int64_t elements) {
+  const std::int64_t pieces = cuda::divide_up(elements, kStatisticsPiece);
+  const auto launch = [elements, pieces](const cuda::Call& call) {
+    StatisticsCall told{call.members, call.in(0), pieces > 1 ? call.scratch : call.out(0), elements, pieces};
+    const auto members = static_cast<unsigned>(call.members.count);
+    const dim3 grid(static_cast<unsigned>(pieces), members);
+    if (told.x % 16 == 0 && elements % 4 == 0) {
+      statistics_kernel<T, 4><<<grid, cuda::kThreads, 0, call.stream>>>(told);
+    } else {
+      statistics_kernel<T, 1><<<grid, cuda::kThreads, 0, call.stream>>>(told);
+    }
+    if (const int error = cuda::launched(); error != 0 || pieces == 1) return error;
+    told.x = call.scratch;
+    told.out = call.out(0);
+    add_statistics_kernel<<<dim3(1, members), cuda::kThreads, 0, call.stream>>>(told);
+    return cuda::launched();
+  };
+  return {.launch = launch, .scratch_bytes = pieces > 1 ? pieces * 4 * static_cast<std::int64_t>(sizeof(double)) : 0};
+}
+
 }  // namespace
 
 cuda::Program cuda_kernel(const StatisticsOp&, Types in, Types) {
-  const std::int64_t elements = in[0].shape.elements(), pieces = cuda::divide_up(elements, kStatisticsPiece);
-  return {
-      .launch =
-          [elements, pieces](const cuda::Call& call) {
-            StatisticsCall told{call.members, call.in(0), pieces > 1 ? call.scratch : call.out(0), elements, pieces};
-            const auto members = static_cast<unsigned>(call.members.count);
-            const dim3 grid(static_cast<unsigned>(pieces), members);
-            if (told.x % 16 == 0 && elements % 4 == 0) {
-              statistics_kernel<4><<<grid, cuda::kThreads, 0, call.stream>>>(told);
-            } else {
-              statistics_kernel<1><<<grid, cuda::kThreads, 0, call.stream>>>(told);
-            }
-            if (const int error = cuda::launched(); error != 0 || pieces == 1) return error;
-            told.x = call.scratch;
-            told.out = call.out(0);
-            add_statistics_kernel<<<dim3(1, members), cuda::kThreads, 0, call.stream>>>(told);
-            return cuda::launched();
-          },
-      .scratch_bytes = pieces > 1 ? pieces * 4 * static_cast<std::int64_t>(sizeof(double)) : 0};
+  const std::int64_t elements = in[0].shape.elements();
+  return in[0].dtype == DType::bf16 ? statistics_program<__nv_bfloat16>(elements) : statistics_program<float>(elements);
 }
 
 }  // namespace norma

@@ -271,7 +271,7 @@ export type Evidence = {
 export type Verdict = {
   scheme: string;
   rank: Count;
-  verdict: "stable" | "narrow" | "needs warmup" | "starts late" | "does not train" | "diverges" | "not enough training to tell" | "untested";
+  verdict: "stable" | "narrow" | "needs warmup" | "starts late" | "does not train" | "diverges" | "not enough training to tell" | "untested" | "leaks" | "below the optimum";
   words: string;
   evidence: readonly Evidence[];
 };
@@ -359,7 +359,7 @@ export type MemberResult = {
   recovery_actions: Count;
   skipped_steps: Count;
   tokens_per_second: FiniteOrNull;
-  // stable, stable after spikes, did not learn, diverged at step N: why, stopped early at step N
+  // stable, stable after spikes, did not learn, diverged at step N: why, stopped early at step N, leaks, below the optimum
   verdict: string;
 };
 // result.json of a run; a number that is not finite is null

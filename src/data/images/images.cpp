@@ -1,0 +1,157 @@
+#include "data/images/images.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "data/permutation.h"
+#include "data/settings.h"
+#include "data/text_file.h"
+#include "norma/core/error.h"
+
+namespace norma {
+
+Images::Images(const DataConfig& config, const BatchShape& shape)
+    : shape_(shape),
+      name_(config.path),
+      crop_(whole_setting(config, "crop", 0, 0, 64)),
+      hole_(whole_setting(config, "cutout", 0, 0, 256)),
+      flip_(whole_setting(config, "flip", 0, 0, 1) == 1) {
+  read(config);
+  check_labels(config);
+  measure();
+  const std::int64_t all = (validation_.count() + shape.batch - 1) / shape.batch;
+  evaluation_batches_ = config.evaluation_batches == 0 ? all : std::min(all, config.evaluation_batches);
+}
+
+void Images::read(const DataConfig& config) {
+  training_ = read_images(config.path, config.target_path);
+  if (config.validation_path.empty()) {
+    check_validation_fraction(config.validation_fraction);
+    const std::int64_t count = training_.count();
+    const auto held = static_cast<std::int64_t>(std::ceil(static_cast<double>(count) * config.validation_fraction));
+    if (held < 1 || held >= count)
+      fail("'{}' gives {} images to train on and {} held out; expected some of each", config.path, count - held, held);
+    validation_ = part_of_images(training_, count - held, held);
+    training_ = part_of_images(training_, 0, count - held);
+    return;
+  }
+  validation_ = read_images(config.validation_path, config.validation_target_path);
+  const auto size = [](const ImageSet& set) {
+    return fmt::format("{} x {} x {}", set.height, set.width, set.channels);
+  };
+  if (size(training_) != size(validation_))
+    fail("'{}' has images of {} but '{}' of {}", config.path, size(training_), config.validation_path,
+         size(validation_));
+}
+
+void Images::check_labels(const DataConfig& config) {
+  classes_ = 1 + *std::max_element(training_.labels.begin(), training_.labels.end());
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(classes_), 0);
+  for (const std::int32_t label : training_.labels) ++counts[static_cast<std::size_t>(label)];
+  const auto empty = std::find(counts.begin(), counts.end(), 0);
+  if (empty != counts.end())
+    fail("'{}' has no image of class {} to train on, but of classes up to {}", name_, empty - counts.begin(),
+         classes_ - 1);
+  if (classes_ < 2) fail("'{}' has images of one class only; expected at least two", name_);
+  for (const std::int32_t label : validation_.labels) {
+    if (label >= classes_)
+      fail("'{}' has a label {}, but the images to train on have 0 to {}",
+           config.validation_path.empty() ? name_ : config.validation_path, label, classes_ - 1);
+  }
+}
+
+void Images::measure() {
+  const auto channels = static_cast<std::size_t>(training_.channels);
+  std::vector<double> sum(channels, 0), squares(channels, 0);
+  const std::int64_t elements = training_.count() * training_.elements();
+  for (std::int64_t i = 0; i < elements; ++i) {
+    const double value = training_.pixel(i);
+    if (!std::isfinite(value)) fail("'{}': image {} holds {}", name_, i / training_.elements(), value);
+    sum[static_cast<std::size_t>(i) % channels] += value;
+    squares[static_cast<std::size_t>(i) % channels] += value * value;
+  }
+  const double count = static_cast<double>(elements) / static_cast<double>(channels);
+  for (std::size_t c = 0; c < channels; ++c) {
+    const double mean = sum[c] / count, variance = squares[c] / count - mean * mean;
+    mean_.push_back(static_cast<float>(mean));
+    scale_.push_back(variance > 0 ? static_cast<float>(1 / std::sqrt(variance)) : 1.0f);
+  }
+}
+
+std::map<std::string, std::int64_t> Images::sizes() const {
+  return {{"classes", classes_},
+          {"image_height", training_.height},
+          {"image_width", training_.width},
+          {"image_channels", training_.channels}};
+}
+
+void Images::clear(Batch& batch) const {
+  std::ranges::fill(batch.numbers("image", image_shape()), 0.0f);
+  std::ranges::fill(batch.ids("targets", {shape_.batch}), kIgnored);
+}
+
+void Images::write(const ImageSet& set, std::int64_t image, std::int64_t row, Batch& batch) const {
+  float* const to = batch.numbers("image", image_shape()).data() + row * set.elements();
+  const auto channels = static_cast<std::size_t>(set.channels);
+  for (std::int64_t i = 0; i < set.elements(); ++i) {
+    const std::size_t c = static_cast<std::size_t>(i) % channels;
+    to[i] = (set.pixel(image * set.elements() + i) - mean_[c]) * scale_[c];
+  }
+  batch.ids("targets")[static_cast<std::size_t>(row)] = set.labels[static_cast<std::size_t>(image)];
+}
+
+// A crop of the image in a frame of zeros, turned left to right or not, with a square of zeros: the mean is 0.
+void Images::vary(Draws& draws, float* image) const {
+  const std::int64_t h = training_.height, w = training_.width, channels = training_.channels;
+  const auto shift = [&] {
+    return static_cast<std::int64_t>(draws.below(static_cast<std::uint32_t>(2 * crop_ + 1))) - crop_;
+  };
+  const std::int64_t down = shift(), right = shift();
+  const bool flipped = flip_ && draws.below(2) == 1;
+  const std::int64_t top = draws.below(static_cast<std::uint32_t>(h)) - hole_ / 2,
+                     left = draws.below(static_cast<std::uint32_t>(w)) - hole_ / 2;
+  thread_local std::vector<float> whole;  // no memory is taken from the second image on
+  whole.assign(image, image + h * w * channels);
+  for (std::int64_t row = 0; row < h; ++row) {
+    for (std::int64_t column = 0; column < w; ++column) {
+      const std::int64_t from_row = row + down, from_column = (flipped ? w - 1 - column : column) + right;
+      const bool outside = from_row < 0 || from_row >= h || from_column < 0 || from_column >= w;
+      const bool blank = row >= top && row < top + hole_ && column >= left && column < left + hole_;
+      for (std::int64_t c = 0; c < channels; ++c)
+        image[(row * w + column) * channels + c] =
+            outside || blank ? 0.0f : whole[static_cast<std::size_t>((from_row * w + from_column) * channels + c)];
+    }
+  }
+}
+
+void Images::fill(std::uint64_t index, std::uint64_t seed, Batch& batch) const {
+  clear(batch);
+  const auto images = static_cast<std::uint64_t>(training_.count());
+  const bool varied = crop_ > 0 || flip_ || hole_ > 0;
+  for (std::int64_t row = 0; row < shape_.batch; ++row) {
+    const std::uint64_t sample = index * static_cast<std::uint64_t>(shape_.batch) + static_cast<std::uint64_t>(row);
+    const Permutation permutation(images, seed, sample / images);
+    write(training_, static_cast<std::int64_t>(permutation(sample % images)), row, batch);
+    if (!varied) continue;
+    Draws draws(seed, hash_name("data.images.varied"), index, static_cast<std::uint32_t>(row));
+    vary(draws, batch.numbers("image", image_shape()).data() + row * training_.elements());
+  }
+}
+
+void Images::fill_evaluation(std::int64_t index, Batch& batch) const {
+  NORMA_ASSERT(index >= 0 && index < evaluation_batches_);
+  clear(batch);
+  // Where not all are shown, those that are lie evenly over the part.
+  const std::int64_t shown = std::min(validation_.count(), evaluation_batches_ * shape_.batch);
+  for (std::int64_t row = 0; row < shape_.batch; ++row) {
+    const std::int64_t place = index * shape_.batch + row;
+    if (place < shown) write(validation_, place * validation_.count() / shown, row, batch);
+  }
+}
+
+std::string Images::describe() const {
+  return fmt::format("images: {} of {} x {} x {} in {} classes, {} held out ('{}')", training_.count(),
+                     training_.height, training_.width, training_.channels, classes_, validation_.count(), name_);
+}
+
+}  // namespace norma

@@ -1,0 +1,313 @@
+// Causes: each function says whether its cause holds, and with which numbers. The most certain sign is asked first.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lab/diagnose/case.h"
+#include "norma/theory/predict.h"
+#include "norma/train/data.h"
+#include "norma/train/trained_run.h"
+
+namespace norma {
+namespace {
+
+constexpr double kAtGuessing = 0.05;    // nats
+constexpr double kBarelyTrained = 0.3;  // times the weights, that all updates together come to
+constexpr double kExploded = 100;       // times the gradient norm of the first step
+
+std::string where_of(const SignReading& reading) {
+  if (reading.site.empty()) return fmt::format("at step {}", reading.step);
+  return fmt::format("in {} at step {}", reading.site, reading.step);
+}
+
+// The files of the data, all together.
+std::int64_t data_bytes(const DataConfig& data) {
+  std::int64_t bytes = 0;
+  for (const std::string& path : {data.path, data.target_path}) {
+    std::error_code ignored;
+    if (path.empty()) continue;
+    const auto size = std::filesystem::file_size(path, ignored);
+    if (!ignored) bytes += static_cast<std::int64_t>(size);
+  }
+  return bytes;
+}
+
+std::optional<AmplificationPair> amplification_by_theory(const ModelConfig& model) {
+  try {
+    ModelConfig pre = model;
+    pre.scheme = SchemeChoice("pre");
+    const AmplificationPair pair{predict(model).amplification, predict(pre).amplification};
+    if (!(pair.own > 0) || !(pair.pre > 0) || !std::isfinite(pair.own)) return std::nullopt;
+    return pair;
+  } catch (const Error&) {  // no rule covers it
+    return std::nullopt;
+  }
+}
+
+bool attention_has_grown(Case& one) {
+  const Signs& s = one.signs;
+  if (!s.logit_most.there() || !s.logit_at_start.there()) return false;
+  const double start = std::max(5.0, std::abs(s.logit_at_start.value));
+  if (s.logit_most.value < kSaturatedLogit || s.logit_most.value < 20 * start) return false;
+  one.found.cause = Cause::attention_saturates;
+  one.found.words = "attention logits have grown out of bounds";
+  add_evidence(one,
+               fmt::format("the largest attention logit grew from {:.2g} at step 1 to {:.3g} {}",
+                           s.logit_at_start.value, s.logit_most.value, where_of(s.logit_most)),
+               s.logit_most.value, s.logit_at_start.value, s.logit_most);
+  return true;
+}
+
+bool rate_is_too_small(Case& one) {
+  const Signs& s = one.signs;
+  if (!s.largest_update.there() || s.largest_update.value >= kSmallUpdate || !(s.moved < kHardlyMoved)) return false;
+  one.found.cause = Cause::rate_too_small;
+  one.found.words =
+      one.member.settings.lr == 0
+          ? std::string("the learning rate is 0: the weights are those of the start")
+          : fmt::format(
+                "the learning rate is too small: all {} steps together moved the weights by at most {:.2g} % of "
+                "their size",
+                s.last_step, 100 * s.moved);
+  add_evidence(
+      one,
+      fmt::format("the largest update, {}, has {:.2g} times the rms of the weights; usual are {:.0e} to {:.0e}",
+                  where_of(s.largest_update), s.largest_update.value, kUsualUpdate / 10, kUsualUpdate),
+      s.largest_update.value, kUsualUpdate, s.largest_update);
+  return true;
+}
+
+void add_amplification(Case& one) {
+  const std::optional<AmplificationPair>& amplification = one.amplification;
+  if (!amplification || !(amplification->own > 1.5 * amplification->pre)) return;
+  add_evidence(
+      one,
+      fmt::format("by theory a change of the weights moves the output of this model {:.1f} times as much as that "
+                  "of a Pre-LN (amplification {:.3g} against {:.3g}, squared)",
+                  std::sqrt(amplification->own / amplification->pre), amplification->own, amplification->pre),
+      amplification->own, amplification->pre);
+}
+
+bool gradients_vanish(Case& one) {
+  const Signs& s = one.signs;
+  if (!s.reach_late.there() || s.reach_late.value >= kReachLost || s.reach_lost == 0) return false;
+  const bool from_start = s.reach_at_start.value < kReachLost;
+  one.found.cause = Cause::gradients_vanish;
+  one.found.words = fmt::format(
+      "gradients no longer reach all layers: those of {} have {:.1g} of the largest {}", s.reach_late.site,
+      s.reach_late.value,
+      from_start ? std::string("from the start")
+                 : fmt::format("({:.2g} at step 1), from step {} on", s.reach_at_start.value, s.reach_lost));
+  add_evidence(one,
+               fmt::format("the gradient of {} at step {} is {:.1g} of that of the layer with the largest",
+                           s.reach_late.site, s.reach_late.step, s.reach_late.value),
+               s.reach_late.value, s.reach_at_start.value, s.reach_late);
+  if (!from_start && s.largest_update.there())
+    add_evidence(one,
+                 fmt::format("that came with ordinary updates, at most {:.2g} of the weights' rms, {} warmup",
+                             s.largest_update.value,
+                             one.member.settings.schedule.warmup == 0
+                                 ? std::string("without")
+                                 : fmt::format("after {} steps of", one.member.settings.schedule.warmup)),
+                 s.largest_update.value, kUsualUpdate, s.largest_update);
+  add_amplification(one);
+  return true;
+}
+
+bool gradients_explode(Case& one) {
+  const Signs& s = one.signs;
+  const bool grew = s.gradient_most.value > kExploded * s.gradient_at_start.value;
+  const bool uneven = s.reach_at_start.there() && s.reach_at_start.value < 1e-3;
+  if (!grew && !uneven) return false;
+  one.found.cause = Cause::gradients_explode;
+  one.found.words = grew ? fmt::format("gradients exploded: their norm rose from {:.2g} at step 1 to {:.2g} at step {}",
+                                       s.gradient_at_start.value, s.gradient_most.value, s.gradient_most.step)
+                         : std::string("gradients differ by orders of magnitude between layers from the start");
+  add_evidence(one,
+               fmt::format("the norm of all gradients is {:.3g} {}", s.gradient_most.value, where_of(s.gradient_most)),
+               s.gradient_most.value, s.gradient_at_start.value, s.gradient_most);
+  if (uneven)
+    add_evidence(one,
+                 fmt::format("at step 1 the gradient of {} is {:.1g} of the largest", s.reach_at_start.site,
+                             s.reach_at_start.value),
+                 s.reach_at_start.value, kNaN, s.reach_at_start);
+  add_amplification(one);
+  return true;
+}
+
+void add_bad_tensor(Case& one) {
+  const OutcomeFacts& facts = one.result.facts;
+  if (!facts.first_bad_wire.empty())
+    add_evidence(one,
+                 fmt::format("the first tensor that is not finite is '{}' at step {}", facts.first_bad_wire,
+                             facts.diverged_at_step),
+                 kNaN, kNaN, {kNaN, facts.diverged_at_step, facts.first_bad_wire});
+  if (one.signs.bad_probe.there())
+    add_evidence(one,
+                 fmt::format("the first probe that is not finite is the {} at step {}", one.signs.bad_probe.site,
+                             one.signs.bad_probe.step),
+                 one.signs.bad_probe.value, kNaN, one.signs.bad_probe);
+}
+
+// Nothing beyond frequencies is in the data, as far as a model of counts can see.
+bool data_say_nothing(Case& one, const DiagnoseOptions& options) {
+  const double guess = *one.result.unigram_entropy;
+  if (std::abs(one.signs.last_loss - guess) > kAtGuessing) return false;
+  const auto& optimum = one.run.result ? one.run.result->optimum : std::nullopt;
+  if (optimum && *optimum < guess - kLearned) return false;
+  std::optional<DataTest> test;
+  if (!optimum) {
+    const std::shared_ptr<const Source> source = open_again(one, options);
+    if (source != nullptr) test = test_data(*source, static_cast<std::uint64_t>(one.member.settings.data_seed));
+    if (!test || !test->says_nothing()) return false;
+  }
+  one.found.condition = Condition::nothing_to_learn;
+  one.found.cause = Cause::data_say_nothing;
+  one.found.words = fmt::format(
+      "the loss is that of guessing by frequency, {:.4f}, and the data give no sign that more can be known", guess);
+  if (optimum)
+    add_evidence(one, fmt::format("the best loss that any model can reach is {:.4f}", *optimum), *optimum, guess);
+  if (test) add_evidence(one, fmt::format("over {} targets {}", test->targets, test->words), test->gain, 0);
+  return true;
+}
+
+bool stopped_too_soon(Case& one) {
+  const Signs& s = one.signs;
+  const bool hardly_begun = s.moved < kBarelyTrained;
+  if (!s.falling && !hardly_begun) return false;
+  one.found.condition = Condition::undertrained;
+  one.found.cause = Cause::too_few_steps;
+  one.found.words =
+      s.falling ? fmt::format("it was still learning when it ended: {} steps were too few to tell", s.last_step)
+                : fmt::format("{} steps were too few to tell: the weights are almost those of the start", s.last_step);
+  add_evidence(one,
+               fmt::format("the training loss fell from {:.4f} at step 1 to {:.4f} at step {}, at the end by {:.2g} in "
+                           "100 steps",
+                           s.first_loss, s.last_loss, s.last_step, -100 * s.slope),
+               s.slope, 0, {s.last_loss, s.last_step, ""});
+  if (s.largest_update.there())
+    add_evidence(one, fmt::format("all updates together moved the weights by at most {:.2g} times their size", s.moved),
+                 s.moved, kNaN, {s.moved, s.last_step, ""});
+  return true;
+}
+
+bool learned_by_heart(Case& one) {
+  if (!one.result.evaluation_loss || !one.result.unigram_entropy) return false;
+  const double guess = *one.result.unigram_entropy;
+  if (!(one.signs.last_loss < guess - 5 * kLearned) || !(*one.result.evaluation_loss > one.signs.last_loss + 0.1))
+    return false;
+  one.found.condition = Condition::memorised;
+  one.found.cause = Cause::too_little_data;
+  one.found.words = fmt::format(
+      "it learned its training data by heart: {:.4f} there, {:.4f} on held-out data, where guessing by frequency loses "
+      "{:.4f}",
+      one.signs.last_loss, *one.result.evaluation_loss, guess);
+  add_evidence(one, fmt::format("training loss {:.4f} at step {}", one.signs.last_loss, one.signs.last_step),
+               one.signs.last_loss, *one.result.evaluation_loss, {kNaN, one.signs.last_step, ""});
+  return true;
+}
+
+}  // namespace
+
+void add_evidence(Case& one, std::string words, double value, double against, const SignReading& where) {
+  one.found.evidence.push_back({std::move(words), value, against, where.step, where.site});
+}
+
+std::shared_ptr<const Source> open_again(Case& one, const DiagnoseOptions& options) {
+  RunConfig config = one.run.config;
+  if (data_bytes(config.data) > options.most_data_bytes) {
+    one.found.notes.push_back("the data were not read again: they are large");
+    return nullptr;
+  }
+  try {
+    config.data = stored_data(config.data, one.run.path);
+    return open_data(config);
+  } catch (const Error& error) {
+    one.found.notes.push_back(fmt::format("the data could not be read again: {}", error.what()));
+    return nullptr;
+  }
+}
+
+bool rate_is_too_high(Case& one) {
+  const Signs& s = one.signs;
+  if (!s.largest_update.there() || s.largest_update.value < kHighUpdate) return false;
+  one.found.cause = Cause::rate_too_high;
+  one.found.words = fmt::format("the learning rate is too high: one step changes {} by {:.2g} times its weights",
+                                s.largest_update.site, s.largest_update.value);
+  add_evidence(one,
+               fmt::format("the update of {} at step {} has {:.2g} times the rms of its initial weights; usual are "
+                           "{:.0e} to {:.0e}",
+                           s.largest_update.site, s.largest_update.step, s.largest_update.value, kUsualUpdate / 10,
+                           kUsualUpdate),
+               s.largest_update.value, kUsualUpdate, s.largest_update);
+  if (s.stream_most.there() && s.stream_at_start.there() && s.stream_most.value > 10 * s.stream_at_start.value)
+    add_evidence(one,
+                 fmt::format("the stream grew from rms {:.2g} at step 1 to {:.2g} {}", s.stream_at_start.value,
+                             s.stream_most.value, where_of(s.stream_most)),
+                 s.stream_most.value, s.stream_at_start.value, s.stream_most);
+  return true;
+}
+
+bool attention_is_saturated(Case& one, double share, const char* when) {
+  const Signs& s = one.signs;
+  if (share < 0.5) return false;
+  one.found.cause = Cause::attention_saturates;
+  one.found.words = fmt::format("attention logits are so large {} that most layers look at a single token", when);
+  add_evidence(one,
+               fmt::format("the largest attention logit is {:.3g} {}; {:.0f} % of the attention layers have one above "
+                           "{:.0f} and almost no entropy",
+                           s.logit_most.value, where_of(s.logit_most), 100 * share, kSaturatedLogit),
+               s.logit_most.value, kSaturatedLogit, s.logit_most);
+  return true;
+}
+
+bool tensor_is_not_finite(Case& one) {
+  const OutcomeFacts& facts = one.result.facts;
+  const bool bad = !facts.first_bad_wire.empty() || one.signs.bad_probe.there();
+  if (!bad) return false;
+  const std::string where = !facts.first_bad_wire.empty() ? facts.first_bad_wire : one.signs.bad_probe.site;
+  const std::int64_t step = !facts.first_bad_wire.empty() ? facts.diverged_at_step : one.signs.bad_probe.step;
+  one.found.cause = Cause::not_finite;
+  one.found.words = step <= 1 ? fmt::format("{} is not finite before any weight has changed", where)
+                              : fmt::format("{} is not finite from step {} on, after ordinary updates", where, step);
+  add_bad_tensor(one);
+  return true;
+}
+
+void find_cause(Case& one, const DiagnoseOptions& options) {
+  const bool failed_at_once = one.result.outcome == Outcome::diverged && one.result.facts.diverged_at_step <= 1;
+  if (failed_at_once && tensor_is_not_finite(one)) return;
+  if (rate_is_too_high(one)) {
+    add_bad_tensor(one);
+    return;
+  }
+  if (attention_is_saturated(one, one.signs.saturated_at_start, "from the first step on")) return;
+  if (one.found.condition == Condition::did_not_learn && rate_is_too_small(one)) return;
+  one.amplification = amplification_by_theory(one.run.config.model);
+  if (one.found.condition == Condition::did_not_learn && gradients_vanish(one)) return;
+  if (attention_has_grown(one) || attention_is_saturated(one, one.signs.saturated_late, "at the end")) {
+    add_bad_tensor(one);
+    return;
+  }
+  if (one.found.condition == Condition::diverged) {
+    if (gradients_explode(one)) return add_bad_tensor(one);
+    if (tensor_is_not_finite(one)) return;
+  } else {
+    if (learned_by_heart(one)) return;
+    if (one.result.unigram_entropy && data_say_nothing(one, options)) return;
+    if (tensor_is_not_finite(one) || stopped_too_soon(one)) return;
+  }
+  one.found.cause = Cause::unknown;
+  one.found.words = one.signs.probed
+                        ? "the recorded probes do not say why: updates, gradients and attention are as usual"
+                        : "there are no probes that could say why; train.probes=true records them";
+  if (one.signs.largest_update.there())
+    add_evidence(one,
+                 fmt::format("the largest update, {}, has {:.2g} times the rms of the weights",
+                             where_of(one.signs.largest_update), one.signs.largest_update.value),
+                 one.signs.largest_update.value, kUsualUpdate, one.signs.largest_update);
+  add_amplification(one);
+}
+
+}  // namespace norma

@@ -1,0 +1,18 @@
+// bf16 attention on GPUs of compute capability 9.0 with wgmma. The .cu files are the only ones built for sm_90a;
+// without NORMA_SM90A they serve nothing.
+#pragma once
+
+#include "ops/cuda/attention_launch.h"
+
+namespace norma::cuda {
+
+// Which of the launches below serve a call on the current device, and gain by it.
+enum class HopperAttention { none, tiles, whole };
+HopperAttention hopper_attention(const AttentionCall& call);
+
+int attention_forward_hopper(const AttentionCall& call, Stream stream);
+int attention_backward_hopper(const AttentionCall& call, Stream stream);
+int attention_forward_hopper_whole(const AttentionCall& call, Stream stream);
+int attention_backward_hopper_whole(const AttentionCall& call, Stream stream);
+
+}  // namespace norma::cuda

@@ -1,0 +1,171 @@
+// The backward pass for sequences up to 128 with wgmma: first 64 queries at a time (P, delta, dS and dq), then 64 keys
+// at a time, with P^T and dS^T computed again rather than turned over through shared memory.
+#pragma once
+
+#include "ops/cuda/attention_hopper_dkv.cuh"
+#include "ops/cuda/attention_hopper_dq.cuh"
+#include "ops/cuda/attention_hopper_head.cuh"
+
+namespace norma::cuda::attention {
+
+// dS = P (dP - delta) as a first factor, from P as one.
+__device__ __forceinline__ void finish_fragment(Fragment& p, const Accumulator& dp, const float (&delta)[2]) {
+#pragma unroll
+  for (int k = 0; k < kDepthSteps; ++k) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float2 both = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&p[k][i]));
+      const float* const d = &dp[0][2 * k + (i >> 1)][2 * (i & 1)];
+      p[k][i] = pack_pair(both.x * (d[0] - delta[i & 1]), both.y * (d[1] - delta[i & 1]));
+    }
+  }
+}
+
+// dq of a tile of queries; leaves delta of its rows in shared memory. Whether there is a NaN in it. One tile of keys
+// after the other, and P rounded at once, because registers hold no more.
+template <int kWidth, int kTiles>
+__device__ __forceinline__ bool whole_dq(const AttentionCall& call, const WholeHead<kWidth, kTiles>& of, int tile,
+                                         const float* lse_of, float* delta_of) {
+  using Lanes = MatrixLanes;
+  const int row = tile * kSide + of.warp + Lanes::g(), seen = of.seen_tiles(tile);
+  const float lse[2] = {lse_of[row], lse_of[row + 8]};
+  float delta[2] = {0.0f, 0.0f};
+  Accumulator p[kTiles], dp[kTiles];
+  Fragment ds[kTiles];
+#pragma unroll
+  for (int key = 0; key < kTiles; ++key) {
+    if (key >= seen) continue;
+    begin_products();
+    issue_rows<kWidth>(p[key], of.tile_q(tile), of.tile_k(key));
+    commit_products();
+    issue_rows<kWidth>(dp[key], of.tile_dc(tile), of.tile_v(key));
+    commit_products();
+    wait_for_products<1>();
+    settle(p[key]);
+    exponentials(p[key], call.scale * kLog2E, lse);
+    wait_for_products<0>();
+    settle(dp[key]);
+    if (of.hides(tile, key)) {
+      hide<Lanes>(p[key], dp[key], of.causal ? of.diagonal(tile, key) : -kSide, of.visible - key * kSide);
+    }
+#pragma unroll
+    for (int n = 0; n < kSide / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) delta[i >> 1] = fmaf(p[key][0][n][i], dp[key][0][n][i], delta[i >> 1]);
+    }
+    pack_fragment(ds[key], p[key]);
+  }
+  delta[0] = row_sum<Lanes>(delta[0]);
+  delta[1] = row_sum<Lanes>(delta[1]);
+  if (Lanes::t() == 0) {
+    delta_of[row] = delta[0];
+    delta_of[row + 8] = delta[1];
+  }
+  if (call.dq < 0) return false;
+  float dq[1][kWidth / 8][4];
+  clear(dq);
+#pragma unroll
+  for (int key = 0; key < kTiles; ++key) {
+    if (key >= seen) continue;
+    finish_fragment(ds[key], dp[key], delta);
+    settle(dq);
+    begin_products();
+    issue_held(dq, ds[key], of.tile_k(key));
+    commit_products();
+    wait_for_products<0>();
+    settle(dq);
+  }
+  store_rows(query_rows<HopperTile>(call, of.member, call.dq, of.sample, of.head), tile * kSide + of.warp,
+             of.visible == 0 ? 0 : call.queries, call.queries, call.width, dq, call.scale, call.scale);
+  return has_nan(dq);
+}
+
+// dk and dv of a tile of keys.
+template <int kWidth, int kTiles>
+__device__ __forceinline__ bool whole_dkv(const AttentionCall& call, const WholeHead<kWidth, kTiles>& of, int tile,
+                                          const float* lse, const float* delta) {
+  float dk[1][kWidth / 8][4], dv[1][kWidth / 8][4];
+  clear(dk);
+  clear(dv);
+  const int first = tile * kSide + of.warp;
+  const int end = tile < of.key_tiles ? of.query_tiles : 0;
+  for (int query = of.causal ? tile : 0; query < end; ++query) {
+    Accumulator p, dp;
+    wait_for_products<0>();
+    settle(dk);
+    settle(dv);
+    begin_products();
+    issue_rows<kWidth>(p, of.tile_k(tile), of.tile_q(query));
+    commit_products();
+    issue_rows<kWidth>(dp, of.tile_v(tile), of.tile_dc(query));
+    commit_products();
+    wait_for_products<1>();
+    settle(p);
+    transposed_exponentials(p, call.scale * kLog2E, lse + query * kSide);
+    wait_for_products<0>();
+    settle(dp);
+    transposed_gradients(p, dp, delta + query * kSide);
+    if ((of.causal && query == tile) || (query + 1) * kSide > call.queries) {
+      const int least = of.causal ? first - query * kSide : -kSide, columns = call.queries - query * kSide;
+      hide_transposed<MatrixLanes>(p, dp, least, columns);
+    }
+    Fragment held_p, held_ds;
+    pack_fragment(held_p, p);
+    pack_fragment(held_ds, dp);
+    begin_products();
+    issue_held(dv, held_p, of.tile_dc(query));
+    issue_held(dk, held_ds, of.tile_q(query));
+    commit_products();
+  }
+  wait_for_products<0>();
+  settle(dk);
+  settle(dv);
+  if (call.dk >= 0) {
+    store_rows(key_rows<HopperTile>(call, of.member, call.dk, of.sample, of.head), first, of.visible, call.keys,
+               call.width, dk, call.scale, call.scale);
+  }
+  if (call.dv >= 0) {
+    store_rows(key_rows<HopperTile>(call, of.member, call.dv, of.sample, of.head), first, of.visible, call.keys,
+               call.width, dv, 1.0f, 1.0f);
+  }
+  return has_nan(dk) || has_nan(dv);
+}
+
+template <class Math, int kWidth, int kTiles>
+__global__ void __launch_bounds__(kGroup, 3)
+    hopper_whole_backward_kernel(const __grid_constant__ AttentionCall call, Access access) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  std::byte* const member = member_of(call.members);
+  if (member == nullptr) return;
+  const WholeHead<kWidth, kTiles> of(call, member, memory);
+  constexpr int kRows = of.kRows;
+  of.load(of.dc, context_rows<const HopperTile>(call, member, call.dcontext, of.sample, of.head), call.queries,
+          call.width);
+  float* const lse = reinterpret_cast<float*>(of.dc + kRows * kLine);
+  float* const delta = lse + kRows;
+  const int row = static_cast<int>(threadIdx.x);
+  if (row < kRows) {
+    lse[row] = row < call.queries ? query_numbers(call, member, call.lse, of.sample, of.head)[row] * kLog2E : 0.0f;
+    delta[row] = 0.0f;
+  }
+  of.arrive();
+  bool bad = false;
+  for (int tile = 0; tile < of.query_tiles; ++tile) bad = whole_dq(call, of, tile, lse, delta) || bad;
+  const int key_tiles = (call.keys + kSide - 1) / kSide;
+  if (call.dk >= 0 || call.dv >= 0) {
+    __syncthreads();
+    for (int tile = 0; tile < key_tiles; ++tile) bad = whole_dkv(call, of, tile, lse, delta) || bad;
+  }
+  if (!of.causal || __syncthreads_or(bad) == 0) return;
+  const int block = static_cast<int>(blockIdx.x);
+  for (int tile = 0; tile < of.query_tiles; ++tile) {  // as in the longer passes
+    dq_block<Math, kWidth, 1, 32>(call, access, memory, block * of.query_tiles + tile);
+    __syncthreads();
+  }
+  for (int tile = 0; tile < key_tiles; ++tile) {
+    dkv_block<Math, kWidth, 1, 32>(call, access, memory, block * key_tiles + tile);
+    __syncthreads();
+  }
+}
+
+}  // namespace norma::cuda::attention

@@ -1,0 +1,140 @@
+#include "report/figures/axis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace norma::draw {
+namespace {
+
+constexpr const char* kMinus = "\xe2\x88\x92";
+
+std::vector<double> linear_ticks(double low, double high, int about) {
+  const double raw = (high - low) / std::max(1, about), power = std::pow(10, std::floor(std::log10(raw)));
+  double step = power;
+  for (const double factor : {1.0, 2.0, 5.0, 10.0}) {
+    step = factor * power;
+    if (step >= raw * 0.999) break;
+  }
+  std::vector<double> all;
+  for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; ++i) all.push_back(i * step);
+  return all;
+}
+
+std::vector<double> log_ticks(double low, double high, int about) {
+  const double decades = std::log10(high / low);
+  std::vector<double> steps = {1};
+  if (decades < 0.6 * about) steps = {1, 3};
+  if (decades < 0.4 * about) steps = {1, 2, 5};
+  if (decades < 0.5) return linear_ticks(low, high, about);
+  const int skip = std::max(1, static_cast<int>(std::ceil(decades / std::max(1, about))));
+  std::vector<double> all;
+  const int first = static_cast<int>(std::floor(std::log10(low))), last = static_cast<int>(std::ceil(std::log10(high)));
+  for (int power = first; power <= last; ++power) {
+    if (power % skip != 0) continue;
+    for (const double step : steps) {
+      const double value = step * std::pow(10, power);
+      if (value >= low * 0.999 && value <= high * 1.001) all.push_back(value);
+    }
+  }
+  return all;
+}
+
+std::string with_minus(std::string text) {
+  for (std::size_t at = text.find('-'); at != std::string::npos; at = text.find('-', at)) text.replace(at, 1, kMinus);
+  return text;
+}
+
+std::string power_of_ten(int power) {
+  constexpr const char* kDigits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+  std::string text = power < 0 ? "10⁻" : "10";
+  for (const char digit : std::to_string(std::abs(power))) text += kDigits[digit - '0'];
+  return text;
+}
+
+}  // namespace
+
+double Scale::at(double value) const {
+  const double share = log ? std::log(value / low) / std::log(high / low) : (value - low) / (high - low);
+  return from + share * (to - from);
+}
+
+bool Scale::shows(double value) const { return value >= low && value <= high; }
+
+std::vector<double> Scale::ticks(int about) const {
+  return log ? log_ticks(low, high, about) : linear_ticks(low, high, about);
+}
+
+void Range::add(double value) {
+  if (!std::isfinite(value) || (log_ && !(value > 1e-290)) || std::abs(value) > 1e290) return;
+  low_ = std::min(low_, value);
+  high_ = std::max(high_, value);
+}
+
+Scale Range::scale(double from, double to, double margin) const {
+  Scale scale{.low = low_, .high = high_, .from = from, .to = to, .log = log_};
+  if (empty()) scale.low = log_ ? 0.1 : 0, scale.high = 1;
+  if (log_) {
+    const double more = std::max(std::pow(scale.high / scale.low, margin), 1.02);
+    scale.low /= more;
+    scale.high *= more;
+  } else {
+    const double size = std::max(std::abs(scale.low), std::abs(scale.high));
+    const double more = scale.high - scale.low > 1e-9 * size ? margin * (scale.high - scale.low)
+                        : size > 0                           ? 0.05 * size
+                                                             : 0.5;
+    scale.low -= more;
+    scale.high += more;
+  }
+  return scale;
+}
+
+std::string plain(double value, int digits) {
+  if (std::isnan(value)) return "–";
+  if (std::isinf(value)) return value > 0 ? "∞" : std::string(kMinus) + "∞";
+  const double size = std::abs(value);
+  if (size != 0 && (size < 1e-4 || size >= 1e6)) {
+    std::string text = fmt::format("{:.{}e}", value, digits - 1);
+    const std::size_t e = text.find('e');
+    std::string digits_before = text.substr(0, e);
+    if (digits_before.find('.') != std::string::npos) digits_before.erase(digits_before.find_last_not_of('0') + 1);
+    if (digits_before.ends_with('.')) digits_before.pop_back();
+    return with_minus(fmt::format("{}e{}", digits_before, std::stoi(text.substr(e + 1))));
+  }
+  const int decimals = size == 0 ? 0 : std::max(0, digits - 1 - static_cast<int>(std::floor(std::log10(size))));
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  if (text.find('.') != std::string::npos) text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return with_minus(text == "-0" ? "0" : text);
+}
+
+std::string tick_text(double value, const Scale& scale) {
+  if (scale.log && scale.high / scale.low > 1e4) {
+    const double power = std::log10(value);
+    if (std::abs(power - std::round(power)) < 1e-6) return power_of_ten(static_cast<int>(std::lround(power)));
+  }
+  return plain(value);
+}
+
+std::string loss_text(double loss) {
+  return std::abs(loss) < 1e6 ? with_minus(fmt::format("{:.3f}", loss)) : plain(loss);
+}
+
+std::string loss_text(const Estimate& loss) {
+  if (loss.n < 1) return "–";
+  if (loss.n == 1) return loss_text(loss.mean);
+  return fmt::format("{} [{}, {}]", loss_text(loss.mean), loss_text(loss.low), loss_text(loss.high));
+}
+
+std::string plain(const Estimate& value, int digits) {
+  if (value.n < 1) return "–";
+  if (value.n == 1) return plain(value.mean, digits);
+  return fmt::format("{} [{}, {}]", plain(value.mean, digits), plain(value.low, digits), plain(value.high, digits));
+}
+
+std::string counted(long long number, const char* one, const char* many) {
+  return fmt::format("{} {}", number, number == 1 ? one : many);
+}
+
+}  // namespace norma::draw

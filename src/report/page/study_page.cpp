@@ -1,0 +1,88 @@
+// The article of a study: the answer, one figure, then stability, curves, use of depth, and only then initialisation.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "report/figures/axis.h"
+#include "report/page/pages.h"
+#include "report/page/words.h"
+
+namespace norma {
+namespace {
+
+std::string with_small_letter(std::string text) {
+  text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+}  // namespace
+
+std::string study_html(const PageParts& parts) {
+  const Results& results = parts.results;
+  const auto [answer, rest] = first_sentence(results.advice.words);
+  std::string html = head_html("Study · " + facts_of(results, parts.cast), answer.empty() ? "Study" : answer, rest);
+  html += parts.figure("loss", 1);
+  html += results.advice.confidence.empty()
+              ? ""
+              : paragraph("Confidence: " + with_small_letter(results.advice.confidence), "confidence");
+  html += schemes_html(parts);
+  html += section("stability-section", "Where they train",
+                  paragraph(stability_sentence(results, parts.cast)) + parts.figure("stability", 2) +
+                      parts.folded_figures("Stability maps, every rate and warmup", {"maps", "maps-depth"}));
+  html += section("training", "How they learn",
+                  paragraph(comparison_sentence(results, parts.cast)) + parts.figure("curves", 3));
+  html += section("depth-section", "What they do with depth",
+                  paragraph(depth_sentence(results, parts.cast)) + parts.figure("depth", 4) +
+                      parts.folded_figures("Layer by layer", {"layers", "likeness"}));
+  // A study that only looked at networks at init has nothing else to show.
+  html += init_html(parts, results.runs.empty() ? 1 : 0);
+  return html + method_html(results);
+}
+
+std::string sweep_html(const PageParts& parts) {
+  const Results& results = parts.results;
+  const Tuned* best = nullptr;
+  for (const Tuned& one : results.tuned) {
+    if (one.loss.n > 0 && one.lr && (best == nullptr || one.loss.mean < best->loss.mean)) best = &one;
+  }
+  const auto ended = std::count_if(results.runs.begin(), results.runs.end(), [](const RunOutcome& run) {
+    return run.status != RunStatus::waiting && run.status != RunStatus::running;
+  });
+  std::string title = "No run has ended yet";
+  if (best != nullptr) {
+    title = fmt::format("Lowest loss: {}, {} at {} layers, at a peak rate of {}", parts.cast.of(best->scheme).label,
+                        draw::loss_text(best->loss.mean), best->layers, draw::plain(*best->lr));
+    title += best->warmup > 0 ? fmt::format(" with {} steps of warmup.", best->warmup) : " without warmup.";
+  } else if (ended > 0) {
+    title = "In every setting a seed diverged or was stopped.";
+  }
+  std::string standfirst = fmt::format(
+      "{} of {} ended. Settings are chosen by the loss that is shown, so the lowest is flattered; a study compares on "
+      "data that no choice has seen.",
+      ended, draw::counted(static_cast<long long>(results.runs.size()), "run", "runs"));
+  std::string html = head_html("Sweep · " + facts_of(results, parts.cast), title, standfirst);
+  html += parts.figure("loss", 1) + schemes_html(parts);
+  html += section("stability-section", "Where they train",
+                  paragraph(stability_sentence(results, parts.cast)) + parts.figure("stability", 2) +
+                      parts.folded_figures("Stability maps", {"maps", "maps-depth", "ramps"}));
+  html += section("training", "How they learn", parts.figure("curves", 3));
+  html += section("depth-section", "What depth brings", parts.figure("gain-by-depth", 4));
+  return html + method_html(results);
+}
+
+std::string inspect_html(const PageParts& parts) {
+  const Results& results = parts.results;
+  const bool trained = !results.depth_use.empty();
+  const std::string title = trained ? "What the layers of a trained model are worth"
+                            : parts.cast.members().size() == 1
+                                ? parts.cast.members().front().label + " at initialisation"
+                                : fmt::format("{} schemes at initialisation", parts.cast.members().size());
+  std::string html = head_html("Inspection · " + facts_of(results, parts.cast), title,
+                               trained ? depth_sentence(results, parts.cast) : "");
+  if (trained) html += parts.figure("depth", 1) + parts.folded_figures("Layer by layer", {"layers", "likeness"});
+  html += init_html(parts, trained ? 2 : 1);
+  return html + schemes_html(parts) + method_html(results);
+}
+
+}  // namespace norma

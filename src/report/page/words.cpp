@@ -1,0 +1,209 @@
+#include "report/page/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <cstdio>
+
+#include "report/figures/axis.h"
+#include "report/figures/init.h"
+#include "report/figures/parts.h"
+
+namespace norma {
+namespace {
+
+const Tuned* tuned_of(const Results& results, const std::string& scheme) {
+  const Tuned* found = nullptr;
+  for (const Tuned& one : results.tuned) {
+    if (one.scheme == scheme && (found == nullptr || one.layers > found->layers)) found = &one;
+  }
+  return found;
+}
+
+// Settings of a map, those in which a seed diverged, and those that stayed at guessing level.
+struct Cells {
+  int all = 0, diverged = 0, learned = 0;
+};
+
+Cells cells_of(const Results& results, const std::string& scheme) {
+  Cells cells;
+  const double guessing = guessing_of(results).value_or(1e300);
+  for (const StabilityMap& map : results.maps) {
+    if (map.scheme != scheme || map.y_name != "warmup") continue;
+    for (std::size_t row = 0; row < map.loss.size(); ++row) {
+      for (std::size_t i = 0; i < map.loss[row].size(); ++i) {
+        const double lost = row < map.diverged.size() && i < map.diverged[row].size() ? map.diverged[row][i] : 0;
+        if (map.loss[row][i].n < 1 && !(lost > 0)) continue;
+        ++cells.all;
+        cells.diverged += lost > 0;
+        cells.learned += !(lost > 0) && map.loss[row][i].mean < guessing;
+      }
+    }
+  }
+  return cells;
+}
+
+std::string not_trained(Judgement verdict) {
+  switch (verdict) {
+    case Judgement::does_not_train: return "Stayed at guessing level, also in a long run.";
+    case Judgement::diverges: return "Diverged at every rate tried.";
+    case Judgement::unclear:
+      return "Not enough training to tell: at guessing level after the runs that the budget paid for.";
+    case Judgement::untested: return "Was not trained.";
+    default: return "";
+  }
+}
+
+std::string power_text(const Series& series) { return draw::plain(series.exponent->value, 2); }
+
+// "A (exponent 0.5) and B (1.0)".
+std::string with_powers(const std::vector<const Series*>& group, const Cast& cast) {
+  std::vector<std::string> items;
+  for (const Series* one : group)
+    items.push_back(
+        fmt::format("{} ({}{})", cast.of(one->scheme).label, items.empty() ? "exponent " : "", power_text(*one)));
+  return listed(items);
+}
+
+}  // namespace
+
+std::pair<std::string, std::string> first_sentence(std::string_view text) {
+  for (std::size_t at = text.find(". "); at != std::string_view::npos; at = text.find(". ", at + 1)) {
+    if (at + 2 < text.size() && std::isupper(static_cast<unsigned char>(text[at + 2])) != 0)
+      return {std::string(text.substr(0, at + 1)), std::string(text.substr(at + 2))};
+  }
+  return {std::string(text), ""};
+}
+
+std::string scheme_sentence(const Results& results, const std::string& scheme) {
+  const Verdict* verdict = verdict_of(results, scheme);
+  if (verdict != nullptr && verdict->rank < 1) return first_sentence(verdict->words).first;
+  if (verdict != nullptr && !not_trained(verdict->verdict).empty()) return not_trained(verdict->verdict);
+  const Tuned* tuned = tuned_of(results, scheme);
+  if (tuned == nullptr || tuned->loss.n < 1) return "No setting was tried in which no seed diverged.";
+  std::string text = fmt::format("Loss {}", draw::loss_text(tuned->loss));
+  if (tuned->lr)
+    text += fmt::format(" at a peak rate of {} {}", draw::plain(*tuned->lr),
+                        tuned->warmup > 0 ? fmt::format("with {} steps of warmup", tuned->warmup) : "without warmup");
+  const Cells cells = cells_of(results, scheme);
+  if (cells.all > 0) text += fmt::format("; learns in {} of {} short settings", cells.learned, cells.all);
+  return text + ".";
+}
+
+std::string stability_sentence(const Results& results, const Cast& cast) {
+  if (results.maps.empty()) return "";
+  std::vector<std::string> lost, idle;
+  for (const CastMember& member : cast.members()) {
+    const Cells cells = cells_of(results, member.name);
+    if (cells.diverged > 0)
+      lost.push_back(fmt::format("{} ({} of {} settings)", member.label, cells.diverged, cells.all));
+    if (cells.all > 0 && cells.learned == 0 && cells.diverged < cells.all) idle.push_back(member.label);
+  }
+  std::string text = lost.empty()
+                         ? "No seed diverged in any short run."
+                         : fmt::format("In the short runs seeds diverged with {}{}.", listed(lost),
+                                       lost.size() < cast.members().size() ? ", and with no other scheme" : "");
+  if (!idle.empty())
+    text += fmt::format(" Not diverging is not yet training: {} stayed at guessing level throughout.", listed(idle));
+  return text;
+}
+
+std::string comparison_sentence(const Results& results, const Cast& cast) {
+  if (results.comparisons.empty())
+    return results.kind == ResultsKind::study && !results.runs.empty()
+               ? "There was no final comparison: the order is that of short runs, and may change."
+               : "";
+  std::string lead;
+  for (const CastMember& member : cast.members()) {
+    if (member.tone == draw::Tone::lead) lead = member.name;
+  }
+  std::vector<std::string> apart, tied;
+  for (const Comparison& pair : results.comparisons) {
+    if (pair.a != lead && pair.b != lead) continue;
+    (pair.apart ? apart : tied).push_back(cast.of(pair.a == lead ? pair.b : pair.a).label);
+  }
+  const auto count = std::count_if(results.comparisons.begin(), results.comparisons.end(),
+                                   [](const Comparison& pair) { return pair.apart; });
+  std::string text;
+  if (!lead.empty() && !apart.empty())
+    text = fmt::format("{} is told apart from {}", cast.of(lead).label, listed(apart));
+  if (!lead.empty() && !tied.empty())
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", and ",
+                        text.empty() ? cast.of(lead).label + " is not told apart from" : "not from", listed(tied));
+  if (!text.empty()) text += ". ";
+  return text + fmt::format(
+                    "Of {} the final tells {} apart (paired over seeds and held-out data, corrected for their number).",
+                    draw::counted(static_cast<long long>(results.comparisons.size()), "pair", "pairs"), count);
+}
+
+std::string depth_sentence(const Results& results, const Cast& cast) {
+  const DepthFinding *most = nullptr, *least = nullptr;
+  for (const DepthFinding& one : results.depth_use) {
+    if (one.effective_depth.n < 1 || !std::isfinite(one.effective_depth.mean)) continue;
+    if (most == nullptr || one.effective_depth.mean > most->effective_depth.mean) most = &one;
+    if (least == nullptr || one.effective_depth.mean < least->effective_depth.mean) least = &one;
+  }
+  if (most == nullptr) return "";
+  const auto used = [&](const DepthFinding& one) {
+    return fmt::format("{} uses {} of {} layers", cast.of(one.scheme).label, draw::plain(one.effective_depth, 2),
+                       one.layers);
+  };
+  if (most == least) return used(*most) + ".";
+  if (most->effective_depth.low > least->effective_depth.high) return used(*most) + ", " + used(*least) + ".";
+  return fmt::format("{}, {}; their intervals overlap.", used(*most), used(*least));
+}
+
+std::string law_sentence(const Analysis& analysis, const Cast& cast) {
+  std::vector<const Series*> up, down;
+  std::vector<std::string> level, open;
+  const double zero = zero_level(analysis);
+  for (const Series& one : analysis.series) {
+    if (!one.exponent || (analysis.log && is_zero(one, zero))) continue;
+    const Exponent& power = *one.exponent;
+    if (power.low > 0.05)
+      up.push_back(&one);
+    else if (power.high < -0.05)
+      down.push_back(&one);
+    else if (power.low > -0.15 && power.high < 0.15)
+      level.push_back(cast.of(one.scheme).label);
+    else
+      open.push_back(cast.of(one.scheme).label);
+  }
+  const auto by_power = [](const Series* a, const Series* b) {
+    return std::abs(a->exponent->value) > std::abs(b->exponent->value);
+  };
+  std::stable_sort(up.begin(), up.end(), by_power);
+  std::stable_sort(down.begin(), down.end(), by_power);
+  std::vector<std::string> parts;
+  if (!up.empty()) parts.push_back("grows for " + with_powers(up, cast));
+  if (!down.empty()) parts.push_back("falls for " + with_powers(down, cast));
+  if (!level.empty()) parts.push_back("stays level for " + listed(level));
+  if (!open.empty()) parts.push_back("is not settled for " + listed(open));
+  if (parts.empty()) return "";
+  const bool by_depth = analysis.exponent_of.empty() || analysis.exponent_of == analysis.x;
+  std::string text =
+      fmt::format("{}: {} it ", short_title(analysis), by_depth ? "with more layers" : "along the stack");
+  for (std::size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : "; ") + parts[i];
+  return text + ".";
+}
+
+std::string date_text(const std::string& created) {
+  constexpr std::array<const char*, 12> kMonths = {"January",   "February", "March",    "April",
+                                                   "May",       "June",     "July",     "August",
+                                                   "September", "October",  "November", "December"};
+  int year = 0, month = 0, day = 0;
+  if (std::sscanf(created.c_str(), "%4d-%2d-%2d", &year, &month, &day) != 3 || month < 1 || month > 12) return created;
+  return fmt::format("{} {} {}", day, kMonths[static_cast<std::size_t>(month - 1)], year);
+}
+
+std::string duration_words(double seconds) {
+  if (!(seconds >= 0)) return "";
+  if (seconds < 90) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 5400) return fmt::format("{:.0f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+}  // namespace norma

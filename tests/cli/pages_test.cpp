@@ -1,0 +1,84 @@
+// Pages that verbs end with: they are there, and never in the way of the work.
+#include <gtest/gtest.h>
+
+#include "cli/process.h"
+#include "norma/store/run_directory.h"
+
+namespace norma {
+namespace {
+
+using test::Ended;
+using test::TemporaryFolder;
+namespace fs = std::filesystem;
+
+bool is_page(const fs::path& path) {
+  return fs::is_regular_file(path) && test::read_file(path).find("</html>") != std::string::npos;
+}
+
+TEST(Pages, ARunEndsWithOne) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> command =
+      test::small_model("train", folder / "run", {"--train.steps=30", "--members.lr=[1e-2, 10]"});
+  const Ended ended = test::run(folder, command);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const fs::path page = folder / "run/report.html";
+  ASSERT_TRUE(is_page(page));
+  EXPECT_NE(test::read_file(page).find("learning rate too high"), std::string::npos) << "says why a member failed";
+  fs::remove(page);
+  EXPECT_EQ(test::run(folder, command).code, 0);
+  EXPECT_TRUE(is_page(page)) << "made again for a run that had finished before";
+  EXPECT_TRUE(remove_run(Folder(folder.path()), "run")) << "a page belongs to the run";
+}
+
+TEST(Pages, ARunWithoutRoomForOneIsDoneAllTheSame) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> command = test::small_model("train", folder / "run", {"--train.steps=30"});
+  ASSERT_EQ(test::run(folder, command).code, 0);
+  fs::remove(folder / "run/report.html");
+  fs::create_directories(folder / "run/report.html/in the way");
+  const Ended ended = test::run(folder, command);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.err.find("warning: there is no page"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.out.find("verdict"), std::string::npos) << ended.out;
+}
+
+TEST(Pages, ASweepEndsWithOne) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> command =
+      test::small_model("sweep", folder / "sweep", {"--train.steps=10", "--train.lr=[1e-3,1e-2]"});
+  const Ended ended = test::run(folder, command);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_TRUE(is_page(folder / "sweep/report.html"));
+  EXPECT_EQ(test::run(folder, command).code, 0) << "the same sweep again";
+}
+
+TEST(Pages, OneThatCannotBeWrittenIsAWarning) {
+  const TemporaryFolder folder;
+  std::vector<std::string> command =
+      test::small_model("sweep", folder / "sweep", {"--train.steps=10", "--train.lr=[1e-3,1e-2]"});
+  ASSERT_EQ(test::run(folder, command).code, 0);
+  fs::remove(folder / "sweep/report.html");
+  fs::create_directories(folder / "sweep/report.html/in the way");
+  command.emplace_back("--report");
+  const Ended ended = test::run(folder, command);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.err.find("warning"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("report.html"), std::string::npos) << ended.err;
+}
+
+TEST(Pages, AnInspectionOfARunLeavesOneThere) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> command = test::small_model("train", folder / "run", {"--train.steps=20"});
+  ASSERT_EQ(test::run(folder, command).code, 0);
+  const Ended ended = test::run(folder, {"inspect", "--run", folder / "run", "--only", "stream", "--batches", "1"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.out.rfind("The stream of pre", 0), 0u) << "opens with its conclusions: " << ended.out.substr(0, 200);
+  EXPECT_TRUE(is_page(folder / "run/inspect.html"));
+  const Ended again = test::run(folder, command);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_NE(again.err.find("had finished before"), std::string::npos) << again.err;
+  EXPECT_TRUE(remove_run(Folder(folder.path()), "run")) << "a page belongs to the run";
+}
+
+}  // namespace
+}  // namespace norma

@@ -1,0 +1,210 @@
+// Graph convolutional networks: placements by formula, gradients, over-smoothing, and a task whose best score is known.
+#include <cmath>
+
+#include "models/model_check.h"
+#include "norma/train/cohort.h"
+#include "norma/train/data.h"
+#include "temporary_folder.h"
+
+namespace norma {
+namespace {
+
+using test::error_of;
+
+RunConfig block_run(std::int64_t layers, const std::string& scheme) {
+  RunConfig config;
+  config.model.family = "gcn";
+  config.model.layers = layers;
+  config.model.width = 16;
+  config.model.scheme = scheme;
+  config.train.lr = 1e-2;
+  config.train.threads = 1;
+  config.train.steps = 100;
+  return config;
+}
+
+// A model of its usual task, with a graph in place.
+struct Built {
+  RunConfig config;
+  Graph graph;
+  Model model;
+  std::unique_ptr<CpuSession> session;
+
+  Built(RunConfig run, DType dtype) : config(std::move(run)) {
+    const auto source = open_data(config);
+    config.model.dtype = dtype;
+    config = resolve_config(config, *source);
+    model = build_model(graph, config.model, {.logits = true});
+  }
+};
+
+TEST(Gcn, LayersAreGraphConvolutionsWiredByTheScheme) {
+  const Built built(block_run(3, "x + f(norm(x))"), DType::f32);
+  ASSERT_EQ(built.model.sites.size(), 3u);
+  EXPECT_EQ(built.model.sites[2].name, "layers.2.gcn");
+  EXPECT_EQ(built.model.sites[2].stream_out.shape(), (Shape{400, 1, 16}));
+  EXPECT_EQ(built.model.logits.shape(), (Shape{400, 2}));
+  EXPECT_EQ(built.config.model.batch, 1) << "a graph is read whole";
+}
+
+TEST(Gcn, HasTheRightGradients) {
+  for (const char* scheme : {"gcn", "gcn_res", "res_plus", "pairnorm", "gcnii", "pre", "x + f(x, edges = \"mean\")",
+                             "x + f(x, edges = \"sum\")/10"}) {
+    SCOPED_TRACE(scheme);
+    RunConfig run = block_run(2, scheme);
+    run.model.width = 5;
+    run.data.settings = {{"nodes", 40}, {"taught", 3}, {"features", 4}};
+    const auto source = open_data(run);
+    run.model.dtype = DType::f64;
+    const ModelConfig config = resolve_config(run, *source).model;
+    std::vector<ParameterSpec> specs;
+    {
+      Graph graph;
+      specs = build_model(graph, config).parameters;
+    }
+    std::vector<std::string> names;
+    for (const ParameterSpec& spec : specs) names.push_back(spec.name);
+    const auto prepare = [&](CpuSession& session) {
+      initialise(session, specs, 1);
+      for (const ParameterSpec& spec : specs) {
+        const RandomStream stream(2, spec.name);
+        const std::span<double> tensor = session.tensor<double>(spec.name);
+        for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] += 0.2 * stream.normal(i);
+      }
+      Batch batch;
+      source->fill(0, 1, batch);
+      for (const InputSpec& input : config.family->inputs(config)) {
+        if (input.content == InputSpec::Content::numbers) {
+          const Batch::Numbers& numbers = batch.numbers(input.name);
+          session.write<double>(input.name, std::vector<double>(numbers.begin(), numbers.end()), 0);
+        } else {
+          session.write<std::int32_t>(input.name, batch.ids(input.name), 0);
+        }
+      }
+    };
+    test::check_gradients([&](Graph& g) { return build_model(g, config).loss; }, names,
+                          {.tolerance = 1e-6, .most_elements = 3, .prepare = prepare});
+  }
+}
+
+// Without edges that say something the features alone remain, and the best score is that of a Gaussian.
+TEST(Gcn, TheBlockModelHasABestScore) {
+  RunConfig config = block_run(2, "gcn");
+  config.data.settings = {{"inside", 1}, {"signal", 1.5}, {"nodes", 4000}};
+  const double by_features = std::erfc(-1.5 / std::sqrt(2.0) / std::sqrt(2.0)) / 2;  // two means 1.5 sqrt(2) apart
+  EXPECT_NEAR(*open_data(config)->best_accuracy(), by_features, 0.02);
+  config.data.settings = {{"inside", 1}, {"signal", 0}};
+  EXPECT_NEAR(*open_data(config)->best_accuracy(), 0.5, 1e-6);
+  EXPECT_NEAR(*open_data(config)->optimum(), std::log(2.0), 1e-6);
+  config.data.settings = {{"inside", 100}, {"degree", 12}, {"signal", 0}};
+  EXPECT_GT(*open_data(config)->best_accuracy(), 0.99);
+  config.data.settings = {};
+  const double usual = *open_data(config)->best_accuracy();
+  EXPECT_GT(usual, 0.85);
+  EXPECT_LT(usual, 0.99);
+}
+
+TEST(Gcn, LearnsTheBlockModelNearlyUpToItsBestAccuracy) {
+  RunConfig config = block_run(2, "gcn");
+  config.train.optimiser.weight_decay = 0.05;
+  config.data.settings = {{"nodes", 1000}, {"taught", 50}};
+  const auto source = open_data(config);
+  Cohort cohort(config, source);
+  while (cohort.step() < config.train.steps) cohort.train_step();
+  cohort.evaluate();
+  EXPECT_GT(*cohort.member(0).evaluation_accuracy, *source->best_accuracy() - 0.1);
+  EXPECT_LT(*cohort.member(0).evaluation_accuracy, *source->best_accuracy() + 0.03);
+}
+
+// Nodes grow alike with depth where nothing keeps them apart (over-smoothing: Li et al. 2018): all that remains of a
+// stream under A^l is its first eigenvector, the roots of degrees. Measured is the share that is not.
+TEST(Gcn, PlainLayersSmoothAndTheOthersDoNot) {
+  const auto apart = [](const char* scheme) {
+    RunConfig run = block_run(32, scheme);
+    run.data.settings = {{"degree", 12}};  // no node stands alone, which would be an eigenvector of its own
+    Built built(run, DType::f32);
+    built.graph.output("out", built.model.sites.back().stream_out * 1.0);
+    CpuSession session(test::plain_plan(built.graph), {.threads = 1});
+    initialise(session, built.model.parameters, 1);
+    Batch batch;
+    open_data(built.config)->fill(0, 1, batch);
+    for (const char* name : {"features", "degrees"}) session.write<float>(name, batch.numbers(name), 0);
+    session.write<std::int32_t>("edges", batch.ids("edges"), 0);
+    session.write<std::int32_t>("targets", batch.ids("targets"), 0);
+    session.run();
+    const std::span<float> x = session.tensor<float>("out");
+    const Batch::Numbers& degrees = batch.numbers("degrees");
+    double whole = 0, along = 0, length = 0;
+    for (const float v : x) whole += static_cast<double>(v) * v;
+    for (const float degree : degrees) length += degree;
+    for (std::size_t c = 0; c < 16; ++c) {
+      double dot = 0;
+      for (std::size_t node = 0; node < 400; ++node) dot += x[node * 16 + c] * std::sqrt(degrees[node]);
+      along += dot * dot / length;
+    }
+    return 1 - along / whole;
+  };
+  const double plain = apart("gcn");
+  EXPECT_LT(plain, 0.02);
+  EXPECT_GT(apart("gcnii"), 3 * plain);
+  EXPECT_GT(apart("pairnorm"), 3 * plain);
+}
+
+TEST(Gcn, MistakesAreNamed) {
+  ModelConfig config = test::tiny("gcn", "gcn");
+  const auto said = [](const ModelConfig& c) {
+    return error_of([&] {
+      Graph graph;
+      build_model(graph, c);
+    });
+  };
+  ModelConfig many = config;
+  many.batch = 4;
+  EXPECT_EQ(said(many), "batch is 4; a gcn reads one graph, whole: expected 1");
+  config.sizes.erase("edges");
+  EXPECT_EQ(said(config), "model.sizes.edges is not given; expected that of the graph");
+  ModelConfig other = test::tiny("gcn", "x + f(x, edges = \"most\")");
+  EXPECT_NE(said(other).find("edges is 'most'; expected symmetric or mean or sum or none"), std::string::npos)
+      << said(other);
+}
+
+TEST(Gcn, ReadsTablesOfNodesAndEdges) {
+  const test::TemporaryFolder folder;
+  const std::string nodes =
+      "node\tlabel\tsplit\tnonzero\n0\t0\ttrain\t0 2\n1\t1\ttrain\t1\n2\t0\tval\t2\n3\t1\ttest\t\n";
+  RunConfig config = block_run(2, "gcn");
+  const auto open = [&](const std::string& of_nodes, const std::string& of_edges) {
+    test::write_file(folder / "nodes.tsv", of_nodes);
+    test::write_file(folder / "edges.tsv", of_edges);
+    config.data.path = folder / "nodes.tsv";
+    config.data.target_path = folder / "edges.tsv";
+    return open_data(config);
+  };
+  const auto source = open(nodes, "0\t1\n2\t0\n2\t0\n");
+  EXPECT_EQ(source->sizes(),
+            (std::map<std::string, std::int64_t>{{"classes", 2}, {"nodes", 4}, {"edges", 8}, {"features", 3}}));
+  Batch batch;
+  source->fill(0, 1, batch);
+  EXPECT_EQ(batch.ids("edges"), (Batch::Ids{0, 0, 0, 1, 1, 2, 2, 3, 0, 1, 2, 0, 1, 0, 2, 3}));
+  EXPECT_EQ(batch.numbers("degrees"), (Batch::Numbers{3, 2, 2, 1}));
+  EXPECT_EQ(batch.numbers("features"), (Batch::Numbers{0.5, 0, 0.5, 0, 1, 0, 0, 0, 1, 0, 0, 0}));
+  EXPECT_EQ(batch.ids("targets"), (Batch::Ids{0, 1, kIgnored, kIgnored}));
+  source->fill_evaluation(1, batch);
+  EXPECT_EQ(batch.ids("targets"), (Batch::Ids{kIgnored, kIgnored, kIgnored, 1}));
+  const auto said = [&](const std::string& of_nodes, const std::string& of_edges) {
+    return error_of([&] { open(of_nodes, of_edges); });
+  };
+  EXPECT_NE(said(nodes, "0\t4\n").find("line 1: an edge between 0 and 4, but nodes are 0 to 3"), std::string::npos);
+  EXPECT_NE(said(nodes, "0\tx\n").find("line 1: a node is 'x'; expected a whole number"), std::string::npos);
+  EXPECT_NE(said(nodes, "\n").find("no edges; expected some"), std::string::npos);
+  EXPECT_NE(said("node\tlabel\n1\t0\ttrain\t0\n", "0 1\n").find("this is node 1; expected 0"), std::string::npos);
+  EXPECT_NE(said("node\tlabel\n0\t0\tteach\t0\n", "0 0\n").find("the part is 'teach'; expected train"),
+            std::string::npos);
+  EXPECT_NE(said("node\n0\t0\ttrain\t0\n1\t1\tval\t0\n2\t0\ttest\t0\n", "0 1\n").find("no node of class 1 to train on"),
+            std::string::npos);
+  config.data.target_path.clear();
+  EXPECT_NE(error_of([&] { open_data(config); }).find("data.target_path is not given"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace norma

@@ -1,0 +1,224 @@
+// Figures show what is in the results, stay inside their frame, and are there for every kind.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "norma/core/error.h"
+#include "norma/report/figure.h"
+#include "report/figures/axis.h"
+#include "report/figures/cast.h"
+#include "report/figures/font.h"
+#include "report/figures/sizes.h"
+#include "report/figures/writers.h"
+#include "results/made_up.h"
+
+namespace norma {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<std::string> texts_of(const draw::Scene& scene) {
+  std::vector<std::string> texts;
+  for (const auto& mark : scene.marks) {
+    if (const auto* text = std::get_if<draw::Text>(&mark)) texts.push_back(text->text);
+  }
+  return texts;
+}
+
+bool says(const draw::Scene& scene, const std::string& text) {
+  const std::vector<std::string> texts = texts_of(scene);
+  return std::find(texts.begin(), texts.end(), text) != texts.end();
+}
+
+// Every point of every mark, letters included.
+draw::Point extent(const draw::Scene& scene, bool& inside) {
+  draw::Point most;
+  const auto see = [&](double x, double y) {
+    inside = inside && std::isfinite(x) && std::isfinite(y) && x >= -1 && y >= -1 && x <= scene.width + 2 &&
+             y <= scene.height + 2;
+    most = {std::max(most.x, x), std::max(most.y, y)};
+  };
+  for (const auto& mark : scene.marks) {
+    if (const auto* shape = std::get_if<draw::Shape>(&mark)) {
+      for (const draw::Point& p : shape->points) see(p.x, p.y);
+      continue;
+    }
+    const draw::Text& text = std::get<draw::Text>(mark);
+    const double width = draw::Font::get().width(text.text, text.size), back = text.anchor == draw::Anchor::end ? width
+                                                                               : text.anchor == draw::Anchor::middle
+                                                                                   ? width / 2
+                                                                                   : 0;
+    if (text.upwards)
+      see(text.at.x, text.at.y + back), see(text.at.x, text.at.y + back - width);
+    else
+      see(text.at.x - back, text.at.y), see(text.at.x - back + width, text.at.y);
+  }
+  return most;
+}
+
+// A study of three schemes: two that train, and one that is not ranked.
+Results small_study() {
+  Results results = test::made_up_results(ResultsKind::study);
+  for (const auto& [name, title] : {std::pair("post", "Post-LN (the first)"), std::pair("leaky", "Leaky")}) {
+    results.schemes.push_back(results.schemes.front());
+    results.schemes.back().name = name;
+    results.schemes.back().title = title;
+  }
+  results.maps[0].rest = "";
+  results.tuned.resize(1);
+  results.tuned[0].loss = {1.955, 1.95, 1.96, 3};
+  results.tuned.push_back(results.tuned[0]);
+  results.tuned[1].scheme = "post";
+  results.tuned[1].loss = {1.6, 1.5, 1.7, 3};
+  results.tuned.push_back(results.tuned[0]);
+  results.tuned[2].scheme = "leaky";
+  results.tuned[2].loss = {0.333, 0.3, 0.35, 3};
+  results.verdicts = {{"pre", 2, Judgement::stable, "words"},
+                      {"post", 1, Judgement::stable, "words"},
+                      {"leaky", 0, Judgement::untested, "It sees the future. More."}};
+  results.advice.ranking = {"post", "pre"};
+  return results;
+}
+
+TEST(Figures, OfEveryKindStayInsideTheirFrame) {
+  for (const ResultsKind kind : {ResultsKind::inspect, ResultsKind::sweep, ResultsKind::study}) {
+    const std::vector<Figure> figures = figures_of(test::made_up_results(kind));
+    EXPECT_GE(figures.size(), 4u);
+    std::set<std::string> ids;
+    for (const Figure& figure : figures) {
+      EXPECT_TRUE(ids.insert(figure.id).second) << figure.id;
+      EXPECT_FALSE(figure.caption.empty() || figure.title.empty() || figure.numbers.rows.empty()) << figure.id;
+      for (const double width : {kPageUnits, kColumnUnits}) {
+        const draw::Scene scene = figure.draw(width);
+        bool inside = true;
+        const draw::Point most = extent(scene, inside);
+        EXPECT_TRUE(inside) << figure.id << " " << width << ": " << most.x << " " << most.y << " of " << scene.height;
+        EXPECT_EQ(scene.width, width) << figure.id;
+        EXPECT_GT(scene.marks.size(), 5u) << figure.id;
+      }
+    }
+  }
+}
+
+// Paths of all numbers in a document.
+void number_places(const Json& value, const Json::json_pointer& at, std::vector<Json::json_pointer>& places) {
+  if (value.is_number()) places.push_back(at);
+  if (value.is_object()) {
+    for (const auto& [key, item] : value.items()) number_places(item, at / key, places);
+  } else if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i) number_places(value[i], at / i, places);
+  }
+}
+
+TEST(Figures, NoNumberLeavesTheFrameOrNeverEnds) {
+  for (const ResultsKind kind : {ResultsKind::sweep, ResultsKind::study}) {
+    const Json given = Json::parse(write_results(test::made_up_results(kind)));
+    std::vector<Json::json_pointer> places;
+    number_places(given, Json::json_pointer(), places);
+    int drawn = 0;
+    for (const Json::json_pointer& place : places) {
+      for (const Json& odd : {Json(1e300), Json(-1e18), Json(1000000000000), Json(0)}) {
+        Json changed = given;
+        changed[place] = odd;
+        std::vector<Figure> figures;
+        try {
+          figures = figures_of(read_results(changed.dump(), "f"));
+        } catch (const Error&) {
+          continue;  // refused
+        }
+        ++drawn;
+        for (const Figure& figure : figures) {
+          bool inside = true;
+          extent(figure.draw(kPageUnits), inside);
+          EXPECT_TRUE(inside) << figure.id << " with " << place.to_string() << " = " << odd;
+        }
+      }
+    }
+    EXPECT_GT(drawn, 100);
+  }
+}
+
+TEST(Figures, ALossHasOneFormEverywhere) {
+  const std::vector<Figure> figures = figures_of(small_study());
+  const draw::Scene scene = find_figure(figures, "loss").draw(kPageUnits);
+  EXPECT_TRUE(says(scene, "1.955 [1.950, 1.960]"));
+  EXPECT_TRUE(says(scene, "optimum 1.250"));
+  EXPECT_TRUE(says(scene, "guessing 2.500"));
+  EXPECT_TRUE(says(find_figure(figures, "loss").draw(kColumnUnits), "1.955 [1.950, 1.960]"));
+}
+
+TEST(Figures, WhatIsNotRankedHasNoLoss) {
+  const Figure figure = find_figure(figures_of(small_study()), "loss");
+  for (const std::string& text : texts_of(figure.draw(kPageUnits)))
+    EXPECT_EQ(text.find("0.333"), std::string::npos) << text;
+  EXPECT_EQ(figure.numbers.rows.back().front(), "Leaky") << "it comes last";
+  EXPECT_EQ(figure.numbers.rows.back()[1], "");
+}
+
+TEST(Figures, ColourTheAdvisedSchemeAndTheKnownOne) {
+  const Cast cast(small_study());
+  EXPECT_EQ(cast.of("post").tone, draw::Tone::lead);
+  EXPECT_EQ(cast.of("pre").tone, draw::Tone::base);
+  EXPECT_EQ(cast.of("leaky").tone, draw::Tone::rest);
+  EXPECT_EQ(cast.of("post").label, "Post-LN");
+  std::set<int> markers;
+  for (const CastMember& member : cast.members()) EXPECT_TRUE(markers.insert(member.marker).second);
+}
+
+TEST(Figures, AFormulaIsNotShortened) {
+  Results results = small_study();
+  results.schemes[0].title = "x + f(norm(x))/sqrt(l)";
+  results.schemes[1].title = "x + (f(x))";
+  const Cast cast(results);
+  EXPECT_EQ(cast.of("pre").label, "x + f(norm(x))/sqrt(l)");
+  EXPECT_EQ(cast.of("post").label, "x + (f(x))");
+}
+
+TEST(Figures, AnUnknownOneIsAnsweredWithThoseThereAre) {
+  const std::vector<Figure> figures = figures_of(small_study());
+  try {
+    find_figure(figures, "stabilty");
+    FAIL();
+  } catch (const Error& error) {
+    const std::string said = error.what();
+    EXPECT_NE(said.find("no figure 'stabilty'"), std::string::npos) << said;
+    EXPECT_NE(said.find("stability, "), std::string::npos) << said;
+  }
+}
+
+TEST(Axis, TicksAreRoundAndInside) {
+  const draw::Scale linear{.low = 0.013, .high = 0.97}, log{.low = 3e-5, .high = 0.2, .log = true};
+  EXPECT_EQ(linear.ticks(5), (std::vector<double>{0.2, 0.4, 0.6000000000000001, 0.8}));
+  for (const double tick : log.ticks(5)) EXPECT_TRUE(log.shows(tick)) << tick;
+  EXPECT_EQ(draw::tick_text(1e-4, {.low = 1e-6, .high = 1, .log = true}), "10⁻⁴");
+  EXPECT_GE(log.ticks(4).size(), 3u);
+}
+
+TEST(Axis, NumbersAreShort) {
+  EXPECT_EQ(draw::plain(0.003), "0.003");
+  EXPECT_EQ(draw::plain(-1.25), "−1.25");
+  EXPECT_EQ(draw::plain(3.2e-7), "3.2e−7");
+  EXPECT_EQ(draw::plain(100), "100");
+  EXPECT_EQ(draw::plain(std::nan("")), "–");
+  EXPECT_EQ(draw::loss_text(Estimate{1.9553, 1.9502, 1.9604, 3}), "1.955 [1.950, 1.960]");
+  EXPECT_EQ(draw::loss_text(Estimate{1.9553, 1.9553, 1.9553, 1}), "1.955");
+}
+
+TEST(Font, HasTheLettersOfFigures) {
+  const draw::Font& font = draw::Font::get();
+  for (char32_t letter = 0x21; letter < 0x7f; ++letter) {
+    EXPECT_NE(font.glyph(letter), 0) << static_cast<int>(letter);
+    EXPECT_FALSE(font.outline(font.glyph(letter)).empty()) << static_cast<int>(letter);
+  }
+  for (const char32_t letter : draw::code_points("−×·–…≥α∞⁻⁴é"))
+    EXPECT_NE(font.glyph(letter), 0) << static_cast<int>(letter);
+  EXPECT_NEAR(font.width("norma", 10), 28.34, 0.01);  // Arial: 556 556 333 833 556 thousandths
+  EXPECT_EQ(draw::code_points("a\xff\xe2\x88").size(), 3u);
+  EXPECT_EQ(draw::fitted("LayerNorm Scaling", 10, 60).substr(0, 5), "Layer");
+  EXPECT_LE(font.width(draw::fitted("LayerNorm Scaling", 10, 60), 10), 60);
+}
+
+}  // namespace
+}  // namespace norma

@@ -1,0 +1,112 @@
+// Sentences say no more than the intervals allow.
+#include "report/page/words.h"
+
+#include <gtest/gtest.h>
+
+#include "results/made_up.h"
+
+namespace norma {
+namespace {
+
+Results words_study() {
+  Results results = new_results(ResultsKind::study);
+  for (const auto& [name, title] : {std::pair("a", "A"), std::pair("b", "B"), std::pair("c", "C")}) {
+    SchemeSummary& scheme = results.schemes.emplace_back();
+    scheme.name = name;
+    scheme.title = title;
+  }
+  results.task = TaskFacts{.name = "t", .description = "", .optimum = 1, .unigram = 3};
+  return results;
+}
+
+Series law(const char* scheme, double value, double low, double high) {
+  return {.scheme = scheme, .x = {6, 12}, .y = {{1, 1, 1, 8}, {2, 2, 2, 8}}, .exponent = Exponent{value, low, high}};
+}
+
+TEST(Words, TheFirstSentenceEndsBeforeACapital) {
+  EXPECT_EQ(first_sentence("Use it at a rate of 0.03. Measured here. And there."),
+            std::pair(std::string("Use it at a rate of 0.03."), std::string("Measured here. And there.")));
+  EXPECT_EQ(first_sentence("At a rate of approx. 3 use it").second, "");
+}
+
+TEST(Words, LawsAreSortedByWhatTheirIntervalsTell) {
+  Results results = words_study();
+  results.analyses = {{.name = "gradient",
+                       .title = "x",
+                       .about = "",
+                       .source = "",
+                       .series = {law("a", 0.5, 0.4, 0.6), law("b", -1, -1.1, -0.9), law("c", 0.1, -0.4, 0.6)}}};
+  EXPECT_EQ(law_sentence(results.analyses[0], Cast(results)),
+            "Gradient of the last layer: with more layers it grows for A (exponent 0.5); falls for B (exponent −1); is "
+            "not settled for C.");
+}
+
+TEST(Words, DepthIsRankedOnlyWhereIntervalsAreApart) {
+  Results results = words_study();
+  results.depth_use = {{.scheme = "a", .layers = 12, .effective_depth = {9, 8, 10, 3}},
+                       {.scheme = "b", .layers = 12, .effective_depth = {3, 2, 4, 3}}};
+  EXPECT_EQ(depth_sentence(results, Cast(results)), "A uses 9 [8, 10] of 12 layers, B uses 3 [2, 4] of 12 layers.");
+  results.depth_use[1].effective_depth = {3, 1, 8.5, 3};
+  EXPECT_EQ(depth_sentence(results, Cast(results)),
+            "A uses 9 [8, 10] of 12 layers, B uses 3 [1, 8.5] of 12 layers; their intervals overlap.");
+}
+
+TEST(Words, DivergenceIsCountedAndGuessingIsNotTraining) {
+  Results results = words_study();
+  const auto map = [](const char* scheme, double loss, double lost) {
+    return StabilityMap{.scheme = scheme,
+                        .layers = 2,
+                        .rest = "",
+                        .y_name = "warmup",
+                        .lr = {1, 2},
+                        .y = {0},
+                        .loss = {{{loss, loss, loss, 2}, {loss, loss, loss, lost < 1 ? 2 : 0}}},
+                        .diverged = {{0, lost}}};
+  };
+  results.maps = {map("a", 2, 0), map("b", 2, 1), map("c", 3.1, 0)};
+  EXPECT_EQ(stability_sentence(results, Cast(results)),
+            "In the short runs seeds diverged with B (1 of 2 settings), and with no other scheme. Not diverging is not "
+            "yet training: C stayed at guessing level throughout.");
+  results.maps = {map("a", 2, 0)};
+  EXPECT_EQ(stability_sentence(results, Cast(results)), "No seed diverged in any short run.");
+}
+
+TEST(Words, TheLeaderIsComparedPairByPair) {
+  Results results = words_study();
+  results.advice.ranking = {"a", "b", "c"};
+  results.comparisons = {{.a = "a", .b = "b", .apart = true}, {.a = "c", .b = "a"}, {.a = "b", .b = "c"}};
+  EXPECT_EQ(comparison_sentence(results, Cast(results)),
+            "A is told apart from B, and not from C. Of 3 pairs the final tells 1 apart (paired over seeds and "
+            "held-out data, corrected for their number).");
+  results.comparisons = {{.a = "c", .b = "a"}};
+  EXPECT_EQ(comparison_sentence(results, Cast(results)),
+            "A is not told apart from C. Of 1 pair the final tells 0 apart (paired over seeds and held-out data, "
+            "corrected for their number).");
+}
+
+TEST(Words, OneSentenceForEachScheme) {
+  Results results = words_study();
+  Tuned tuned;
+  tuned.scheme = "a";
+  tuned.lr = 0.03;
+  tuned.warmup = 30;
+  tuned.loss = {1.9553, 1.9502, 1.9604, 3};
+  results.tuned = {tuned};
+  results.verdicts = {{"a", 1, Judgement::stable, ""},
+                      {"b", 2, Judgement::unclear, ""},
+                      {"c", 0, Judgement::untested, "It sees the future. So."}};
+  EXPECT_EQ(scheme_sentence(results, "a"), "Loss 1.955 [1.950, 1.960] at a peak rate of 0.03 with 30 steps of warmup.");
+  EXPECT_EQ(scheme_sentence(results, "b"),
+            "Not enough training to tell: at guessing level after the runs that the budget paid for.");
+  EXPECT_EQ(scheme_sentence(results, "c"), "It sees the future.");
+}
+
+TEST(Words, DatesAndDurations) {
+  EXPECT_EQ(date_text("2026-11-16T14:10:58Z"), "16 November 2026");
+  EXPECT_EQ(date_text("soon"), "soon");
+  EXPECT_EQ(duration_words(35.4), "35 s");
+  EXPECT_EQ(duration_words(181), "3 min");
+}
+
+}  // namespace
+}  // namespace norma
