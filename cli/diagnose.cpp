@@ -127,7 +127,7 @@ int try_suggestions(const DiagnoseVerb& verb, const RunHistory& history, Diagnos
   const bool done = run_trials(verb, trials, trial_folder(verb), report.trials);
   if (done) report.conclusion = conclude_trials(report.trials, diagnosis);
   if (!verb.json && !report.trials.empty()) print_folded("\n" + trials_text(report.trials, report.conclusion));
-  if (!done) note("stopped; the same command goes on from here\n");
+  if (!done) note("stopped; run the same command again to continue\n");
   return done ? 0 : kStoppedCode;
 }
 

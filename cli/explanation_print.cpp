@@ -6,6 +6,7 @@
 
 #include "cli/explanation.h"
 #include "cli/output.h"
+#include "cli/terminal.h"
 #include "cli/text.h"
 #include "norma/core/error.h"
 #include "norma/models/rules.h"
@@ -22,6 +23,16 @@ std::string indented(const std::string& text) {
     begin = end + 1;
   }
   return result;
+}
+
+std::size_t widest_line(const std::string& text) {
+  std::size_t widest = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    widest = std::max(widest, display_width(std::string_view(text).substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return widest;
 }
 
 // What a constant is, in one stack.
@@ -70,7 +81,7 @@ void print_learned(const Scheme& scheme) {
           learned.decay.value_or(true) ? "" : ", no weight decay",
           rate ? ", learning rate times " + print_expression(*learned.lr) : "");
     if (learned.profile == nullptr) continue;
-    print("  {:<14} that is the first; before step 0 the others are measured on one batch, each as\n", "");
+    print("  {:<14} only the first one; the others are measured on one batch before step 0, each as\n", "");
     print("  {:<14} {} of the sublayer before\n", "", print_expression(*learned.profile));
   }
 }
@@ -161,7 +172,13 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
   for (const NamedExpression& stream : scheme.streams)
     print("  {:<14} starts as {}\n", "stream " + stream.name, print_expression(*stream.value));
   try {
-    print("\n{}", indented(diagram_text(scheme, drawing)));
+    const std::string drawn = indented(diagram_text(scheme, drawing));
+    const std::size_t wide = widest_line(drawn);
+    if (wide > output_columns().value_or(wide)) {
+      print("\n  (the diagram is {} columns wide; --svg FILE draws it)\n", wide);
+    } else {
+      print("\n{}", drawn);
+    }
   } catch (const std::exception& error) {  // too wide for a terminal; the numbers below need no drawing
     print("\n  {}\n", error.what());
   }
@@ -177,15 +194,16 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
   if (said.budget) {
     print("  {:<14} {} with {} parameters, of {} in the stack\n", "norms", said.budget->norm_instances,
           said.budget->norm_parameters, said.budget->stack_parameters);
-    print("  {:<14} {}FLOP to train it, {} through memory forward; {} tokens in a sequence, 256 in the vocabulary\n",
+    print("  {:<14} {}FLOP in training, {} of memory traffic forward; {} tokens per sequence, vocabulary 256\n",
           "one token", with_units(said.cost->flops), bytes_text(said.cost->bytes), said.cost->time);
   } else {
     print("  {}\n", said.not_built);
   }
   const auto [least, most] = std::minmax_element(options.depths.begin(), options.depths.end());
   print(
-      "\nwith depth N, at initialisation, from {} to {} layers of width {}, {} tokens: what norma inspect measures, "
-      "of networks so wide that all are alike (docs/theory.md)\n",
+      "\nhow it grows with depth N at initialisation, from {} to {} layers of width {} and {} tokens, for networks so "
+      "wide "
+      "that all are alike (norma inspect measures it; docs/theory.md)\n",
       *least, *most, options.theory_width, options.theory_time);
   print_theory(said);
   print("\n{}\n", said.judgement);

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <span>
 
+#include "cli/folded_table.h"
+
 namespace norma::cli {
 namespace {
 
@@ -160,17 +162,19 @@ std::string depth_table(const DepthFinding& found) {
   std::string text = fmt::format("Depth of {}: {} layers, effective depth {:.1f} [{:.1f}, {:.1f}], loss {:.4g}\n",
                                  found.scheme, found.layers, found.effective_depth.mean, found.effective_depth.low,
                                  found.effective_depth.high, found.loss.mean);
-  text += fmt::format("  {:>5} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}\n", "layer", "deleted", "swapped",
-                      "beside", "influence", "lens KL", "agreement", "probe");
+  TextTable table;
+  for (const char* heading : {"layer", "deleted", "swapped", "beside", "influence", "lens KL", "agreement", "probe"})
+    table.column(heading);
   const auto cell = [](const std::vector<Estimate>& y, std::size_t i) {
     return i < y.size() ? fmt::format("{:+.3g}", y[i].mean) : std::string();
   };
-  for (std::size_t layer = 0; layer < found.deletion.size(); ++layer) {
-    text += fmt::format("  {:>5} {:>11} {:>11} {:>11} {:>11.3g} {:>11.3g} {:>11.3g} {:>11}\n", layer,
-                        cell(found.deletion, layer), cell(found.swap, layer), cell(found.width_equivalence, layer),
-                        found.influence[layer].mean, found.lens_divergence[layer + 1], found.lens_agreement[layer + 1],
-                        layer + 1 < found.probe.size() ? fmt::format("{:.3g}", found.probe[layer + 1].mean) : "");
-  }
+  for (std::size_t layer = 0; layer < found.deletion.size(); ++layer)
+    table.row({fmt::format("{}", layer), cell(found.deletion, layer), cell(found.swap, layer),
+               cell(found.width_equivalence, layer), fmt::format("{:.3g}", found.influence[layer].mean),
+               fmt::format("{:.3g}", found.lens_divergence[layer + 1]),
+               fmt::format("{:.3g}", found.lens_agreement[layer + 1]),
+               layer + 1 < found.probe.size() ? fmt::format("{:.3g}", found.probe[layer + 1].mean) : ""});
+  text += table.text();
   text += fmt::format("  loss with 0 to {} layers  {}  {:.3g} \u2192 {:.3g}\n", found.layers,
                       sparkline(found.kept_loss, false), found.kept_loss.front(), found.kept_loss.back());
   text += fmt::format("  cost of deletion         {}\n", sparkline(means_of(found.deletion), false));

@@ -61,7 +61,7 @@ class Generation {
     for (const std::string& warning : model_.warnings) progress_.warn(warning);
     check_can_speak();
     progress_.at("reading its vocabulary and data");
-    source_ = open_data(model_);
+    source_ = options.evaluate ? open_data(model_) : open_vocabulary(options.run, model_);
   }
 
   void run() {
@@ -78,8 +78,8 @@ class Generation {
     const ModelConfig& config = model_.config.model;
     if (options_.evaluate) return;
     if (config.classes > 0)
-      fail("'{}' is a classifier of {} classes and says nothing; --evaluate tells how good it is", options_.run,
-           config.classes);
+      fail("'{}' is a classifier of {} classes: norma predict lets it label texts, --evaluate tells how good it is",
+           options_.run, config.classes);
     if (config.family->speech == Speech::none)
       fail("'{}' is of the family {} and says nothing; --evaluate tells how good it is", options_.run,
            config.family->name);
@@ -93,11 +93,7 @@ class Generation {
   }
 
   // Without a prompt it begins as the first held-out row does.
-  std::vector<std::int32_t> first_token() const {
-    Batch batch;
-    source_->fill_evaluation(0, batch);
-    return {batch.ids("tokens").at(0)};
-  }
+  std::vector<std::int32_t> first_token() const { return {source_->first_token()}; }
 
   void say(const std::vector<std::string>& texts) {
     std::vector<std::vector<std::int32_t>> prompts;
@@ -182,14 +178,16 @@ void add_generate(CLI::App& app, int&) {
       verb->add_flag("--evaluate", options->evaluate, "Loss, accuracy and BLEU on the held-out data instead");
   prompt->excludes(source)->excludes(evaluate);
   source->excludes(evaluate);
-  CLI::Option* beam = verb->add_option("--beam", options->beam, "Beam search of this width; 4 where nothing is drawn");
+  CLI::Option* beam = verb->add_option("--beam", options->beam, "Beam search of this width; 4 for translation");
   verb->add_option("--alpha", options->alpha, "Exponent of beam search's length normalisation")->capture_default_str();
-  verb->add_option("--tokens", options->tokens, "Most tokens to say")->capture_default_str();
-  CLI::Option* temperature = verb->add_option("--temperature", options->temperature,
-                                              "Draw tokens; 0: the most probable (language models: 0.8)");
-  CLI::Option* top_k = verb->add_option("--top-k", options->top_k, "Draw among so many; 0: all (language models: 40)");
+  verb->add_option("--tokens", options->tokens, "At most so many tokens")->capture_default_str();
+  CLI::Option* temperature =
+      verb->add_option("--temperature", options->temperature,
+                       "Sample at this temperature; 0: always the most probable token (language models: 0.8)");
+  CLI::Option* top_k = verb->add_option(
+      "--top-k", options->top_k, "Sample from so many of the most probable tokens; 0: all (language models: 40)");
   beam->excludes(temperature)->excludes(top_k);
-  verb->add_option("--seed", options->seed, "Of what is drawn")->capture_default_str();
+  verb->add_option("--seed", options->seed, "Of the sampling")->capture_default_str();
   verb->add_option("--member", options->member, "Of a run with several")->capture_default_str();
   verb->add_option("--threads", options->threads, "0: as in the run")->capture_default_str();
   verb->add_option("--device", options->device, "Where it runs; without it as in the run")->type_name("auto|cpu|cuda");

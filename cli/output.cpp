@@ -9,6 +9,8 @@
 #include <iostream>
 #include <system_error>
 
+#include "cli/terminal.h"
+
 namespace norma::cli {
 namespace {
 
@@ -50,6 +52,11 @@ int finish_streams(int code) {
   if (refused == EPIPE) return 128 + SIGPIPE;  // the reader has seen enough, as with `| head`
   note("norma: cannot write the output: {}\n", std::system_category().message(refused));
   return 2;
+}
+
+void write_lines(std::string_view text) {
+  const std::optional<std::size_t> columns = output_columns();
+  write_out(columns ? wrapped(text, *columns) : std::string(text));
 }
 
 void write_json(std::string_view json) { write_out(printable_json(json)); }

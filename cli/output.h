@@ -38,10 +38,13 @@ std::string shown_text(fmt::string_view format, const Args&... args) {
   return [&](const auto&... texts) { return fmt::vformat(format, fmt::make_format_args(texts...)); }(shown(args)...);
 }
 
-// As fmt::print.
+// Whole lines; what is wider than the terminal goes on in the next one.
+void write_lines(std::string_view text);
+
+// As fmt::print, but whole lines.
 template <typename... Args>
 void print(fmt::format_string<Args...> format, Args&&... args) {
-  write_out(shown_text(format, args...));
+  write_lines(shown_text(format, args...));
 }
 
 // Progress, notes and errors.

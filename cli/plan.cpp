@@ -111,17 +111,19 @@ void measure(const RunConfig& given, const RunPlan& plan, json& all) {
 
 void print_plan(const json& all) {
   const auto bytes = [](const json& value) { return bytes_text(value.get<double>()); };
-  print("{} parameters in one member of {}\n", with_units(all["parameters"].get<double>()), all["members"].get<int>());
+  const int members = all["members"].get<int>();
+  print("{} parameters{}\n", with_units(all["parameters"].get<double>()),
+        members > 1 ? fmt::format(" in each of {} members", members) : "");
   for (const auto& [role, count] : all["parameters_by_role"].items())
     print("  {:<18} {:>14}\n", role, count.get<std::int64_t>());
   print("norms: {} instances, {} parameters\n", all["norm_instances"].get<int>(),
         all["norm_parameters"].get<std::int64_t>());
   const json& memory = all["memory"];
-  print("\ntensors of one member {}\n", bytes(memory["one_member"]));
+  print("\ntensors of one member: {}\n", bytes(memory["one_member"]));
   for (const auto& [kind, size] : memory["by_kind"].items()) print("  {:<18} {:>14}\n", kind, bytes(size));
   print("  {:<18} {:>14}  (at least {})\n", "activations", bytes(memory["activations"]),
         bytes(memory["least_activations"]));
-  print("memory of the run {}\n", bytes(memory["total"]));
+  print("memory of the run: {}\n", bytes(memory["total"]));
   for (const auto& [what, key] : {std::pair{"training", "training"},
                                   {"threads", "thread_scratch"},
                                   {"evaluation", "evaluation"},
@@ -139,17 +141,17 @@ void print_plan(const json& all) {
     print("  {:>10}  {:<10} {} {}\n", bytes(tensor["bytes"]), tensor["kind"].get<std::string>(),
           tensor["name"].get<std::string>(), tensor["type"].get<std::string>());
   }
-  print("\n{} operations and {} a token, {} kernels a step\n", with_units(all["flops_per_token"].get<double>()),
-        bytes(all["bytes_per_token"]), all["kernels"].get<int>());
+  print("\n{} operations and {} of memory traffic per token, {} kernels per step\n",
+        with_units(all["flops_per_token"].get<double>()), bytes(all["bytes_per_token"]), all["kernels"].get<int>());
   if (!all.contains("measured")) {
-    print("how long a step takes, norma plan --measure says\n");
+    print("norma plan --measure tells how long a step takes\n");
     return;
   }
   const json& predicted = all["predicted"];
-  print("at {:.0f} GFLOP/s and {:.0f} GB/s in cache a step takes at least {:.3g} ms, the run {}\n",
+  print("at {:.0f} GFLOP/s and {:.0f} GB/s in cache, a step takes at least {:.3g} ms and the run {}\n",
         all["limits"]["sgemm_gflops"].get<double>(), all["limits"]["cache_copy_gbps"].get<double>(),
         predicted["seconds_per_step"].get<double>() * 1e3, duration_text(predicted["seconds"].get<double>()));
-  print("measured: {:.3g} ms a step, {}\n", all["measured"]["seconds_per_step"].get<double>() * 1e3,
+  print("measured: {:.3g} ms per step, {}\n", all["measured"]["seconds_per_step"].get<double>() * 1e3,
         bytes(all["measured"]["memory"]));
 }
 

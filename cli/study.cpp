@@ -31,7 +31,7 @@ struct StudyOptions {
   std::string budget;
   std::int64_t asked_layers = 0, asked_width = 0;
   int extra_rates = StudyConfig().extra_rates;
-  bool no_inspect = false, no_train = false, no_depth_use = false;
+  bool no_inspect = false, no_train = false, no_depth_use = false, depth_use = false;
   bool json = false, quiet = false;
 };
 
@@ -102,6 +102,7 @@ StudyConfig study_config(const StudyOptions& options, const std::vector<std::str
   config.inspect = !options.no_inspect;
   config.train = !options.no_train;
   config.depth_use = !options.no_depth_use;
+  config.depth_use_whatever_it_takes = options.depth_use;
   if (!options.budget.empty()) config.budget = parse_budget(options.budget);
   config.asked_layers = options.asked_layers;
   config.asked_width = options.asked_width;
@@ -119,10 +120,10 @@ int run(const StudyOptions& options, const std::vector<std::string>& extras) {
   }();
   set_stop(Stop::at_once);
   if (result.interrupted) {
-    note("stopped; the same command goes on from here\n");
+    note("stopped; run the same command again to continue\n");
     return 130;
   }
-  if (result.finished_before) note("{} had finished before; nothing was computed\n", folder.string());
+  if (result.finished_before) note("{} is already finished; nothing was computed\n", folder.string());
   write_report(folder / "report.html", result.results_json);
   if (options.json) {
     write_json(result.results_json);
@@ -163,7 +164,11 @@ void add_study(CLI::App& app, int& exit_code) {
       ->type_name(kFolder);
   verb->add_flag("--no-inspect", options->no_inspect, "Leave out the analyses at init");
   verb->add_flag("--no-train", options->no_train, "Leave out training");
-  verb->add_flag("--no-depth-use", options->no_depth_use, "Leave out what the layers are worth after training");
+  CLI::Option* without =
+      verb->add_flag("--no-depth-use", options->no_depth_use, "Leave out what the layers are worth after training");
+  verb->add_flag("--depth-use", options->depth_use,
+                 "Measure that whatever it takes; without it as far as a fifth of a time budget goes")
+      ->excludes(without);
   verb->add_flag("--json", options->json, "Print results.json");
   verb->add_flag("--quiet", options->quiet, "No progress");
   add_schemes_dir(*verb, options->library);

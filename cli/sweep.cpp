@@ -202,10 +202,10 @@ int run(const SweepOptions& options, const std::vector<std::string>& extras) {
   }();
   set_stop(Stop::at_once);
   if (result.interrupted) {
-    note("stopped; the same command goes on from here\n");
+    note("stopped; run the same command again to continue\n");
     return 130;
   }
-  if (result.finished_before) note("all {} runs had ended before; nothing was trained\n", result.outcomes.size());
+  if (result.finished_before) note("all {} runs are already finished; nothing was trained\n", result.outcomes.size());
   const auto before = result.finished_before ? results_before(config, directory) : std::nullopt;
   if (before) {
     show(result.outcomes, *before, directory, options.json);

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "cli/folded_table.h"
+
 namespace norma::cli {
 namespace {
 
@@ -28,20 +30,20 @@ std::string shortened(const std::string& name) {
   return name.size() <= kWidestName ? name : name.substr(0, kWidestName - 3) + "...";
 }
 
-// fmt counts code points for width, so "±" and "≥" line up.
 std::string tuned_table(const std::vector<Tuned>& all) {
-  std::string text =
-      fmt::format("{:<{}}  {:>8}  {:>6}  {:>17}  {:>9}  {:>9}  {:>15}  {:>6}  {:>8}\n", "scheme", kWidestName, "lr",
-                  "warmup", "loss", "stable lr", "no warmup", "sensitivity", "needs", "diverged");
+  TextTable table;
+  table.column("scheme", Align::left);
+  for (const char* heading :
+       {"lr", "warmup", "loss", "stable lr", "no warmup", "sensitivity", "needs warmup", "diverged"})
+    table.column(heading);
   for (const Tuned& one : all) {
-    const std::string name = shortened(Contest{one.scheme, one.layers, one.rest, {}}.name());
-    text += fmt::format("{:<{}}  {:>8}  {:>6}  {:>17}  {:>9}  {:>9}  {:>15}  {:>6}  {:>7.0f}%\n", name, kWidestName,
-                        one.lr ? fmt::format("{:.1e}", *one.lr) : "-", one.lr ? fmt::format("{}", one.warmup) : "-",
-                        spread(one.loss, 4), rate_text(one.with_warmup), rate_text(one.without_warmup),
-                        one.sensitivity ? spread(*one.sensitivity, 3) : "-",
-                        one.needs_warmup ? fmt::format("{}", *one.needs_warmup) : "-", 100 * one.diverged);
+    table.row(
+        {shortened(Contest{one.scheme, one.layers, one.rest, {}}.name()), one.lr ? fmt::format("{:.1e}", *one.lr) : "-",
+         one.lr ? fmt::format("{}", one.warmup) : "-", spread(one.loss, 4), rate_text(one.with_warmup),
+         rate_text(one.without_warmup), one.sensitivity ? spread(*one.sensitivity, 3) : "-",
+         one.needs_warmup ? fmt::format("{}", *one.needs_warmup) : "-", fmt::format("{:.0f} %", 100 * one.diverged)});
   }
-  return text;
+  return table.text();
 }
 
 std::string shade(const Estimate& loss, double diverged, double best, double worst) {
@@ -81,25 +83,28 @@ std::string map_text(const StabilityMap& map) {
 
 std::string ramp_table(const std::vector<RampLimit>& limits) {
   if (limits.empty()) return "";
-  std::string text = fmt::format("\n{:<{}}  {}\n", "ramp", kWidestName, "learning rate before divergence");
-  for (const RampLimit& one : limits) {
-    const std::string name = shortened(Contest{one.scheme, one.layers, one.rest, {}}.name());
-    text += fmt::format("{:<{}}  {}{:.2e}{}\n", name, kWidestName, one.beyond ? "≥ " : "", one.lr.mean,
-                        one.lr.n > 1 ? fmt::format(" ± {:.1e}", one.lr.high - one.lr.mean) : "");
-  }
-  return text;
+  TextTable table;
+  table.column("ramp", Align::left);
+  table.column("learning rate before divergence", Align::left);
+  for (const RampLimit& one : limits)
+    table.row({shortened(Contest{one.scheme, one.layers, one.rest, {}}.name()),
+               fmt::format("{}{:.2e}{}", one.beyond ? "≥ " : "", one.lr.mean,
+                           one.lr.n > 1 ? fmt::format(" ± {:.1e}", one.lr.high - one.lr.mean) : "")});
+  return "\n" + table.text();
 }
 
 std::string depth_table(const std::vector<DepthEfficiency>& all) {
   if (all.empty()) return "";
-  std::string text = fmt::format("\n{:<{}}  {:>20}  {}\n", "depth", kWidestName, "nats per doubling", "useful layers");
-  for (const DepthEfficiency& one : all) {
-    const std::string name = shortened(one.scheme + (one.rest.empty() ? "" : ", " + one.rest));
-    text += fmt::format("{:<{}}  {:>20}  {} of {}\n", name, kWidestName,
-                        one.gain_per_doubling ? spread(*one.gain_per_doubling, 4) : "-", one.useful_layers,
-                        std::llround(static_cast<double>(one.useful_layers) / one.useful_share));
-  }
-  return text;
+  TextTable table;
+  table.column("depth", Align::left);
+  table.column("nats per doubling");
+  table.column("useful layers", Align::left);
+  for (const DepthEfficiency& one : all)
+    table.row({shortened(one.scheme + (one.rest.empty() ? "" : ", " + one.rest)),
+               one.gain_per_doubling ? spread(*one.gain_per_doubling, 4) : "-",
+               fmt::format("{} of {}", one.useful_layers,
+                           std::llround(static_cast<double>(one.useful_layers) / one.useful_share))});
+  return "\n" + table.text();
 }
 
 }  // namespace

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+
+#include "cli/folded_table.h"
 
 namespace norma::cli {
 namespace {
@@ -22,6 +25,24 @@ std::string number_or_dash(double value, const char* format) {
   return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : "-";
 }
 
+std::string accuracy_text(const std::map<std::string, double>& scores) {
+  const auto found = scores.find("accuracy");
+  return found == scores.end() ? "-" : number_or_dash(found->second, "{:.4f}");
+}
+
+// How many records an accuracy rests on, and how to have all of them.
+std::string accuracy_note(const RunResult& result) {
+  for (const MemberResult& member : result.members) {
+    const auto records = member.scores.find("records"), all = member.scores.find("records_held_out");
+    if (records == member.scores.end()) continue;
+    const bool some = all != member.scores.end() && all->second > records->second;
+    return fmt::format("accuracy on {:.0f}{} held-out records{}\n", records->second,
+                       some ? fmt::format(" of {:.0f}", all->second) : "",
+                       some ? "; data.evaluation_batches=0 takes all of them" : "");
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string with_units(double number) { return scaled(number, 1000, {"", "k", "M", "G", "T"}); }
@@ -38,15 +59,26 @@ std::string duration_text(double seconds) {
 std::string outcome_table(const RunResult& result) {
   std::string text;
   if (result.optimum) text += fmt::format("best reachable loss {:.4f}\n", *result.optimum);
-  text += fmt::format("{:>6}  {:>6}  {:>9}  {:>7}  {:>9}  {:>9}  {}\n", "member", "seed", "lr", "warmup", "loss",
-                      "held out", "verdict");
+  const bool judged = std::ranges::any_of(result.members, [](const MemberResult& one) {
+    return one.scores.contains("accuracy") && one.scores.contains("records");
+  });
+  TextTable table;
+  for (const char* heading : {"member", "seed", "lr", "warmup", "loss", "held out"}) table.column(heading);
+  if (judged) table.column("accuracy");
+  table.column("verdict", Align::left);
   for (const MemberResult& member : result.members) {
-    text += fmt::format("{:>6}  {:>6}  {:>9}  {:>7}  {:>9}  {:>9}  {}\n", member.member, member.seed,
-                        number_or_dash(member.lr, "{:.2e}"), member.warmup, number_or_dash(member.final_loss, "{:.4f}"),
-                        number_or_dash(member.evaluation_loss.value_or(std::nan("")), "{:.4f}"),
-                        verdict_of(member.outcome, member.facts));
+    std::vector<std::string> cells = {fmt::format("{}", member.member),
+                                      fmt::format("{}", member.seed),
+                                      number_or_dash(member.lr, "{:.2e}"),
+                                      fmt::format("{}", member.warmup),
+                                      number_or_dash(member.final_loss, "{:.4f}"),
+                                      number_or_dash(member.evaluation_loss.value_or(std::nan("")), "{:.4f}")};
+    if (judged) cells.push_back(accuracy_text(member.scores));
+    cells.push_back(verdict_of(member.outcome, member.facts));
+    table.row(std::move(cells));
   }
-  return text;
+  text += table.text();
+  return text + accuracy_note(result);
 }
 
 }  // namespace norma::cli

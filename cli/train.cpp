@@ -75,7 +75,7 @@ class TrainDisplay final : public RunObserver {
 
   void evaluated(const Cohort& cohort) override {
     std::string losses;
-    for (int member = 0; member < std::min(cohort.members(), 8); ++member) {
+    for (int member = 0; member < cohort.members(); ++member) {
       const MemberState& state = cohort.member(member);
       if (state.evaluation_loss && !state.diverged) losses += fmt::format(" {:.4f}", *state.evaluation_loss);
     }
@@ -114,40 +114,65 @@ class TrainDisplay final : public RunObserver {
   bool last_ = false;  // there are no more steps
 };
 
-std::string default_directory(const TrainOptions& options) {
-  const std::string stem = options.config.empty() ? "default" : std::filesystem::path(options.config).stem().string();
-  return "runs/" + stem;
-}
-
 RunResult stored_result(const RunView& run) {
   const std::string text = run.result();
   try {
     return read_result(text, fmt::format("'{}'", run.result_path().string()));
   } catch (const Error& error) {
-    fail("{}; remove it and DONE beside it to have it made anew from the last checkpoint", error.what());
+    fail("{}; remove it and the DONE beside it, and the same command makes it again from the last checkpoint",
+         error.what());
   }
 }
 
-int run_train(const TrainOptions& options, const std::vector<std::string>& extras, std::vector<std::string> command) {
-  const std::string directory = options.out.empty() ? default_directory(options) : options.out;
+RunConfig config_for(const TrainOptions& options, const std::string& directory,
+                     const std::vector<std::string>& extras) {
   const SchemeLibrary schemes = library_to_resume(directory, options.schemes);
   RunConfig config = options.config.empty() ? RunConfig() : read_config(options.config, schemes);
   apply_overrides(config, extras, schemes);
+  return config;
+}
+
+// Where the run went, and how it ended.
+struct Trained {
+  std::string directory;
+  RunEnd end;
+};
+
+Trained train_in(const TrainOptions& options, const std::string& directory, const std::vector<std::string>& extras,
+                 const std::vector<std::string>& command) {
+  const RunConfig config = config_for(options, directory, extras);
+  TrainDisplay display(options.quiet || options.json, std::max<std::int64_t>(1, config.train.steps / 20));
+  return {directory, run_training({.config = config, .directory = directory, .command_line = command}, display,
+                                  stop_on_signals())};
+}
+
+// runs/NAME, or where that holds another run, runs/NAME-2 and so on: who names no directory wants one of his own.
+Trained train_somewhere(const TrainOptions& options, const std::vector<std::string>& extras,
+                        const std::vector<std::string>& command) {
+  const std::string stem = options.config.empty() ? "default" : std::filesystem::path(options.config).stem().string();
+  for (int number = 1;; ++number) {
+    const std::string directory = number == 1 ? "runs/" + stem : fmt::format("runs/{}-{}", stem, number);
+    try {
+      return train_in(options, directory, extras, command);
+    } catch (const OtherRunError&) {
+      note("{} holds another run\n", directory);
+    }
+  }
+}
+
+int run_train(const TrainOptions& options, const std::vector<std::string>& extras,
+              const std::vector<std::string>& command) {
   if (options.print_config) {
-    print("{}", print_config(config, true));
+    print("{}", print_config(config_for(options, options.out.empty() ? "runs/default" : options.out, extras), true));
     return 0;
   }
-  RunEnd end{};
-  {
-    TrainDisplay display(options.quiet || options.json, std::max<std::int64_t>(1, config.train.steps / 20));
-    end = run_training({.config = config, .directory = directory, .command_line = std::move(command)}, display,
-                       stop_on_signals());
-  }
+  const auto [directory, end] =
+      options.out.empty() ? train_somewhere(options, extras, command) : train_in(options, options.out, extras, command);
   if (end == RunEnd::interrupted) {
-    note("stopped; the same command goes on from here\n");
-    return 130;
+    note("stopped; run the same command again to continue\n");
+    return kStoppedCode;
   }
-  if (end == RunEnd::finished_before) note("{} had finished before; nothing was trained\n", directory);
+  if (end == RunEnd::finished_before) note("{} is already finished; nothing was trained\n", directory);
   const PageOfRun page = end == RunEnd::finished ? PageOfRun::anew : PageOfRun::kept;
   if (options.json) {
     close_run(directory, options.schemes, page);
@@ -155,13 +180,9 @@ int run_train(const TrainOptions& options, const std::vector<std::string>& extra
   } else {
     print("{}", outcome_table(stored_result(RunView(directory))));
     const std::string failure = close_run(directory, options.schemes, page);
-    if (const auto columns = output_columns()) {
-      print("{}", wrapped(failure, *columns));
-    } else {
-      print("{}", failure);
-    }
+    print("{}", failure);
     const bool has_page = kind_of(std::filesystem::path(directory) / kReportName) == PathKind::file;
-    print("{} {}{}\n", end == RunEnd::finished_before ? "as it is in" : "written to", directory,
+    print("{} {}{}\n", end == RunEnd::finished_before ? "its results are in" : "written to", directory,
           has_page ? fmt::format(", with {}", kReportName) : "");
   }
   return 0;

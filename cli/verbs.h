@@ -25,6 +25,7 @@ void add_inspect(CLI::App& app, int& exit_code);
 void add_man(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_plot(CLI::App& app, int& exit_code);
+void add_predict(CLI::App& app, int& exit_code);
 void add_runs(CLI::App& app, int& exit_code);
 void add_schemes(CLI::App& app, int& exit_code);
 void add_study(CLI::App& app, int& exit_code);

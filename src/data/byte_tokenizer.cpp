@@ -25,6 +25,7 @@ class ByteTokenizer final : public Tokenizer {
     return text;
   }
 
+  std::string kind() const override { return "bytes"; }
   std::string describe() const override { return "256 bytes"; }
 };
 

@@ -39,6 +39,12 @@ class CharacterTokenizer final : public Tokenizer {
     return text;
   }
 
+  std::string kind() const override { return "characters"; }
+  std::string stored() const override {
+    std::string text;
+    for (const char32_t character : characters_) append_utf8(character, text);
+    return text;
+  }
   std::string describe() const override { return fmt::format("{} characters", vocabulary()); }
 
  private:
@@ -47,6 +53,17 @@ class CharacterTokenizer final : public Tokenizer {
 };
 
 }  // namespace
+
+TokenizerPointer restore_characters(std::string_view stored) {
+  std::vector<char32_t> characters;
+  for (std::size_t at = 0; at < stored.size();) {
+    const CodePoint c = read_code_point(stored, at);
+    if (c.bytes == 0) fail("the stored characters are not UTF-8");
+    characters.push_back(c.value);
+    at += static_cast<std::size_t>(c.bytes);
+  }
+  return std::make_shared<CharacterTokenizer>(std::move(characters));
+}
 
 TokenizerPointer character_tokenizer(std::string_view text, std::int64_t limit) {
   std::unordered_map<char32_t, std::int64_t> counts;

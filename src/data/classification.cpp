@@ -6,6 +6,7 @@
 #include "data/lines.h"
 #include "data/text_file.h"
 #include "norma/core/error.h"
+#include "norma/data/vocabulary.h"
 
 namespace norma {
 namespace {
@@ -26,7 +27,6 @@ Classification::Classification(const DataConfig& config, const BatchShape& shape
   if (config.validation_path.empty()) check_validation_fraction(config.validation_fraction);
   const auto file = open_text_file(config.path, "labelled text");
   std::vector<LabelledText> training = read_labelled(*file, config), validation;
-  std::shared_ptr<const MappedFile> validation_file;
   if (config.validation_path.empty()) {
     const auto kept = std::stable_partition(training.begin(), training.end(), [&](const LabelledText& record) {
       return !held_out(record.text, config.validation_fraction);
@@ -34,8 +34,7 @@ Classification::Classification(const DataConfig& config, const BatchShape& shape
     validation.assign(kept, training.end());
     training.erase(kept, training.end());
   } else {
-    validation_file = open_text_file(config.validation_path, "labelled validation text");
-    validation = read_labelled(*validation_file, config);
+    validation = read_labelled(*open_text_file(config.validation_path, "labelled validation text"), config);
   }
   if (training.empty() || validation.empty()) {
     fail("'{}' gives {} records to train on and {} held out; expected some of each", config.path, training.size(),
@@ -58,7 +57,7 @@ Classification::Classification(const DataConfig& config, const BatchShape& shape
 }
 
 void Classification::collect_labels(const std::vector<LabelledText>& records) {
-  std::set<std::string_view> distinct;
+  std::set<std::string> distinct;
   for (const LabelledText& record : records) {
     distinct.insert(record.label);
     if (distinct.size() > kMostClasses) {
@@ -72,26 +71,10 @@ void Classification::collect_labels(const std::vector<LabelledText>& records) {
 }
 
 void Classification::encode(const std::vector<LabelledText>& records, Side& side) {
-  std::vector<std::int32_t> first, second, row;
+  std::vector<std::int32_t> row;
   for (const LabelledText& record : records) {
-    first.clear();
-    second.clear();
-    tokenizer_->encode(record.text, first);
-    tokenizer_->encode(record.second, second);
-    const bool pair = !record.second.empty();
-    // The longer text loses tokens first.
-    const std::size_t room = static_cast<std::size_t>(shape().time) - (pair ? 2 : 1);
-    if (first.size() + second.size() > room) {
-      ++cut_;
-      const std::size_t half = room / 2;
-      const std::size_t second_keeps = std::min(second.size(), std::max(half, room - std::min(room, first.size())));
-      first.resize(std::min(first.size(), room - second_keeps));
-      second.resize(second_keeps);
-    }
-    row.assign(1, special().beginning);
-    row.insert(row.end(), first.begin(), first.end());
-    if (pair) row.push_back(special().separator);
-    row.insert(row.end(), second.begin(), second.end());
+    row.clear();
+    cut_ += append_classified(*tokenizer_, special(), record.text, record.second, shape().time, row) ? 1 : 0;
     const auto label = std::find(labels_.begin(), labels_.end(), record.label);
     if (label == labels_.end()) {
       fail("'{}': held-out label '{}' does not occur in training; known are {}", name_, record.label,

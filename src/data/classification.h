@@ -20,6 +20,7 @@ class Classification final : public RecordSource {
 
   std::int64_t vocabulary() const override { return base_ + 3; }
   std::int64_t classes() const override { return static_cast<std::int64_t>(labels_.size()); }
+  std::vector<std::string> labels() const override { return labels_; }
   SpecialTokens special() const override;
   std::string describe() const override;
   std::string decode(std::span<const std::int32_t> tokens) const override;

@@ -49,9 +49,9 @@ class ByteAlphabet {
 };
 
 // Bytes of each token, by id.
-std::vector<std::string> read_vocabulary(const std::string& path, const ByteAlphabet& alphabet) {
-  const auto file = open_text_file(path, "a vocabulary in JSON");
-  const nlohmann::json json = parse_json(file->text());
+std::vector<std::string> read_vocabulary(std::string_view text_of_file, const std::string& path,
+                                         const ByteAlphabet& alphabet) {
+  const nlohmann::json json = parse_json(text_of_file);
   if (!json.is_object() || json.empty() || json.size() > kMostTokens) {
     fail("'{}' is not a vocabulary: expected a JSON object of tokens and their ids", path);
   }
@@ -70,9 +70,11 @@ std::vector<std::string> read_vocabulary(const std::string& path, const ByteAlph
 
 class Gpt2Tokenizer final : public Tokenizer {
  public:
-  explicit Gpt2Tokenizer(const std::string& folder) {
+  // The texts of both files; errors name them as they lie in `folder`.
+  Gpt2Tokenizer(std::string vocabulary, std::string merges, const std::string& folder)
+      : vocabulary_text_(std::move(vocabulary)), merges_text_(std::move(merges)) {
     const ByteAlphabet alphabet;
-    tokens_ = read_vocabulary(folder + "/vocab.json", alphabet);
+    tokens_ = read_vocabulary(vocabulary_text_, folder + "/vocab.json", alphabet);
     std::unordered_map<std::string_view, std::int32_t> ids;
     for (std::size_t i = 0; i < tokens_.size(); ++i) ids[tokens_[i]] = static_cast<std::int32_t>(i);
     for (int byte = 0; byte < 256; ++byte) {
@@ -105,6 +107,11 @@ class Gpt2Tokenizer final : public Tokenizer {
     return text;
   }
 
+  std::string kind() const override { return "gpt2"; }
+  std::string stored() const override {
+    return nlohmann::json{{"vocab", vocabulary_text_}, {"merges", merges_text_}}.dump();
+  }
+
   std::string describe() const override {
     return fmt::format("byte-level BPE of {} tokens, {} merges", vocabulary(), pairs_.merges());
   }
@@ -114,8 +121,7 @@ class Gpt2Tokenizer final : public Tokenizer {
 
   void read_merges(const std::string& path, const ByteAlphabet& alphabet,
                    const std::unordered_map<std::string_view, std::int32_t>& ids) {
-    const auto file = open_text_file(path, "a list of merges");
-    const std::string_view text = file->text();
+    const std::string_view text = merges_text_;
     std::int32_t line = 0;
     for (std::size_t at = 0; at < text.size(); ++line) {
       const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -138,6 +144,7 @@ class Gpt2Tokenizer final : public Tokenizer {
     }
   }
 
+  std::string vocabulary_text_, merges_text_;
   std::vector<std::string> tokens_;
   BytePairs pairs_;
 };
@@ -146,7 +153,17 @@ class Gpt2Tokenizer final : public Tokenizer {
 
 TokenizerPointer gpt2_tokenizer(const std::string& folder) {
   if (folder.empty()) fail("GPT-2's tokenizer needs a folder with vocab.json and merges.txt; set data.tokenizer_path");
-  return std::make_shared<Gpt2Tokenizer>(folder);
+  const auto vocabulary = open_text_file(folder + "/vocab.json", "a vocabulary in JSON");
+  const auto merges = open_text_file(folder + "/merges.txt", "a list of merges");
+  return std::make_shared<Gpt2Tokenizer>(std::string(vocabulary->text()), std::string(merges->text()), folder);
+}
+
+TokenizerPointer restore_gpt2(const std::string& stored) {
+  const nlohmann::json json = parse_json(stored);
+  if (!json.is_object() || !json.contains("vocab") || !json.contains("merges"))
+    fail("this is no stored BPE vocabulary");
+  return std::make_shared<Gpt2Tokenizer>(json.at("vocab").get<std::string>(), json.at("merges").get<std::string>(),
+                                         "the run's vocabulary");
 }
 
 }  // namespace norma

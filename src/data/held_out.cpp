@@ -17,6 +17,7 @@ class HeldOutPart final : public Source {
   }
   std::int64_t vocabulary() const override { return whole_->vocabulary(); }
   std::int64_t classes() const override { return whole_->classes(); }
+  std::vector<std::string> labels() const override { return whole_->labels(); }
   SpecialTokens special() const override { return whole_->special(); }
   std::optional<double> optimum() const override { return whole_->optimum(); }
   std::string describe() const override { return whole_->describe(); }

@@ -13,6 +13,7 @@ class RecordSource : public Source {
   void fill(std::uint64_t index, std::uint64_t seed, Batch& batch) const final;
   std::int64_t evaluation_batches() const final { return evaluation_batches_; }
   void fill_evaluation(std::int64_t index, Batch& batch) const final;
+  std::int64_t held_out_records() const final { return validation_; }
   std::optional<double> optimum() const final { return std::nullopt; }
 
  protected:

@@ -14,7 +14,7 @@ namespace norma {
 namespace {
 
 constexpr std::int64_t kMostTrainingLines = 1'000'000;
-constexpr int kMostLineBytes = 1 << 14;  // longer lines are not trained on
+constexpr std::size_t kMostLineBytes = std::size_t{1} << 14;  // longer lines are trained on in pieces
 
 // The library puts a line of its own source before what it has to say: "trainer_interface.cc(661) [(a) == (b)] Too
 // high".
@@ -22,7 +22,11 @@ std::string reason(const sentencepiece::util::Status& status) {
   const std::string_view message = status.message();
   const std::size_t source = message.rfind("] ");
   if (source != std::string_view::npos) return std::string(message.substr(source + 2));
-  return message.find(".cc(") == std::string_view::npos ? std::string(message) : "it gives no reason";
+  if (message.find(".cc(") == std::string_view::npos) return std::string(message);
+  // Some of its checks say nothing but what they check.
+  const std::size_t check = message.find('[');
+  const std::string_view failed = check == std::string_view::npos ? message : message.substr(check);
+  return fmt::format("its own check {} failed", failed);
 }
 
 class SentencePieceTokenizer final : public Tokenizer {
@@ -68,6 +72,8 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
 
   std::string_view model() const override { return model_; }
+  std::string kind() const override { return "sentencepiece"; }
+  std::string stored() const override { return model_; }
 
   std::string describe() const override { return fmt::format("SentencePiece model of {} pieces", end_of_line_); }
 
@@ -91,12 +97,23 @@ class Lines final : public sentencepiece::SentenceIterator {
       return;
     }
     const std::size_t end = std::min(text_.find('\n', at_), text_.size());
-    line_.assign(text_.substr(at_, end - at_));
-    at_ = end + 1;
+    const std::size_t piece = piece_of(text_.substr(at_, end - at_));
+    line_.assign(text_.substr(at_, piece));
+    at_ += piece + (at_ + piece == end ? 1 : 0);
     ++read_;
   }
 
  private:
+  // A text may be one long line: it is cut between words, or at least between characters.
+  static std::size_t piece_of(std::string_view line) {
+    if (line.size() <= kMostLineBytes) return line.size();
+    const std::size_t space = line.rfind(' ', kMostLineBytes);
+    if (space != std::string_view::npos && space > 0) return space;
+    std::size_t at = kMostLineBytes;
+    while (at > 1 && (static_cast<unsigned char>(line[at]) & 0xC0) == 0x80) --at;
+    return at;
+  }
+
   std::string_view text_;
   std::size_t at_ = 0;
   std::int64_t read_ = 0;
@@ -129,15 +146,25 @@ std::string train_sentencepiece(std::string_view text, std::int64_t vocabulary, 
       {"character_coverage", "1.0"},
       {"bos_id", "-1"},
       {"eos_id", "-1"},
-      {"max_sentence_length", std::to_string(kMostLineBytes)},
+      {"max_sentence_length", std::to_string(2 * kMostLineBytes)},
       {"num_threads", "4"},
       {"minloglevel", "3"},
   };
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+    fail("SentencePiece could not train a {} model: the text to train on is empty", model);
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint c = read_code_point(text, at);
+    if (c.bytes == 0)
+      fail("SentencePiece could not train a {} model: the text is not UTF-8, byte {} is 0x{:02x}", model, at,
+           static_cast<unsigned char>(text[at]));
+    at += static_cast<std::size_t>(c.bytes);
+  }
   Lines lines(text);
   std::string trained;
   const auto status = sentencepiece::SentencePieceTrainer::Train(options, &lines, &trained);
   if (!status.ok()) {
-    fail("SentencePiece could not train a {} model of {} tokens: {}", model, vocabulary, reason(status));
+    fail("SentencePiece could not train a {} model of {} tokens (data.vocabulary = {}): {}", model, vocabulary,
+         vocabulary + 1, reason(status));
   }
   return trained;
 }

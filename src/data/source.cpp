@@ -135,6 +135,13 @@ std::string Source::decode(std::span<const std::int32_t> tokens) const {
   return fmt::format("{}", fmt::join(tokens, " "));
 }
 
+std::int32_t Source::first_token() const {
+  if (evaluation_batches() == 0) return 0;
+  Batch batch;
+  fill_evaluation(0, batch);
+  return batch.has("tokens") ? batch.ids("tokens").at(0) : 0;
+}
+
 std::map<std::string, std::int64_t> Source::sizes() const {
   std::map<std::string, std::int64_t> all;
   if (vocabulary() > 0) all["vocabulary"] = vocabulary();

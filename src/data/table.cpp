@@ -1,11 +1,13 @@
 #include "data/table.h"
 
 #include <algorithm>
-#include <string>
+#include <set>
 
 #include "data/lines.h"
+#include "data/rows.h"
 #include "norma/core/error.h"
 #include "norma/core/names.h"
+#include "norma/data/source.h"
 
 namespace norma {
 namespace {
@@ -15,15 +17,7 @@ struct Columns {
   bool header = false;
 };
 
-using Cells = std::vector<std::string_view>;
-
-std::int64_t find_name(const Cells& cells, std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names) {
-    const auto found = std::find_if(cells.begin(), cells.end(), [&](std::string_view c) { return trim(c) == name; });
-    if (found != cells.end()) return found - cells.begin();
-  }
-  return -1;
-}
+using Cells = std::vector<std::string>;
 
 bool is_integer(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
@@ -32,25 +26,30 @@ bool is_integer(std::string_view text) {
 
 Columns named_columns(const Cells& cells) {
   Columns columns;
-  columns.label = find_name(cells, {"label", "Quality", "gold_label", "class"});
-  columns.text = find_name(cells, {"sentence", "sentence1", "#1 String", "text", "question", "premise"});
-  columns.second = find_name(cells, {"sentence2", "#2 String", "hypothesis", "question2"});
+  columns.label = find_column(cells, {"label", "Quality", "gold_label", "class", "category", "sentiment", "target"});
+  columns.text =
+      find_column(cells, {"sentence", "sentence1", "#1 String", "text", "question", "premise", "review", "content"});
+  columns.second = find_column(cells, {"sentence2", "#2 String", "hypothesis", "question2"});
   columns.header = columns.label >= 0 && columns.text >= 0;
   return columns;
 }
 
-// Layouts without a header: CoLA (source, label, mark, sentence), "label text" and "text label".
+// Layouts without a header: CoLA (source, label, mark, sentence), "label title text" (AG News), "label text" and "text
+// label".
 Columns usual_columns(const Cells& cells) {
   if (cells.size() == 4 && is_integer(cells[1])) return {.text = 3, .label = 1};
+  if (cells.size() == 3 && is_integer(cells[0])) return {.text = 1, .second = 2, .label = 0};
   if (cells.size() == 2 && is_integer(cells[0])) return {.text = 1, .label = 0};
   if (cells.size() == 2) return {.text = 0, .label = 1};
   return {};
 }
 
-Columns find_columns(const Cells& first, const DataConfig& config, const std::string& path) {
+Columns find_columns(const TableRows& table, const DataConfig& config, const std::string& path) {
+  const Cells& first = table.rows.front().cells;
   Columns columns;
   if (config.header != "no") columns = named_columns(first);
-  if (config.header == "yes") columns.header = true;
+  const bool names = config.header == "yes" || table.named;
+  if (names) columns.header = true;
   if (!columns.header) columns = usual_columns(first);
   if (config.text_column >= 0) {
     columns.text = config.text_column;
@@ -59,59 +58,96 @@ Columns find_columns(const Cells& first, const DataConfig& config, const std::st
   if (config.second_text_column >= 0) columns.second = config.second_text_column;
   if (config.label_column >= 0) columns.label = config.label_column;
   if (columns.text < 0 || columns.label < 0) {
-    fail("'{}': cannot tell text from label among {} columns; set data.text_column and data.label_column (from 0)",
-         path, first.size());
+    fail("'{}': cannot tell text from label among {} columns{}{}; set data.text_column and data.label_column (from 0)",
+         path, first.size(), names ? " named " : "", names ? fmt::format("{}", fmt::join(first, ", ")) : "");
   }
   return columns;
 }
 
-std::vector<LabelledText> read_table(const std::vector<std::string_view>& lines, const DataConfig& config,
-                                     const std::string& path) {
-  const Columns columns = find_columns(split_columns(lines.front()), config, path);
+std::vector<LabelledText> read_table(const TableRows& table, const DataConfig& config, const std::string& path) {
+  const Columns columns = find_columns(table, config, path);
   const auto needed = static_cast<std::size_t>(std::max({columns.text, columns.second, columns.label}));
   std::vector<LabelledText> records;
-  for (std::size_t i = columns.header ? 1 : 0; i < lines.size(); ++i) {
-    if (trim(lines[i]).empty()) continue;
-    const Cells cells = split_columns(lines[i]);
-    if (cells.size() <= needed) {
-      fail("'{}' line {} has {} columns; expected column {} (counted from 0) as well", path, i + 1, cells.size(),
+  for (std::size_t i = columns.header ? 1 : 0; i < table.rows.size(); ++i) {
+    const TableRow& row = table.rows[i];
+    if (row.cells.size() <= needed) {
+      fail("'{}' line {} has {} columns; expected column {} (counted from 0) as well", path, row.line, row.cells.size(),
            needed);
     }
     const auto cell = [&](std::int64_t column) {
-      return column < 0 ? std::string_view() : trim(cells[static_cast<std::size_t>(column)]);
+      return column < 0 ? std::string() : std::string(trim(row.cells[static_cast<std::size_t>(column)]));
     };
     records.push_back({cell(columns.text), cell(columns.second), cell(columns.label)});
   }
   return records;
 }
 
-std::vector<LabelledText> read_label_first(const std::vector<std::string_view>& lines, const std::string& path) {
+std::vector<LabelledText> read_label_first(std::string_view text, const std::string& path) {
   std::vector<LabelledText> records;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const std::string_view line = trim(lines[i]);
+  std::int64_t number = 0;
+  for (const std::string_view one : split_lines(text)) {
+    ++number;
+    const std::string_view line = trim(one);
     if (line.empty()) continue;
     const std::size_t space = line.find_first_of(" \t");
-    if (space == std::string_view::npos) fail("'{}' line {}: expected a label, a space and a text", path, i + 1);
-    records.push_back({trim(line.substr(space)), {}, line.substr(0, space)});
+    if (space == std::string_view::npos) fail("'{}' line {}: expected a label, a space and a text", path, number);
+    records.push_back({std::string(trim(line.substr(space))), {}, std::string(line.substr(0, space))});
   }
   return records;
 }
 
+std::vector<LabelledText> read_text(std::string_view text, const std::string& path, const DataConfig& config) {
+  const Layout layout = layout_of(config, path, text);
+  if (layout == Layout::label_first) return read_label_first(text, path);
+  const TableRows table = read_rows(text, layout, path);
+  if (table.rows.empty()) fail("'{}' has no lines", path);
+  return read_table(table, config, path);
+}
+
 }  // namespace
 
-std::vector<LabelledText> read_labelled(const MappedFile& file, const DataConfig& config) {
-  const auto check = [](const char* key, const std::string& given, std::initializer_list<std::string> known) {
-    if (std::find(known.begin(), known.end(), given) != known.end()) return;
-    fail("data.{} is '{}'; expected one of {}{}", key, given, fmt::join(known, ", "),
-         did_you_mean(given, std::span(known.begin(), known.size())));
-  };
-  check("layout", config.layout, {"auto", "tsv", "label-first"});
-  check("header", config.header, {"auto", "yes", "no"});
-  const std::vector<std::string_view> lines = split_lines(file.text());
-  if (lines.empty()) fail("'{}' has no lines", file.path());
-  const bool table =
-      config.layout == "tsv" || (config.layout == "auto" && lines.front().find('\t') != std::string_view::npos);
-  return table ? read_table(lines, config, file.path()) : read_label_first(lines, file.path());
+std::vector<LabelledText> read_labelled(const TextFile& file, const DataConfig& config) {
+  const std::string known[] = {"auto", "yes", "no"};
+  if (std::find(std::begin(known), std::end(known), config.header) == std::end(known))
+    fail("data.header is '{}'; expected one of {}{}", config.header, fmt::join(known, ", "),
+         did_you_mean(config.header, known));
+  if (file.text().empty()) fail("'{}' has no lines", file.path());
+  return read_text(file.text(), file.path(), config);
+}
+
+namespace {
+
+// Lines of prose begin with few different words too: labels in front of a text are numbers, "DESC:manner" or
+// "__label__x".
+bool looks_like_labels(const std::set<std::string>& labels) {
+  return std::ranges::all_of(labels, [](const std::string& label) {
+    return is_integer(label) || label.starts_with("__label__") || label.find(':') != std::string::npos;
+  });
+}
+
+}  // namespace
+
+bool looks_labelled(const DataConfig& config) {
+  constexpr std::size_t kHead = std::size_t{1} << 17, kFewest = 8;
+  if (config.label_column >= 0 || config.layout == "label-first") return true;
+  try {
+    std::string head = head_of_text_file(config.path, kHead);
+    if (head.size() >= kHead) head.resize(std::min(head.rfind('\n'), head.size()));  // the last line may be cut
+    const std::vector<LabelledText> records = read_text(head, config.path, config);
+    const bool in_front = layout_of(config, config.path, head) == Layout::label_first;
+    std::set<std::string> labels;
+    std::size_t text = 0, label = 0;
+    for (const LabelledText& one : records) {
+      labels.insert(one.label);
+      text += one.text.size();
+      label += one.label.size();
+    }
+    if (in_front && !looks_like_labels(labels)) return false;
+    // Few labels that come again and again, beside texts that are longer than they are.
+    return records.size() >= kFewest && labels.size() >= 2 && 4 * labels.size() <= records.size() && text > label;
+  } catch (const Error&) {  // no table; whoever opens it as something else says what is wrong
+    return false;
+  }
 }
 
 }  // namespace norma

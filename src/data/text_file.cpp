@@ -1,19 +1,16 @@
 #include "data/text_file.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "data/rows.h"
+#include "data/text_encoding.h"
 #include "norma/core/error.h"
 
 namespace norma {
 namespace {
 
 constexpr std::size_t kCheckedBytes = std::size_t{16} << 20;  // a binary file shows itself early
-
-bool starts_with_bytes(std::string_view text, std::initializer_list<unsigned char> bytes) {
-  return text.size() >= bytes.size() &&
-         std::equal(bytes.begin(), bytes.end(), text.begin(),
-                    [](unsigned char a, char b) { return a == static_cast<unsigned char>(b); });
-}
 
 // Where validation begins: after the first newline at or behind the wanted place, or at the next character.
 std::size_t cut_behind(std::string_view text, std::size_t wanted) {
@@ -23,22 +20,52 @@ std::size_t cut_behind(std::string_view text, std::size_t wanted) {
   return wanted;
 }
 
-}  // namespace
-
-std::shared_ptr<const MappedFile> open_text_file(const std::string& path, std::string_view what) {
-  if (path.empty()) fail("no file was given for {}; set data.path", what);
-  auto file = std::make_shared<const MappedFile>(path, what);
-  const std::string_view text = file->text();
-  if (starts_with_bytes(text, {0x1F, 0x8B}))
-    fail("'{}' is compressed with gzip; unpack it to read it as {}", path, what);
-  if (starts_with_bytes(text, {0x28, 0xB5, 0x2F, 0xFD})) {
-    fail("'{}' is compressed with zstd; unpack it to read it as {}", path, what);
-  }
+void check_is_text(std::string_view text, const std::string& path, std::string_view what) {
   if (const std::size_t nul = text.substr(0, kCheckedBytes).find('\0'); nul != std::string_view::npos) {
     fail("'{}' is not text: byte {} is NUL; expected {} (a file of token ids is read with data.task = \"tokens\")",
          path, nul, what);
   }
-  return file;
+}
+
+// What `bytes` are as UTF-8; none: what they are already.
+std::optional<std::string> converted(std::string_view bytes, const std::string& path, std::string_view what,
+                                     std::size_t most) {
+  std::string_view name;
+  const Packing packing = packing_of(bytes, name);
+  if (packing == Packing::other) fail("'{}' is {}; expected {}", path, name, what);
+  std::optional<std::string> text;
+  if (packing == Packing::gzip) text = unpack_gzip(bytes, path, most);
+  const std::string_view unpacked = text ? std::string_view(*text) : bytes;
+  if (const Utf16 order = utf16_of(unpacked); order != Utf16::none)
+    text = utf8_of_utf16(unpacked.substr(0, unpacked.size() > most ? most / 4 * 4 : unpacked.size()), order, path);
+  return text;
+}
+
+// The texts of a table, one a line; any other file as it is.
+std::shared_ptr<const TextFile> open_language(const std::string& path, std::string_view what,
+                                              const DataConfig& config) {
+  auto file = open_text_file(path, what);
+  const Layout layout = layout_of_name(path);
+  if (layout != Layout::csv && layout != Layout::jsonl) return file;
+  return std::make_shared<const TextFile>(path, texts_of_table(*file, layout, config));
+}
+
+}  // namespace
+
+std::shared_ptr<const TextFile> open_text_file(const std::string& path, std::string_view what) {
+  if (path.empty()) fail("no file was given for {}; set data.path", what);
+  auto file = std::make_shared<const MappedFile>(path, what);
+  auto text = converted(file->text(), path, what, SIZE_MAX);
+  check_is_text(text ? std::string_view(*text) : file->text(), path, what);
+  if (!text) return std::make_shared<const TextFile>(path, std::move(file));
+  if (text->empty()) fail("'{}' is empty once unpacked; expected {}", path, what);
+  return std::make_shared<const TextFile>(path, std::move(*text));
+}
+
+std::string head_of_text_file(const std::string& path, std::size_t bytes) {
+  const MappedFile file(path, "text");
+  auto text = converted(file.text(), path, "text", bytes);
+  return text ? std::move(*text) : std::string(file.text().substr(0, bytes));
 }
 
 void check_validation_fraction(double fraction) {
@@ -48,9 +75,9 @@ void check_validation_fraction(double fraction) {
 }
 
 TextParts open_text_parts(const DataConfig& config) {
-  auto file = open_text_file(config.path, "text");
+  auto file = open_language(config.path, "text", config);
   if (!config.validation_path.empty()) {
-    auto validation = open_text_file(config.validation_path, "validation text");
+    auto validation = open_language(config.validation_path, "validation text", config);
     return {{file->text(), file}, {validation->text(), validation}};
   }
   check_validation_fraction(config.validation_fraction);

@@ -37,6 +37,15 @@ TokenizerPointer open_by_name(const DataConfig& config, std::string_view text) {
 
 Tokenizer::~Tokenizer() = default;
 
+TokenizerPointer restore_tokenizer(const std::string& kind, const std::string& stored) {
+  if (kind == "bytes") return byte_tokenizer();
+  if (kind == "characters") return restore_characters(stored);
+  if (kind == "words") return restore_words(stored);
+  if (kind == "gpt2") return restore_gpt2(stored);
+  if (kind == "sentencepiece") return sentencepiece_tokenizer(stored);
+  fail("there is no tokenizer '{}'", kind);
+}
+
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
   std::vector<std::int32_t> tokens;
   encode(text, tokens);

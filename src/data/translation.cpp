@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "data/lines.h"
+#include "data/rows.h"
 #include "data/text_file.h"
 #include "norma/core/error.h"
 
@@ -10,49 +11,43 @@ namespace norma {
 namespace {
 
 struct Pair {
-  std::string_view source, target;
+  std::string source, target;
 };
 
-using Files = std::vector<std::shared_ptr<const MappedFile>>;
-
-std::vector<Pair> pairs_of_two_files(const MappedFile& sources, const MappedFile& targets) {
+std::vector<Pair> pairs_of_two_files(const TextFile& sources, const TextFile& targets) {
   const std::vector<std::string_view> x = split_lines(sources.text()), y = split_lines(targets.text());
   if (x.size() != y.size()) {
     fail("'{}' has {} lines and '{}' has {}; expected as many, line by line", sources.path(), x.size(), targets.path(),
          y.size());
   }
   std::vector<Pair> pairs;
-  for (std::size_t i = 0; i < x.size(); ++i) pairs.push_back({trim(x[i]), trim(y[i])});
+  for (std::size_t i = 0; i < x.size(); ++i) pairs.push_back({std::string(trim(x[i])), std::string(trim(y[i]))});
   return pairs;
 }
 
-std::vector<Pair> pairs_of_table(const MappedFile& file, const DataConfig& config) {
+std::vector<Pair> pairs_of_table(const TextFile& file, const DataConfig& config) {
   const auto source = static_cast<std::size_t>(config.text_column < 0 ? 0 : config.text_column);
   const auto target = static_cast<std::size_t>(config.second_text_column < 0 ? 1 : config.second_text_column);
   std::vector<Pair> pairs;
-  std::int64_t number = 0;
-  for (const std::string_view line : split_lines(file.text())) {
-    ++number;
-    if (trim(line).empty()) continue;
-    const std::vector<std::string_view> columns = split_columns(line);
+  const Layout named = layout_of_name(file.path());
+  const TableRows table = read_rows(file.text(), named == Layout::unknown ? Layout::tsv : named, file.path());
+  for (std::size_t i = table.named ? 1 : 0; i < table.rows.size(); ++i) {
+    const std::vector<std::string>& columns = table.rows[i].cells;
     if (columns.size() <= std::max(source, target)) {
       fail(
           "'{}' line {} has {} columns; expected a pair in columns {} and {}, with a tab between (or a second file as "
           "data.target_path)",
-          file.path(), number, columns.size(), source, target);
+          file.path(), table.rows[i].line, columns.size(), source, target);
     }
-    pairs.push_back({trim(columns[source]), trim(columns[target])});
+    pairs.push_back({std::string(trim(columns[source])), std::string(trim(columns[target]))});
   }
   return pairs;
 }
 
-std::vector<Pair> read_pairs(const std::string& path, const std::string& target_path, const DataConfig& config,
-                             Files& files) {
-  files.push_back(open_text_file(path, "sentences to translate"));
-  if (target_path.empty()) return pairs_of_table(*files.back(), config);
-  const auto sources = files.back();
-  files.push_back(open_text_file(target_path, "translations"));
-  return pairs_of_two_files(*sources, *files.back());
+std::vector<Pair> read_pairs(const std::string& path, const std::string& target_path, const DataConfig& config) {
+  const auto sources = open_text_file(path, "sentences to translate");
+  if (target_path.empty()) return pairs_of_table(*sources, config);
+  return pairs_of_two_files(*sources, *open_text_file(target_path, "translations"));
 }
 
 }  // namespace
@@ -61,7 +56,7 @@ Translation::Translation(const DataConfig& config, const BatchShape& shape)
     : RecordSource(shape, config.evaluation_batches), name_(config.path) {
   if (shape.source_time < 1) fail("translation needs an encoder: its rows have {} source tokens", shape.source_time);
   if (config.validation_path.empty()) check_validation_fraction(config.validation_fraction);
-  std::vector<Pair> training = read_pairs(config.path, config.target_path, config, files_), validation;
+  std::vector<Pair> training = read_pairs(config.path, config.target_path, config), validation;
   if (config.validation_path.empty()) {
     const auto kept = std::stable_partition(training.begin(), training.end(), [&](const Pair& pair) {
       return !held_out(pair.source, config.validation_fraction);
@@ -69,7 +64,7 @@ Translation::Translation(const DataConfig& config, const BatchShape& shape)
     validation.assign(kept, training.end());
     training.erase(kept, training.end());
   } else {
-    validation = read_pairs(config.validation_path, config.validation_target_path, config, files_);
+    validation = read_pairs(config.validation_path, config.validation_target_path, config);
   }
   std::string text;
   for (const Pair& pair : training) text.append(pair.source).append("\n").append(pair.target).append("\n");
@@ -113,7 +108,7 @@ void Translation::write(Part part, std::int64_t record, std::int64_t row, Batch&
 
 std::string Translation::reference(std::int64_t index, std::int64_t row) const {
   const std::int64_t record = evaluation_record(index, row);
-  return record < 0 ? "" : std::string(validation_.texts[static_cast<std::size_t>(record)]);
+  return record < 0 ? "" : validation_.texts[static_cast<std::size_t>(record)];
 }
 
 std::string Translation::describe() const {

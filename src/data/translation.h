@@ -7,7 +7,6 @@
 #include "data/pairs.h"
 #include "data/records.h"
 #include "data/sequences.h"
-#include "norma/core/mapped_file.h"
 #include "norma/data/tokenizer.h"
 
 namespace norma {
@@ -30,10 +29,9 @@ class Translation final : public RecordSource {
  private:
   struct Side {
     Sequences sources, targets;
-    std::vector<std::string_view> texts;  // of the targets, in files_
+    std::vector<std::string> texts;  // of the targets
   };
 
-  std::vector<std::shared_ptr<const MappedFile>> files_;
   TokenizerPointer tokenizer_;
   std::int64_t base_ = 0, dropped_ = 0;
   Side training_, validation_;

@@ -38,6 +38,7 @@ class WindowSource final : public Source {
   std::int64_t evaluation_batches() const override { return evaluation_batches_; }
   void fill_evaluation(std::int64_t index, Batch& batch) const override;
   std::int64_t vocabulary() const override { return corpus_.vocabulary; }
+  std::int64_t held_out_records() const override { return validation_.count(); }
   std::optional<double> optimum() const override { return std::nullopt; }
   std::string describe() const override;
   std::string decode(std::span<const std::int32_t> tokens) const override;

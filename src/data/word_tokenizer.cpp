@@ -62,6 +62,12 @@ class WordTokenizer final : public Tokenizer {
     return text;
   }
 
+  std::string kind() const override { return "words"; }
+  std::string stored() const override {  // without <unk> and <eos>; there is no end of line in a word
+    std::string text;
+    for (std::size_t i = 2; i < words_.size(); ++i) text += words_[i] + "\n";
+    return text;
+  }
   std::string describe() const override { return fmt::format("{} words", vocabulary()); }
 
  private:
@@ -70,6 +76,16 @@ class WordTokenizer final : public Tokenizer {
 };
 
 }  // namespace
+
+TokenizerPointer restore_words(std::string_view stored) {
+  std::vector<std::string_view> words;
+  for (std::size_t at = 0; at < stored.size();) {
+    const std::size_t end = std::min(stored.find('\n', at), stored.size());
+    words.push_back(stored.substr(at, end - at));
+    at = end + 1;
+  }
+  return std::make_shared<WordTokenizer>(words);
+}
 
 TokenizerPointer word_tokenizer(std::string_view text, std::int64_t limit) {
   std::unordered_map<std::string_view, std::int64_t> counts;

@@ -17,9 +17,9 @@ bool is_beginning(const std::string& name) {
 }
 
 bool is_run_file(const std::string& name) {
-  static const std::set<std::string> names = {kConfigName,  kSchemeName, kEnvironmentName, kDataName,
-                                              kMetricsName, kSealName,   kTokenizerName,   kResultName,
-                                              kDoneName,    kLockName,   kReportName,      kInspectionName};
+  static const std::set<std::string> names = {kConfigName, kSchemeName,    kEnvironmentName, kDataName,   kMetricsName,
+                                              kSealName,   kTokenizerName, kVocabularyName,  kResultName, kDoneName,
+                                              kLockName,   kReportName,    kInspectionName};
   return names.contains(name) || name.starts_with("events.out.tfevents.") || is_stale_temporary(name);
 }
 

@@ -11,7 +11,7 @@ inline constexpr const char *kConfigName = "config.toml", *kSchemeName = "scheme
                             *kEnvironmentName = "environment.json", *kDataName = "data.json",
                             *kMetricsName = "metrics.jsonl", *kSealName = "metrics.sum",
                             *kCheckpointsName = "checkpoints", *kTokenizerName = "tokenizer.model",
-                            *kResultName = "result.json", *kDoneName = "DONE";
+                            *kVocabularyName = "vocabulary.json", *kResultName = "result.json", *kDoneName = "DONE";
 
 bool is_run_file(const std::string& name);   // but the folder of checkpoints
 bool is_beginning(const std::string& name);  // of those that are written before config.toml

@@ -39,6 +39,9 @@ RunConfig settle_task(RunConfig config) {
     fail("data.path is '{}', but no task for model.family = \"{}\" reads {}; expected one of {}", config.data.path,
          config.model.family->name, file ? "a file" : "anything but files", fmt::join(tasks, ", "));
   config.data.task = *usual;
+  // A classifier's family may learn labelled texts or the text itself; a table says which.
+  const bool classifies = std::ranges::find(tasks, "classification") != tasks.end();
+  if (file && classifies && looks_labelled(config.data)) config.data.task = "classification";
   return config;
 }
 

@@ -2,8 +2,11 @@
 #include <charconv>
 
 #include "norma/core/error.h"
+#include "norma/core/mapped_file.h"
 #include "norma/data/source.h"
 #include "norma/data/tokenizer.h"
+#include "norma/data/vocabulary.h"
+#include "norma/store/run_directory.h"
 #include "norma/train/data.h"
 #include "norma/train/generate.h"
 
@@ -58,6 +61,13 @@ std::vector<std::int32_t> parse_ids(std::string_view text, const Source& source)
 
 std::shared_ptr<const Source> open_data(const TrainedModel& model) {
   return open_source(model.config.data, batch_shape(model.config.model));
+}
+
+std::shared_ptr<const Source> open_vocabulary(const std::filesystem::path& path, const TrainedModel& model) {
+  const bool folder = kind_of(path) == PathKind::folder;
+  const RunView run(folder ? path : std::filesystem::absolute(path).parent_path().parent_path());
+  if (kind_of(run.vocabulary_path()) != PathKind::file) return open_data(model);
+  return parse_vocabulary(read_text(run.vocabulary_path(), std::size_t{1} << 30), run.vocabulary_path().string());
 }
 
 std::vector<std::int32_t> encode_prompt(const TrainedModel& model, const Source& source, std::string_view text,

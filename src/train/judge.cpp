@@ -52,6 +52,12 @@ class Examination {
     Scores scores = {{"loss", loss_ / counted_}};
     if (!judges_classes_) return scores;
     scores.push_back({"accuracy", accuracy_.share()});
+    // What an accuracy is worth depends on how many records it rests on.
+    if (config_.family->output(config_).shape.rank() == 2) {
+      scores.push_back({"records", accuracy_.rows});
+      if (source_.held_out_records() > 0)
+        scores.push_back({"records_held_out", static_cast<double>(source_.held_out_records())});
+    }
     if (config_.family->output(config_).shape.rank() > 2) scores.push_back({"row_accuracy", accuracy_.share_of_rows()});
     return scores;
   }

@@ -7,6 +7,7 @@
 
 #include "norma/core/side_by_side.h"
 #include "norma/data/tokenizer.h"
+#include "norma/data/vocabulary.h"
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
 #include "norma/store/run_directory.h"
@@ -55,6 +56,11 @@ RunConfig stored_config(const RunView& run, const RunConfig& wanted) {
   return parse_config(run.config(), run.config_path().string(), library_of_run(run.path(), schemes));
 }
 
+template <typename... Args>
+[[noreturn]] void fail_as_other(fmt::format_string<Args...> message, Args&&... args) {
+  throw OtherRunError(fmt::format(message, std::forward<Args>(args)...));
+}
+
 void check_same_scheme(const RunView& run, const SchemeChoice& wanted) {
   const std::string kept = run.scheme();
   if (kept.empty()) return;
@@ -66,7 +72,7 @@ void check_same_scheme(const RunView& run, const SchemeChoice& wanted) {
          error.what(), wanted.asked());
   }
   if (difference)
-    fail(
+    fail_as_other(
         "'{}' holds another run: the scheme '{}' has changed since it began: {}; choose another directory, or go on "
         "with the scheme as it was, in '{}'",
         run.path().string(), wanted.asked(), *difference, run.scheme_path().string());
@@ -81,12 +87,13 @@ void check_same_run(const RunView& run, const RunConfig& wanted) {
     const std::string old = found == values.end() ? "nothing" : found->second;
     if (found != values.end()) values.erase(found);
     if (old == value || may_differ(name)) continue;
-    fail("'{}' holds another run: its {} is {}, this one's is {}; choose another directory, or repeat the first run",
-         run.path().string(), name, old, value);
+    fail_as_other(
+        "'{}' holds another run: its {} is {}, this one's is {}; choose another directory, or repeat the first run",
+        run.path().string(), name, old, value);
   }
   if (!values.empty())
-    fail("'{}' holds another run: its {} is {}, this one has none", run.path().string(), values.begin()->first,
-         values.begin()->second);
+    fail_as_other("'{}' holds another run: its {} is {}, this one has none", run.path().string(), values.begin()->first,
+                  values.begin()->second);
 }
 
 // A run that has ended needs its data no more, so what they resolved is taken from it.
@@ -130,6 +137,7 @@ class Run {
             restored_step_, {}, recorded_steps(cohort_.config().train, request.recorded_before, restored_step_))),
         records_(cohort_) {
     keep_tokenizer();
+    keep_vocabulary();
     if (cohort_.config().train.tensorboard) events_.emplace(directory_.open_events(restored_step_));
   }
 
@@ -194,6 +202,14 @@ class Run {
     };
     keep("data.json", directory.data(), print_data_record(data));
     keep("scheme.toml", directory.scheme(), cohort_.config().model.scheme->text);
+  }
+
+  // So that the run can be moved, and asked where its data are not.
+  void keep_vocabulary() const {
+    const std::string name = directory_.vocabulary_path().filename().string();
+    if (directory_.folder().has_file(name)) return;
+    const std::string text = print_vocabulary(cohort_.config().data, *source_);
+    if (!text.empty()) write_atomically(directory_.folder(), name, text);
   }
 
   void keep_tokenizer() const {

@@ -65,8 +65,8 @@ void expect_environment(const Json& results) {
 
 TEST(InspectProcess, GivesEveryAnalysisByDepthAndLayer) {
   const TemporaryFolder folder;
-  const Json results = inspected(
-      folder, small_inspection({"--scheme", "pre", "--scheme", "norm(2*x + f(x))", "--depths", "2,4", "--json"}));
+  const Json results = inspected(folder, small_inspection({"--scheme", "pre", "--scheme", "norm(2*x + f(x))",
+                                                           "--depths", "2,4", "--only", "all", "--json"}));
   EXPECT_EQ(results.at("kind"), "inspect");
   expect_environment(results);
   ASSERT_EQ(results.at("schemes").size(), 2u);
@@ -126,7 +126,7 @@ TEST(InspectProcess, ReadsASchemeFromAFileAsItsHelpSays) {
   std::ofstream(folder / "mine.toml") << "title = \"Mine\"\nsource = \"\"\nsublayer = \"x + f(norm(x))/2\"\n";
   inspected(folder,
             small_inspection({"--scheme", folder / "mine.toml", "--layers", "2", "--only", "stream", "--json"}));
-  EXPECT_NE(test::run(folder, {"inspect", "--help"}).out.find("Name, formula or file"), std::string::npos);
+  EXPECT_NE(test::run(folder, {"inspect", "--help"}).out.find("Names, files or formulas"), std::string::npos);
 }
 
 TEST(InspectProcess, SetsTheTheoryBesideBothStacks) {
@@ -215,7 +215,7 @@ TEST(InspectProcess, MeasuresATrainedRun) {
   const TemporaryFolder folder;
   const Ended trained = test::run(folder, test::small_model("train", folder / "run", {"--train.steps=20"}));
   ASSERT_EQ(trained.code, 0) << trained.err;
-  const Json results = inspected(folder, {"inspect", "--quiet", "--run", folder / "run", "--json"});
+  const Json results = inspected(folder, {"inspect", "--quiet", "--run", folder / "run", "--only", "all", "--json"});
   expect_environment(results);
   expect_scheme_in_full(results.at("schemes")[0]);
   EXPECT_NE(results.value("config", "").find("steps = 20"), std::string::npos);

@@ -76,7 +76,7 @@ TEST(Pages, AnInspectionOfARunLeavesOneThere) {
   EXPECT_TRUE(is_page(folder / "run/inspect.html"));
   const Ended again = test::run(folder, command);
   EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_NE(again.err.find("had finished before"), std::string::npos) << again.err;
+  EXPECT_NE(again.err.find("is already finished"), std::string::npos) << again.err;
   EXPECT_TRUE(remove_run(Folder(folder.path()), "run")) << "a page belongs to the run";
 }
 

@@ -67,7 +67,7 @@ TEST(StudyProcess, ARepeatedCommandIsDoneAndSaysSo) {
   std::filesystem::remove(folder / "out/report.html");  // as after a kill before its last file
   const Ended again = test::run(folder, arguments);
   EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_NE(again.err.find("had finished before; nothing was computed"), std::string::npos) << again.err;
+  EXPECT_NE(again.err.find("is already finished; nothing was computed"), std::string::npos) << again.err;
   EXPECT_EQ(again.out, first.out);
   EXPECT_EQ(test::read_file(folder / "out/results.json"), results);
   EXPECT_TRUE(std::filesystem::exists(folder / "out/report.html"));

@@ -182,7 +182,7 @@ TEST(SweepProcess, ARepeatedCommandIsDoneAndSaysSo) {
   const std::string results = test::read_file(folder / "s/results.json");
   const Ended again = test::run(folder, arguments);
   EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_NE(again.err.find("all 4 runs had ended before; nothing was trained"), std::string::npos) << again.err;
+  EXPECT_NE(again.err.find("all 4 runs are already finished; nothing was trained"), std::string::npos) << again.err;
   EXPECT_EQ(test::read_file(folder / "s/results.json"), results) << "with the time that it took";
   folder.write("s/results.json", results.substr(0, 1000));
   EXPECT_EQ(test::run(folder, arguments).code, 0);

@@ -103,7 +103,7 @@ TEST(TrainProcess, ARerunResumesOrRefusesAndNeverOverwrites) {
   const std::string config = RunView(out).config(), result = RunView(out).result();
   const Ended again = test::run(folder, small_run(out, {"--train.steps=20"}));
   EXPECT_EQ(again.code, 0) << "a command that has been done is done";
-  EXPECT_NE(again.err.find("had finished before; nothing was trained"), std::string::npos) << again.err;
+  EXPECT_NE(again.err.find("is already finished; nothing was trained"), std::string::npos) << again.err;
   EXPECT_NE(again.out.find("verdict"), std::string::npos) << again.out;
   EXPECT_EQ(RunView(out).result(), result);
   const Ended changed = test::run(folder, small_run(out, {"--train.steps=30"}));

@@ -51,6 +51,11 @@ class Source {
   virtual std::int64_t vocabulary() const = 0;  // 0: there are no tokens
   // Classes of a classification task, 0 for any other.
   virtual std::int64_t classes() const { return 0; }
+  virtual std::vector<std::string> labels() const { return {}; }  // of the classes, where they have names
+  // How many records or windows are held out, whether or not the evaluation batches show them all; 0: as many as one
+  // likes.
+  virtual std::int64_t held_out_records() const { return 0; }
+  virtual std::int32_t first_token() const;  // that the first held-out row begins with; 0: there are no tokens
   // Sizes that a model takes from the data, by name: vocabulary and classes, and what else a task has.
   virtual std::map<std::string, std::int64_t> sizes() const;
   virtual SpecialTokens special() const { return {}; }
@@ -78,5 +83,8 @@ std::span<const std::string> task_names();
 // Those of this kind; the first needs no file and is the usual one, and so is the first that does.
 std::vector<std::string> tasks_for(std::string_view kind);
 bool reads_files(std::string_view task);  // or it is generated
+
+// Whether config.path holds labelled texts, as far as its beginning tells. No error where it cannot be read.
+bool looks_labelled(const DataConfig& config);
 
 }  // namespace norma

@@ -22,6 +22,9 @@ class Tokenizer {
   // The replacement character stands for ids that mean nothing; no ids are an error.
   virtual std::string decode(std::span<const std::int32_t> tokens) const = 0;
   virtual std::string describe() const = 0;
+  // What data.tokenizer calls it, and bytes that restore_tokenizer makes the same of.
+  virtual std::string kind() const = 0;
+  virtual std::string stored() const { return ""; }
   // SentencePiece: the model, as bytes of its file; empty for any other.
   virtual std::string_view model() const { return {}; }
 
@@ -55,5 +58,11 @@ std::string train_sentencepiece(std::string_view text, std::int64_t vocabulary, 
 // What `config` asks for, trained on `text` where the tokenizer learns. Throws Error for an unknown name, and when the
 // tokenizer has more tokens than config.vocabulary allows.
 TokenizerPointer open_tokenizer(const DataConfig& config, std::string_view text);
+
+// From what a tokenizer of this kind said of itself. Throws Error for an unknown kind.
+TokenizerPointer restore_tokenizer(const std::string& kind, const std::string& stored);
+TokenizerPointer restore_characters(std::string_view stored);
+TokenizerPointer restore_words(std::string_view stored);
+TokenizerPointer restore_gpt2(const std::string& stored);
 
 }  // namespace norma

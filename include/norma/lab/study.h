@@ -35,6 +35,7 @@ struct StudyConfig {
   std::vector<std::int64_t> seeds;    // that settings are chosen with; the final comparison has others
   StudyBudget budget;
   bool inspect = true, train = true, depth_use = true;
+  bool depth_use_whatever_it_takes = false;  // or as far as a fifth of a budget of time goes
   // The model that the question is about, for the advice; 0: the one that is trained.
   std::int64_t asked_layers = 0, asked_width = 0;
 

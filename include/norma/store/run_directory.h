@@ -50,6 +50,7 @@ class RunView {
   std::filesystem::path environment_path() const { return path_ / "environment.json"; }
   std::filesystem::path data_path() const { return path_ / "data.json"; }
   std::filesystem::path tokenizer_path() const { return path_ / "tokenizer.model"; }
+  std::filesystem::path vocabulary_path() const { return path_ / "vocabulary.json"; }
   std::filesystem::path metrics_path() const { return path_ / "metrics.jsonl"; }
   std::filesystem::path checkpoints_path() const { return path_ / "checkpoints"; }
   std::filesystem::path checkpoint_path(std::int64_t step) const;

@@ -35,6 +35,9 @@ TrainedModel open_trained(const std::filesystem::path& run, int member = 0, cons
 
 // The data of a trained model, with batches of its shape.
 std::shared_ptr<const Source> open_data(const TrainedModel& model);
+// The vocabulary that its run has kept, without batches; the data where it has kept none.
+std::shared_ptr<const Source> open_vocabulary(const std::filesystem::path& run_or_checkpoint,
+                                              const TrainedModel& model);
 
 enum class UnknownWords { refused, kept };  // kept: as the tokenizer's unknown token, as in training
 

@@ -49,6 +49,7 @@ struct JudgeOptions {
 
 // Over the held-out batches of `source`:
 //   loss, accuracy     of counted targets, each predicted from what is right before it
+//   records, records_held_out   of a classifier: how many it was judged by, and how many there are
 //   row_accuracy       rows without a mistake; not of classifiers
 //   bleu, brevity_penalty, length_ratio   of translations by beam search, against Source::reference
 Scores judge(const TrainedModel& model, const Source& source, const JudgeOptions& options = {});

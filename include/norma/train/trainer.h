@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "norma/core/error.h"
 #include "norma/store/run_directory.h"
 #include "norma/train/cohort.h"
 #include "norma/train/judge.h"
@@ -39,6 +40,12 @@ struct RunRequest {
   std::function<int()> threads = nullptr;
   // A model that sees what it is to predict is trained all the same, whatever train.leaks says: its result names it.
   bool names_leaks = false;
+};
+
+// The directory holds a run of another configuration or scheme.
+class OtherRunError : public Error {
+ public:
+  using Error::Error;
 };
 
 enum class RunEnd { finished, interrupted, finished_before };

@@ -81,8 +81,8 @@ void say_choice(Advice& advice, const std::vector<const SchemeEvidence*>& ranked
     advice.words +=
         fmt::format(" In the map the best was the {} rate tried: a wider grid may change the order.", name_of(edge));
   if (&leader != &chosen)
-    advice.words += fmt::format(" {} is not told apart from it and has the lower mean, but trains in fewer settings.",
-                                leader.title);
+    advice.words += fmt::format(
+        " {} cannot be distinguished from it and has the lower mean, but trains in fewer settings.", leader.title);
   advice.words += fmt::format(" Measured at {}.{}", scale_text(chosen, scale), distance_text(chosen, scale));
 }
 

@@ -21,9 +21,10 @@ struct DepthSubject {
 };
 
 // Side by side, since each has a single member; a scheme's number is a mean over its subjects. Puts it into the
-// evidence and adds to `findings`.
+// evidence and adds to `findings`. Deep models take long, the square of their layers: when `seconds` are over, what has
+// not been measured is left out, every scheme's first subject last, and a note says so.
 void measure_depth_of(const std::vector<DepthSubject>& subjects, const std::shared_ptr<const Source>& source,
                       int threads, std::vector<SchemeEvidence>& evidence, Findings& findings, StudyObserver& observer,
-                      const std::atomic<bool>& stop);
+                      const std::atomic<bool>& stop, double seconds);
 
 }  // namespace norma

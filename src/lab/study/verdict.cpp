@@ -114,7 +114,8 @@ std::string final_words(const FinalEvidence& final, Judgement& verdict) {
   std::string words = fmt::format("reaches {} after {} steps at {:g}{}", loss_text(final.loss), final.steps, final.lr,
                                   warmup_text(final.warmup));
   if (final.falls) words += ", still falling";
-  if (!final.tied_with.empty()) words += fmt::format(", not told apart from {}", fmt::join(final.tied_with, ", "));
+  if (!final.tied_with.empty())
+    words += fmt::format(", which these runs cannot distinguish from {}", fmt::join(final.tied_with, ", "));
   return words;
 }
 

@@ -1,0 +1,102 @@
+// norma predict: what a trained classifier says of texts.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "norma/core/error.h"
+#include "norma/core/mapped_file.h"
+#include "norma/train/predict.h"
+
+namespace norma::cli {
+namespace {
+
+struct PredictOptions {
+  std::string run, source, device;
+  std::vector<std::string> texts;
+  SchemeLibrary schemes = SchemeLibrary::of_environment();
+  int member = 0;
+  std::int64_t threads = 0;
+  bool json = false;
+};
+
+std::vector<std::string> texts_of(const PredictOptions& options) {
+  if (options.source.empty() == options.texts.empty())
+    fail("norma predict takes texts, or a file with one text a line as --source; {} given",
+         options.texts.empty() ? "neither was" : "both were");
+  if (options.source.empty()) return options.texts;
+  std::vector<std::string> lines;
+  const MappedFile file(options.source, "texts to classify, one a line");
+  for (std::size_t at = 0; at < file.size();) {
+    const std::size_t end = std::min(file.text().find('\n', at), file.size());
+    lines.emplace_back(file.text().substr(at, end - at));
+    if (lines.back().ends_with('\r')) lines.back().pop_back();
+    at = end + 1;
+  }
+  return lines;
+}
+
+void print_json(const PredictOptions& options, const std::vector<std::string>& texts,
+                const std::vector<std::string>& labels, const std::vector<TextPrediction>& all) {
+  nlohmann::ordered_json predictions = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    nlohmann::ordered_json probabilities;
+    for (std::size_t c = 0; c < labels.size(); ++c) probabilities[labels[c]] = all[i].probability[c];
+    predictions.push_back(
+        {{"text", texts[i]}, {"label", labels[all[i].best()]}, {"probabilities", probabilities}, {"cut", all[i].cut}});
+  }
+  const nlohmann::ordered_json result = {
+      {"run", options.run}, {"member", options.member}, {"predictions", predictions}};
+  write_json(result.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+void print_lines(const std::vector<std::string>& texts, const std::vector<std::string>& labels,
+                 const std::vector<TextPrediction>& all) {
+  std::size_t width = 0;
+  for (const std::string& label : labels) width = std::max(width, display_width(label));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::string line =
+        fmt::format("{:<{}}  {:.3f}  {}", labels[all[i].best()], width, all[i].probability[all[i].best()], texts[i]);
+    print("{}\n", output_columns() ? cut_to(line, *output_columns()) : line);
+  }
+}
+
+void run_predict(const PredictOptions& options) {
+  const std::vector<std::string> texts = texts_of(options);
+  Progress progress(options.json);
+  progress.at("reading the model");
+  TrainedModel model = open_trained(options.run, options.member, options.schemes);
+  for (const std::string& warning : model.warnings) progress.warn(warning);
+  if (options.threads > 0) model.config.train.threads = options.threads;
+  if (!options.device.empty()) model.config.train.device = parse_device(options.device);
+  if (model.config.data.task != "classification")
+    fail("'{}' is no classifier of texts: it was trained on the task {}", options.run, model.config.data.task);
+  progress.at("reading its vocabulary");
+  const std::shared_ptr<const Source> vocabulary = open_vocabulary(options.run, model);
+  progress.at(fmt::format("classifying {} text{}", texts.size(), texts.size() == 1 ? "" : "s"));
+  const std::vector<TextPrediction> all = classify(model, *vocabulary, texts);
+  progress.clear();
+  options.json ? print_json(options, texts, vocabulary->labels(), all) : print_lines(texts, vocabulary->labels(), all);
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app, int&) {
+  const auto options = std::make_shared<PredictOptions>();
+  CLI::App* verb = app.add_subcommand("predict", "Let a trained classifier label texts");
+  verb->add_option("run", options->run, "Run directory or checkpoint")->required()->type_name(kRun);
+  verb->add_option("texts", options->texts, "Texts to label; a second sentence stands behind a tab")->type_name(kText);
+  verb->add_option("--source", options->source, "File with one text a line")->type_name(kFile);
+  verb->add_option("--member", options->member, "Of a run with several")->capture_default_str();
+  verb->add_option("--threads", options->threads, "0: as in the run")->capture_default_str();
+  verb->add_option("--device", options->device, "Where it runs; without it as in the run")->type_name("auto|cpu|cuda");
+  verb->add_flag("--json", options->json, "Print JSON, with the probability of every label");
+  add_schemes_dir(*verb, options->schemes);
+  verb->callback([options] { run_predict(*options); });
+}
+
+}  // namespace norma::cli

@@ -1,0 +1,25 @@
+// What a trained classifier says of texts.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "norma/data/source.h"
+#include "norma/train/generate.h"
+
+namespace norma {
+
+struct TextPrediction {
+  std::vector<double> probability = {};  // by class
+  bool cut = false;                      // the text was longer than the model reads
+
+  std::size_t best() const;  // the likeliest class; the first of equals
+};
+
+// Of each text; a second one stands behind a tab. `vocabulary` has the tokenizer and the labels. Throws Error where the
+// model classifies no texts.
+std::vector<TextPrediction> classify(const TrainedModel& model, const Source& vocabulary,
+                                     std::span<const std::string> texts);
+
+}  // namespace norma
