@@ -12,7 +12,8 @@ constexpr std::size_t kNameColumn = 26, kPipedColumns = 100;
 std::string entry(const std::string& heading, const std::string& text, std::size_t columns) {
   const std::size_t name = std::min(kNameColumn, columns / 3);
   const bool beside = display_width(heading) + 4 <= name;
-  std::string lines = beside ? fmt::format("  {:<{}}", heading, name - 2) : fmt::format("  {}\n", heading);
+  std::string lines =
+      beside ? fmt::format("  {:<{}}", heading, name - 2) : wrapped(fmt::format("  {}\n", heading), columns, 4);
   const std::string body = wrapped(text, columns - name, 0);
   for (std::size_t begin = 0; begin < body.size();) {
     const std::size_t end = std::min(body.find('\n', begin), body.size());

@@ -127,8 +127,8 @@ TEST(TrainProcess, WhoNamesNoDirectoryGetsOneOfHisOwn) {
   const std::string small =
       "train --quiet --model.layers=1 --model.width=8 --model.heads=1 --model.batch=2 --model.time=12 --train.steps=2 ";
   const Ended first = run_in(folder, small), second = run_in(folder, small + "--train.lr=0.01");
-  EXPECT_NE(first.out.find("written to runs/default\n"), std::string::npos) << first.out << first.err;
-  EXPECT_NE(second.out.find("written to runs/default-2\n"), std::string::npos) << second.out << second.err;
+  EXPECT_NE(first.out.find("written to runs/default,"), std::string::npos) << first.out << first.err;
+  EXPECT_NE(second.out.find("written to runs/default-2,"), std::string::npos) << second.out << second.err;
   EXPECT_NE(second.err.find("runs/default holds another run"), std::string::npos) << second.err;
   EXPECT_NE(run_in(folder, small).err.find("runs/default is already finished"), std::string::npos);
   EXPECT_NE(run_in(folder, small + "--train.lr=0.01").err.find("runs/default-2 is already finished"),

@@ -86,7 +86,7 @@ TEST(Stop, SweepKeepsItsRuns) {
   std::vector<std::string> arguments =
       test::small_model("sweep", folder / "sweep", {"--train.steps=1000000", "--train.lr=[1e-3,1e-2]"});
   std::erase(arguments, "--quiet");
-  expect_stopped(stop_when(folder, arguments, [&] { return any_holds(folder, "cohort 1 of 1"); }));
+  expect_stopped(stop_when(folder, arguments, [&] { return any_holds(folder, "cohort 1 of "); }));
   EXPECT_TRUE(fs::exists(folder / "sweep/sweep.toml"));
 }
 
@@ -122,7 +122,6 @@ TEST(Stop, WhatKeepsNothingEndsAtOnce) {
   const TemporaryFolder folder;
   const std::vector<std::vector<std::string>> all = {
       {"bench", "--seconds", "100"},
-      {"plan", "--model.layers=20000", "--model.width=16", "--model.heads=2"},
       {"check", "--model.layers=20000", "--model.width=16", "--model.heads=2", "--out", folder / "check"}};
   for (const std::vector<std::string>& arguments : all) {
     SCOPED_TRACE(arguments[0]);
