@@ -16,9 +16,16 @@ using test::TemporaryFolder;
 
 void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
+// With a map of the setting that was tuned.
+std::string study_results() {
+  Results results = test::made_up_results(ResultsKind::study);
+  results.maps.at(0).rest = results.tuned.at(0).rest;
+  return write_results(results);
+}
+
 TEST(PlotProcess, DrawsEveryKindOfFile) {
   const TemporaryFolder folder;
-  write(folder / "results.json", write_results(test::made_up_results(ResultsKind::study)));
+  write(folder / "results.json", study_results());
   for (const char* ending : {"svg", "pdf", "png", "csv", "html"}) {
     const std::string out = folder / (std::string("f.") + ending);
     const Ended drawn = test::run(
@@ -28,13 +35,13 @@ TEST(PlotProcess, DrawsEveryKindOfFile) {
   }
   const Ended list = test::run(folder, {"plot", folder.path().string(), "--figure", "list"});
   EXPECT_EQ(list.code, 0) << list.err;
-  for (const char* figure : {"loss ", "stability ", "curves ", "depth ", "init "})
+  for (const char* figure : {"loss ", "stability ", "depth ", "init "})
     EXPECT_NE(list.out.find(figure), std::string::npos) << figure;
 }
 
 TEST(PlotProcess, MistakesAreOneClearError) {
   const TemporaryFolder folder;
-  const std::string good = write_results(test::made_up_results(ResultsKind::study));
+  const std::string good = study_results();
   const auto said = [&](const std::string& text, const std::string& figure = "loss") {
     write(folder / "results.json", text);
     const Ended ended =

@@ -2,6 +2,9 @@
 // encoder do not. And what the theory says of both stacks stands beside what was measured.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -103,8 +106,9 @@ TEST_F(TheoryOfBothStacks, StandsBesideStreamAndGradientOfEveryLayer) {
     ASSERT_TRUE(amplification.theory.has_value());
     for (std::size_t i = 0; i < amplification.x.size(); ++i)
       expect_near(amplification.theory->y[i], amplification.y[i].mean, 1.6, "amplification");
-    ASSERT_EQ(findings.notes.size(), 2u);
-    EXPECT_NE(findings.notes[1].find("docs/theory.md says how far off"), std::string::npos) << findings.notes[1];
+    EXPECT_TRUE(std::any_of(findings.notes.begin(), findings.notes.end(), [](const std::string& note) {
+      return note.find("docs/theory.md says how far off") != std::string::npos;
+    })) << fmt::format("{}", fmt::join(findings.notes, "\n"));
   }
 }
 

@@ -231,7 +231,8 @@ TEST(Advice, OfTiedSchemesTheOneThatTrainsInMostSettings) {
                                             finalist("b", 1.95, {trains(1e-3, 0, 2), trains(1e-2, 0, 2)}, {"a"})};
   const Advice advice = advice_for(tied);
   EXPECT_NE(advice.words.find("use b "), std::string::npos) << advice.words;
-  EXPECT_NE(advice.words.find("a cannot be distinguished from it and has the lower mean"), std::string::npos) << advice.words;
+  EXPECT_NE(advice.words.find("a cannot be distinguished from it and has the lower mean"), std::string::npos)
+      << advice.words;
   EXPECT_NE(advice.confidence.find("Low between the tied schemes"), std::string::npos) << advice.confidence;
   EXPECT_EQ(advice.ranking[0], "a") << "the order is that of the losses";
 }

@@ -103,6 +103,7 @@ TEST(ResultsSchema, AnInspectionFits) {
   options.model.vocabulary = 32;
   options.depths = {2, 3};
   options.seeds = {1, 2};
+  options.only = {"all"};
   options.theory = true;
   options.open = [](const ModelConfig& model) { return random_data(model); };
   Results results = new_results(ResultsKind::inspect);

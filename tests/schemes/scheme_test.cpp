@@ -33,6 +33,7 @@ double constant(const std::vector<NamedExpression>& all, const std::string& name
 TEST(Catalogue, EveryFileReadsAndEveryFormulaSurvivesTheRoundTrip) {
   int files = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(std::string(NORMA_SOURCE_DIR) + "/schemes")) {
+    if (entry.is_directory()) continue;  // schemes of one kind of branch
     SCOPED_TRACE(entry.path().filename().string());
     const Scheme scheme = read_scheme(entry.path().stem().string());
     EXPECT_NE(scheme.title, scheme.name) << "a title says more than the file name";
@@ -73,7 +74,7 @@ TEST(Scheme, LearnedValuesAndOptions) {
   const Scheme rezero = read_scheme("rezero");
   ASSERT_EQ(rezero.learned.size(), 1u);
   EXPECT_EQ(rezero.learned[0].per, LearnedSpec::Per::layer);
-  EXPECT_FALSE(rezero.learned[0].decay);
+  EXPECT_EQ(rezero.learned[0].decay, false);
   EXPECT_EQ(read_scheme("admin").learned.at(0).extent, LearnedSpec::Extent::width);
   EXPECT_NE(read_scheme("admin").learned.at(0).profile, nullptr);
   EXPECT_EQ(read_scheme("hybridnorm").branch_options.at("attention").at("v"), "norm");

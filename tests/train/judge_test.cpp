@@ -112,7 +112,8 @@ TEST(Judge, AClassifierLearns) {
   const Scores after = training.judged();
   EXPECT_GT(score(after, "accuracy"), 0.95);
   EXPECT_NEAR(score(after, "accuracy"), *training.cohort.member(0).evaluation_accuracy, 1e-9);
-  EXPECT_EQ(after.size(), 2u) << "rows and translations are not for classifiers";
+  EXPECT_EQ(score(after, "records"), score(after, "records_held_out")) << "all of them";
+  EXPECT_EQ(after.size(), 4u) << "rows and translations are not for classifiers";
 }
 
 TEST(Judge, CountedTargetsOfAGeneratedTask) {

@@ -169,8 +169,7 @@ __global__ void __launch_bounds__(cuda::kThreads) running_kernel(const __grid_co
   const float momentum = *cuda::at<const float>(member, call.momentum);
   const float old = cuda::at<const float>(member, call.old[k])[channel];
   const float batch = cuda::at<const float>(member, call.batch[k])[channel] * (k == 0 ? 1.0f : call.unbiased);
-  cuda::at<float>(member, call.out[k])[channel] =
-      isfinite(batch) ? (1.0f - momentum) * old + momentum * batch : old;
+  cuda::at<float>(member, call.out[k])[channel] = isfinite(batch) ? (1.0f - momentum) * old + momentum * batch : old;
 }
 
 }  // namespace
