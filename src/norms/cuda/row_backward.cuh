@@ -199,7 +199,7 @@ class BackwardBlock {
       for (int j = 0; j < kV; ++j) dx[j] += residual[j];
     }
     const std::int64_t to = static_cast<std::int64_t>(row) * width_ + column_ + p * F::kHop;
-    write_gradients<X, kV>(call_, member_, to, column_ + p * F::kHop, dx);
+    write_gradients<X, kV, kTakesScales<X>>(call_, member_, to, column_ + p * F::kHop, dx);
   }
 
   // Groups of one warp add up their shares. Returns whether this thread has the sum.

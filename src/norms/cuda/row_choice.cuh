@@ -81,7 +81,9 @@ int row_norm_of(const RowNormCall& call, Stream stream) {
       call.width % kV == 0 && multiples_of_16(call.members, {call.gain, call.bias, call.y, call.wide_y, call.sum});
   for (int k = 0; k < call.terms; ++k) whole = whole && call.term[k] % 16 == 0;
   if (!whole) return general.template operator()<1>();
-  if (call.terms > 2 || call.width > kWidestForward || call.counted % kV != 0) return general.template operator()<kV>();
+  const bool unscaled = kTakesScales<X> || !call.scaled;
+  if (call.terms > 2 || call.width > kWidestForward || call.counted % kV != 0 || !unscaled)
+    return general.template operator()<kV>();
   return call.terms == 1 ? launch_forward_as<Norm, X, Y, 1>(call, stream)
                          : launch_forward_as<Norm, X, Y, 2>(call, stream);
 }
@@ -148,7 +150,8 @@ int row_backward_of(const RowNormBackwardCall& call, Stream stream) {
   int status = 0;
   if (!whole) {
     status = launch_backward_general<Norm, X, Y, 1>(call, sums, stream);
-  } else if (call.residuals > 1 || call.width > kWidestBackward || call.counted % kV != 0) {
+  } else if (call.residuals > 1 || call.width > kWidestBackward || call.counted % kV != 0 ||
+             (!kTakesScales<X> && call.scaled > 0)) {
     status = launch_backward_general<Norm, X, Y, kV>(call, sums, stream);
   } else {
     const BackwardLines choice = backward_lines(call.types, call.rows, call.width, call.residuals);

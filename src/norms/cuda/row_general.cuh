@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(1024)
 #pragma unroll
       for (int j = 0; j < V; ++j) g[j] += residual[j];
     }
-    write_gradients<X, V>(call, member, begin + i, i, g);
+    write_gradients<X, V, true>(call, member, begin + i, i, g);
   });
 }
 

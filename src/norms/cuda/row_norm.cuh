@@ -114,7 +114,7 @@ __device__ __forceinline__ bool read_rows(const RowNormCall& call, const Forward
         float x[F::kV], other[F::kV];
         rows.get(r, p, x);
         unpack<Y, F::kV>(second[r][p], other);
-        if (call.scaled) {
+        if (kTakesScales<X> && call.scaled) {
           scale_by<F::kV>(call.scale[0], place.member, place.column + p * F::kHop, x);
           scale_by<F::kV>(call.scale[1], place.member, place.column + p * F::kHop, other);
         }

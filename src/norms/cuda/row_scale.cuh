@@ -21,6 +21,11 @@ __device__ __forceinline__ void scale_by(const RowScale& scale, std::byte* membe
   for (int j = 0; j < V; ++j) v[j] *= factor[column + j];
 }
 
+// Whether the fast kernels take scales. Those of a bf16 stream hold eight elements in each access and have no registers
+// left: their calls with scales go to the general ones.
+template <typename X>
+constexpr bool kTakesScales = sizeof(X) > 2;
+
 // y at an element, in all the widths that are wanted.
 template <typename X, typename Y, int V>
 __device__ __forceinline__ void write_y(const RowNormCall& call, std::byte* member, std::int64_t to,
@@ -34,20 +39,22 @@ __device__ __forceinline__ bool wants_dx(const RowNormBackwardCall& call) {
 }
 
 // dx at an element of `column`, and what scaled terms see of it.
-template <typename X, int V>
+template <typename X, int V, bool kScales>
 __device__ __forceinline__ void write_gradients(const RowNormBackwardCall& call, std::byte* member, std::int64_t to,
                                                 std::int64_t column, const float (&dx)[V]) {
   if (call.dx >= 0) store<X, V>(at<X>(member, call.dx) + to, dx);
   if (sizeof(X) > 2 && call.narrow_dx >= 0) {
     store<__nv_bfloat16, V>(at<__nv_bfloat16>(member, call.narrow_dx) + to, dx);
   }
-  for (int k = 0; k < call.scaled; ++k) {
-    if (call.scaled_dx[k] < 0) continue;
-    float scaled[V];
+  if constexpr (kScales) {
+    for (int k = 0; k < call.scaled; ++k) {
+      if (call.scaled_dx[k] < 0) continue;
+      float scaled[V];
 #pragma unroll
-    for (int j = 0; j < V; ++j) scaled[j] = dx[j];
-    scale_by<V>(call.scale[k], member, column, scaled);
-    store<X, V>(at<X>(member, call.scaled_dx[k]) + to, scaled);
+      for (int j = 0; j < V; ++j) scaled[j] = dx[j];
+      scale_by<V>(call.scale[k], member, column, scaled);
+      store<X, V>(at<X>(member, call.scaled_dx[k]) + to, scaled);
+    }
   }
 }
 
