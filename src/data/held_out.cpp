@@ -18,6 +18,10 @@ class HeldOutPart final : public Source {
   std::int64_t vocabulary() const override { return whole_->vocabulary(); }
   std::int64_t classes() const override { return whole_->classes(); }
   std::vector<std::string> labels() const override { return whole_->labels(); }
+  std::int64_t held_out_records() const override { return (whole_->held_out_records() + 1 - first_) / 2; }
+  std::int32_t first_token() const override { return whole_->first_token(); }
+  std::map<std::string, std::int64_t> sizes() const override { return whole_->sizes(); }
+  std::optional<double> best_accuracy() const override { return whole_->best_accuracy(); }
   SpecialTokens special() const override { return whole_->special(); }
   std::optional<double> optimum() const override { return whole_->optimum(); }
   std::string describe() const override { return whole_->describe(); }

@@ -172,5 +172,20 @@ TEST_F(ImageFiles, VariationSurvivesResuming) {
   EXPECT_EQ(a.numbers("image"), b.numbers("image"));
 }
 
+// A study tunes on one half of what is held out and compares on the other: both are of the same data.
+TEST(HeldOutParts, KnowWhatTheWholeKnows) {
+  for (const char* task : {"shapes", "parity", "block_model"}) {
+    DataConfig config;
+    config.task = task;
+    const auto whole = open_source(config, {.batch = 4, .time = 1});
+    config.held_out = "odd";
+    const auto part = open_source(config, {.batch = 4, .time = 1});
+    EXPECT_EQ(part->sizes(), whole->sizes()) << task;
+    EXPECT_FALSE(whole->sizes().empty()) << task;
+    EXPECT_EQ(part->best_accuracy(), whole->best_accuracy()) << task;
+    EXPECT_EQ(part->optimum(), whole->optimum()) << task;
+  }
+}
+
 }  // namespace
 }  // namespace norma

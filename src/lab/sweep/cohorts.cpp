@@ -99,6 +99,8 @@ std::int64_t useful_members(Device device, int threads) {
 double work_of_step(const RunConfig& config) {
   ModelConfig model = config.model;
   if (model.vocabulary == 0) model.vocabulary = 64;
+  // Whoever reads images or graphs has sizes that only the data know.
+  if (!model.family->sizes.empty()) model = resolve_config(config, *open_data(config)).model;
   return model_flops(model) * static_cast<double>(config.train.accumulate);
 }
 
