@@ -255,6 +255,7 @@ TEST(Advice, ShortRunsAloneGiveLowConfidenceAndNoEvidenceNoAdvice) {
   const std::vector<SchemeEvidence> map = {evidence("a", {trains(1e-3, 0, 1.9)}),
                                            evidence("b", {trains(1e-3, 0, 2.5)})};
   EXPECT_NE(advice_for(map).confidence.find("Low: there was no final comparison"), std::string::npos);
+  EXPECT_TRUE(advice_for(map).words.starts_with("Undecided at 12 layers")) << advice_for(map).words;
   EXPECT_NE(advice_for(map).words.find("and no warmup."), std::string::npos);
   std::vector<SchemeEvidence> none = {evidence("a", {fails(1e-3, 0, 3)})};
   EXPECT_TRUE(advice_for(none).ranking.empty());

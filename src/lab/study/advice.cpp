@@ -73,8 +73,12 @@ void say_choice(Advice& advice, const std::vector<const SchemeEvidence*>& ranked
   const bool final = in_final(chosen);
   const double lr = final ? chosen.final->lr : cell->lr;
   const std::int64_t warmup = final ? chosen.final->warmup : cell->warmup;
-  advice.words = fmt::format("At {} layers use {} with a peak rate near {:g} and {}.", chosen.layers, chosen.title, lr,
-                             warmup > 0 ? fmt::format("{} steps of warmup", warmup) : std::string("no warmup"));
+  const std::string setting = fmt::format("with a peak rate near {:g} and {}", lr,
+                                          warmup > 0 ? fmt::format("{} steps of warmup", warmup) : "no warmup");
+  // Short runs that chose the settings are no comparison.
+  advice.words = final ? fmt::format("At {} layers use {} {}.", chosen.layers, chosen.title, setting)
+                       : fmt::format("Undecided at {} layers: of short runs those of {} did best, {}.", chosen.layers,
+                                     chosen.title, setting);
   if (final && !chosen.final->margin)
     advice.words += " It has no margin: the next larger rate was not tried or does not train.";
   if (const RateEdge edge = edge_of_best(chosen); edge != RateEdge::none)
