@@ -85,9 +85,9 @@ double relative_error(const std::vector<double>& truth, const std::vector<double
   return std::sqrt(wrong) / (std::sqrt(whole) + 0.01 * rest);
 }
 
-// Every tensor between two products is rounded to `bits`, so that errors of one part in 2^bits add up like noise over
-// the few dozen tensors of a two-layer model: at most a twentieth of 2^-8 x 16 is left to chance. A term that is
-// missing or counted twice is an error of the order of one.
+// Every tensor between two products is rounded to 11 or 8 bits; over the few dozen tensors of a two-layer model such
+// errors add up like noise, to some times one rounding: sixteen are allowed. A term that is missing or counted twice is
+// an error of the order of one.
 TEST(CudaModels, EverySchemeInLowerPrecision) {
   SKIP_WITHOUT_GPU();
   for (const Family family : {Family("decoder"), Family("encoder"), Family("encoder_decoder")}) {
