@@ -43,6 +43,7 @@ class World {
     state_.map_steps = kMapSteps;
     state_.tuning_seeds = {1, 2};
     state_.tokens_per_step = kTokens;
+    state_.guessing = kGuessing;
     for (std::size_t s = 0; s < schemes_.size(); ++s) {
       batches_.emplace_back();
       for (int b = 0; b < 16; ++b) batches_.back().push_back(batch_noise_ * normal());
@@ -54,6 +55,8 @@ class World {
     }
     state_.finals.resize(schemes_.size());
   }
+
+  void keep_to_grid() { state_.beyond_grid = false; }
 
   // A whole study with so many steps of all runs after the map.
   const StudyState& play(double budget_steps) {
@@ -202,7 +205,7 @@ TEST(Planner, GuessingAfterALongRunIsSaidNotToTrain) {
 
 TEST(Planner, LongRunsAreKeptForWhileCurvesFall) {
   World world({falling(1.0, 2000), hopeless()}, 1);
-  EXPECT_EQ(training_after(world.play(1.5e4), 1), Training::stuck) << "the falling curve would take it all";
+  EXPECT_EQ(training_after(world.play(3e4), 1), Training::stuck) << "the falling curve would take it all";
   EXPECT_FALSE(world.rounds(Stage::final).empty());
 }
 
@@ -213,6 +216,92 @@ TEST(Planner, OfTiedSettingsTheOneWithMarginIsTaken) {
   World world({even}, 1, 0.0001);
   world.play(1e5);
   EXPECT_LT(world.rounds(Stage::final)[0]->entries[0].lr, 5e-3) << "1e-2 stands before a cliff";
+}
+
+// Longer runs like smaller rates: the best one falls with the root of the length.
+Curve shifting(double end) {
+  return [=](double lr, std::int64_t steps) {
+    const double best = 0.1 * std::sqrt(100 / static_cast<double>(steps));
+    const double detour = 0.15 * std::pow(std::log(lr / best), 2);
+    return std::min(kGuessing, end + detour + (2.9 - end) * std::exp2(-static_cast<double>(steps) / 400));
+  };
+}
+
+TEST(Planner, RatesFollowTheLengthOfTheRuns) {
+  World world({shifting(1.0), falling(1.2, 400, 3e-3)}, 1, 0.002);
+  world.play(4e5);
+  const Round& final = *world.rounds(Stage::final)[0];
+  const double best = 0.1 * std::sqrt(100 / static_cast<double>(final.steps));
+  ASSERT_EQ(final.entries.size(), 2u);
+  EXPECT_GE(final.steps, 800);
+  EXPECT_NEAR(std::log(final.entries[0].lr / best), 0, std::log(2.0)) << final.entries[0].lr << " of " << best;
+}
+
+TEST(Planner, ABestAtTheSmallestRateIsLookedBeyond) {
+  // At any length but the map's the best is far below the grid.
+  const Curve low = [](double lr, std::int64_t steps) {
+    return falling(1.0, 50, steps > 150 ? 1e-4 : 1e-2)(lr, steps);
+  };
+  World world({low, falling(1.5, 50)}, 1, 0.002);
+  world.play(2e5);
+  EXPECT_LT(world.rounds(Stage::final)[0]->entries[0].lr, 4e-4);
+  World kept({low, falling(1.5, 50)}, 1, 0.002);
+  kept.keep_to_grid();
+  kept.play(2e5);
+  EXPECT_GE(kept.rounds(Stage::final)[0]->entries[0].lr, 1e-3) << "no rate beyond those asked for";
+}
+
+TEST(Planner, WhatDivergesWhenRunsGetLongerGoesOnWithSmallerRates) {
+  const Curve fragile = [](double lr, std::int64_t steps) {
+    return lr * static_cast<double>(steps) > 1.5 ? std::numeric_limits<double>::infinity()
+                                                 : falling(1.0, 200, 1.2e-2)(lr, steps);
+  };
+  World world({fragile, falling(1.5, 200)}, 1, 0.002);
+  world.play(2e5);
+  const Round& final = *world.rounds(Stage::final)[0];
+  ASSERT_EQ(final.entries.size(), 2u) << "it trains, so it is compared";
+  EXPECT_LE(final.entries[0].lr * static_cast<double>(final.steps), 1.5);
+}
+
+// As Post-LN on a text: at guessing level at once and for long, unless the rate is small and there is warmup.
+TEST(Planner, ASchemeThatNeedsSmallRatesIsNeverSaidNotToTrain) {
+  const Curve shy = [](double lr, std::int64_t steps) {
+    return lr > 1.1e-3 || steps < 700 ? kGuessing : falling(1.5, 400, 1e-3)(lr, steps - 700);
+  };
+  bool trains = false;
+  for (const double budget : {3e3, 1e4, 3e4, 1e5, 3e5, 1e6}) {
+    World world({falling(1.0), shy}, 1);
+    const Training training = training_after(world.play(budget), 1);
+    EXPECT_NE(training, Training::stuck) << budget;
+    trains = trains || training == Training::trains || training == Training::late;
+  }
+  EXPECT_TRUE(trains) << "with enough budget it is seen to train";
+}
+
+TEST(Planner, LongerRunsWarmUpLonger) {
+  World world({falling(1.0, 400)}, 1);
+  const StudyState& state = world.play(3e5);
+  EXPECT_EQ(warmup_for(state, 0, 0, 3000), 0);
+  EXPECT_EQ(warmup_for(state, 0, 30, 200), 30);
+  EXPECT_EQ(warmup_for(state, 0, 30, 3000), 300);
+}
+
+// A quick starter that is overtaken: whatever the budget, its lead is never said to last, and in the end the other's
+// is.
+TEST(Planner, ALeadThatLongerTrainingTurnsAroundIsNotClaimed) {
+  bool turned = false, led = false;
+  for (const double budget : {2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6}) {
+    World world({falling(2.0, 60), falling(1.5, 500)}, 1, 0.005, 0.005);
+    const StudyState& state = world.play(budget);
+    for (const PairedDifference& pair : final_pairs(state)) {
+      ASSERT_TRUE(pair.a == 0 && pair.b == 1);
+      led = led || (pair.apart && pair.difference.mean < 0);
+      EXPECT_FALSE(pair.difference.mean < 0 && is_lasting(state, pair)) << budget;
+      turned = turned || (pair.difference.mean > 0 && is_lasting(state, pair));
+    }
+  }
+  EXPECT_TRUE(led) << "short runs do tell them apart";
+  EXPECT_TRUE(turned);
 }
 
 // The whole course, with its choices, repeated looks and races, on schemes that are the same.

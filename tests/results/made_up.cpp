@@ -139,7 +139,7 @@ Results made_up_results(ResultsKind kind) {
     results.tuned[0].steps = 120;
     results.course = Course{.budget = "180s", .tokens = 1e7, .rounds = {{Stage::longest, 120, 8, {1, -2}, "because"}}};
     results.comparisons = {
-        {.a = "pre", .b = "post", .difference = kLoss, .p = 0.01, .adjusted_p = 0.02, .apart = true}};
+        {.a = "pre", .b = "post", .difference = kLoss, .p = 0.01, .adjusted_p = 0.02, .apart = true, .lasting = true}};
     results.verdicts = {{"pre", 1, Judgement::needs_warmup, "words", {{"text", kNotANumber, 1, 2}}}};
     results.advice = {.words = "use pre", .confidence = "low", .ranking = {"pre"}, .not_tested = {"other data"}};
   }

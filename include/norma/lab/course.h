@@ -39,6 +39,8 @@ struct Comparison {
   Estimate difference = {};
   double p = 1, adjusted_p = 1;
   bool apart = false;
+  // Apart, and more than the one behind would gain from ten times the training at its present pace.
+  bool lasting = false;
 };
 
 }  // namespace norma

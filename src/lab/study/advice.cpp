@@ -107,10 +107,15 @@ std::string confidence_text(const std::vector<const SchemeEvidence*>& ranked, co
         "Low between the tied schemes: over {} seeds the interval of the paired difference to {} spans 0; a larger "
         "budget would tell.{}",
         final.seeds, fmt::join(final.tied_with, ", "), falls);
+  if (!final.ahead_for_now.empty())
+    return fmt::format(
+        "Fair after {} steps, over {} seeds and at 5 % for all pairs together; low beyond that: {} fell fast enough, "
+        "when runs were last made longer, to catch up within ten times the training.",
+        final.steps, final.seeds, fmt::join(final.ahead_for_now, ", "));
   return fmt::format(
       "Fair for this setting: over {} seeds every paired difference to the others is apart from 0, at 5 % for all of "
-      "them together.{}",
-      final.seeds, falls);
+      "them together, and larger than what the others would gain from ten times the training at their last pace.",
+      final.seeds);
 }
 
 // What was left out, and that it was.

@@ -64,7 +64,8 @@ void add_comparisons(const StudyFindings& study, Results& results) {
                                    .difference = pair.difference,
                                    .p = pair.p,
                                    .adjusted_p = pair.adjusted_p,
-                                   .apart = pair.apart});
+                                   .apart = pair.apart,
+                                   .lasting = is_lasting(study.rounds.state(), pair)});
   }
 }
 

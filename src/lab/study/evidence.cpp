@@ -30,7 +30,7 @@ void add_final(SchemeEvidence& evidence, const StudyState& state, std::size_t sc
     evidence.final = FinalEvidence{.lr = run.lr,
                                    .warmup = run.warmup,
                                    .steps = round.steps,
-                                   .margin = has_margin(evidence, run.lr, run.warmup),
+                                   .margin = has_margin(state, scheme, {.lr = run.lr, .warmup = run.warmup}),
                                    .falls = still_falls(state, scheme)};
   ++evidence.final->seeds;
   if (run.diverged) ++evidence.final->diverged;
@@ -48,8 +48,10 @@ std::string budget_to_tell(const RoundPlayer& rounds, const StudyBudget& budget)
   double schemes = 0;
   for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme)
     schemes += training_after(state, scheme) == Training::unclear ? 1 : 0;
-  const double needed = schemes * tokens_of_long_run(state);  // the planner keeps at most half of what is left for it
-  const double tokens = rounds.tokens_planned() + 2 * needed;
+  const PlannerRules rules;
+  // The planner keeps no more than a share of what is left for it.
+  const double needed = schemes * rules.long_rates * tokens_of_long_run(state) / rules.long_share;
+  const double tokens = rounds.tokens_planned() + needed;
   const auto rounded = [](double value) {
     const double unit = std::pow(10, std::floor(std::log10(value)) - 1);
     return std::ceil(value / unit) * unit;
@@ -59,7 +61,7 @@ std::string budget_to_tell(const RoundPlayer& rounds, const StudyBudget& budget)
   const double each = rounds.seconds_per_token();
   if (budget.unit != StudyBudget::Unit::seconds || each == 0)
     return fmt::format("--budget {:g}tokens", rounded(tokens));
-  const double minutes = rounded((budget.amount + 2 * needed * each) / 60);
+  const double minutes = rounded((budget.amount + needed * each) / 60);
   return fmt::format("--budget {:g}min", minutes);
 }
 
@@ -115,8 +117,11 @@ void gather_rounds(std::vector<SchemeEvidence>& evidence, const RoundPlayer& rou
     if (rounds.below_optimum(scheme)) one.below_optimum = rounds.below_optimum(scheme);
     if (one.final && !state.finals[scheme].empty()) one.final->loss = crossed_mean(state.finals[scheme]).interval();
     for (const PairedDifference& pair : pairs) {
-      if (pair.apart || (pair.a != scheme && pair.b != scheme) || !one.final) continue;
-      one.final->tied_with.push_back(evidence[pair.a == scheme ? pair.b : pair.a].title);
+      if ((pair.a != scheme && pair.b != scheme) || !one.final) continue;
+      const std::string& other = evidence[pair.a == scheme ? pair.b : pair.a].title;
+      const bool ahead = (pair.a == scheme) == (pair.difference.mean < 0);
+      if (!pair.apart) one.final->tied_with.push_back(other);
+      if (pair.apart && ahead && !is_lasting(state, pair)) one.final->ahead_for_now.push_back(other);
     }
     if (one.training == Training::unclear) one.budget_to_tell = budget_to_tell(rounds, budget);
   }

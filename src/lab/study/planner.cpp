@@ -4,36 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
 #include <set>
 
 #include "norma/core/error.h"
 
 namespace norma {
 namespace {
-
-constexpr double kNoLoss = std::numeric_limits<double>::infinity();
-
-std::vector<RacedSetting> settings_in_map(const SchemeEvidence& evidence) {
-  std::vector<RacedSetting> all;
-  for (const TrainedCell& cell : evidence.cells)
-    all.push_back({.lr = cell.lr,
-                   .warmup = cell.warmup,
-                   .loss = cell.loss.n > 0 && cell.diverged == 0 ? cell.loss.mean : kNoLoss,
-                   .trains = cell.trains(),
-                   .diverged = cell.diverged > 0 || cell.faulty > 0});
-  return all;
-}
-
-// Those that train before those that do not, then by loss; what diverged is out.
-std::vector<RacedSetting> best_first(std::vector<RacedSetting> all) {
-  std::erase_if(all, [](const RacedSetting& one) { return one.diverged; });
-  std::stable_sort(all.begin(), all.end(), [](const RacedSetting& a, const RacedSetting& b) {
-    return a.trains != b.trains ? a.trains : a.loss < b.loss;
-  });
-  return all;
-}
 
 std::vector<const PlayedRound*> rounds_in(const StudyState& state, Stage stage) {
   std::vector<const PlayedRound*> all;
@@ -43,46 +19,11 @@ std::vector<const PlayedRound*> rounds_in(const StudyState& state, Stage stage) 
   return all;
 }
 
-// Of the last race, or of the map before there was one; `back` rounds before that.
-std::vector<RacedSetting> last_settings(const StudyState& state, std::size_t scheme, std::size_t back = 0) {
-  const std::vector<const PlayedRound*> races = rounds_in(state, Stage::race);
-  if (races.size() <= back) return settings_in_map(state.schemes[scheme]);
-  return settings_of(*races[races.size() - 1 - back], scheme);
-}
-
-double best_loss(const std::vector<RacedSetting>& settings) {
-  double best = kNoLoss;
-  for (const RacedSetting& one : settings) best = std::min(best, one.trains ? one.loss : kNoLoss);
-  return best;
-}
-
-bool trains_anywhere(const StudyState& state, std::size_t scheme) {
-  if (best_loss(settings_in_map(state.schemes[scheme])) < kNoLoss) return true;
-  return std::ranges::any_of(rounds_in(state, Stage::race),
-                             [&](const PlayedRound* race) { return best_loss(settings_of(*race, scheme)) < kNoLoss; });
-}
-
 std::vector<std::int64_t> final_seeds(const StudyState& state, std::size_t from, std::size_t until) {
   const std::int64_t first = 1 + *std::ranges::max_element(state.tuning_seeds);
   std::vector<std::int64_t> seeds;
   for (std::size_t i = from; i < until; ++i) seeds.push_back(first + static_cast<std::int64_t>(i));
   return seeds;
-}
-
-// The settings of each scheme that run on; the schemes that have none are not in it.
-std::vector<RoundEntry> racing_entries(const StudyState& state, int most, const PlannerRules& rules) {
-  std::vector<RoundEntry> entries;
-  for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme) {
-    std::vector<RacedSetting> settings = best_first(last_settings(state, scheme));
-    const std::optional<RacedSetting> chosen = chosen_setting(state, scheme, rules);
-    if (settings.size() > static_cast<std::size_t>(most)) settings.resize(static_cast<std::size_t>(most));
-    const bool kept = !chosen || std::ranges::any_of(settings, [&](const RacedSetting& one) {
-      return one.lr == chosen->lr && one.warmup == chosen->warmup;
-    });
-    if (!kept) settings.back() = *chosen;  // as good, and with margin
-    for (const RacedSetting& one : settings) entries.push_back({scheme, one.lr, one.warmup, state.tuning_seeds});
-  }
-  return entries;
 }
 
 std::size_t schemes_in(const std::vector<RoundEntry>& entries) {
@@ -96,50 +37,96 @@ std::int64_t steps_of_long_run(const StudyState& state, const PlannerRules& rule
   return std::max(rules.long_steps, static_cast<std::int64_t>(relative));
 }
 
-bool had_long_run(const StudyState& state, std::size_t scheme) {
-  return std::ranges::any_of(rounds_in(state, Stage::longest), [&](const PlayedRound* played) {
-    return std::ranges::any_of(played->runs, [&](const RoundRun& run) { return run.scheme == scheme; });
+// Rates at which a scheme stayed at guessing level through a long run.
+std::set<double> rates_stuck_long(const StudyState& state, std::size_t scheme) {
+  std::set<double> rates;
+  for (const PlayedRound& played : state.played) {
+    if (!is_long(played.round)) continue;
+    for (const RoundRun& run : played.runs) {
+      if (run.scheme == scheme && !run.diverged && !run.learned) rates.insert(run.lr);
+    }
+  }
+  return rates;
+}
+
+bool was_run_long(const StudyState& state, const RoundEntry& entry) {
+  return std::ranges::any_of(state.played, [&](const PlayedRound& played) {
+    return is_long(played.round) && std::ranges::any_of(played.runs, [&](const RoundRun& run) {
+             return run.scheme == entry.scheme && run.lr == entry.lr;
+           });
   });
 }
 
-// What is kept for long runs of schemes at guessing level while others train: at first if it is at most half of all.
-double reserve_of(const StudyState& state, double left, const PlannerRules& rules) {
-  double schemes = 0;
+// What long runs of the schemes at guessing level still take, where others train.
+double wanted_for_long_runs(const StudyState& state, const PlannerRules& rules) {
+  double runs = 0;
   bool any = false;
+  const std::int64_t steps = steps_of_long_run(state, rules);
   for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme) {
     any = any || trains_anywhere(state, scheme);
-    if (training_after(state, scheme) == Training::unclear && !had_long_run(state, scheme)) ++schemes;
+    if (training_after(state, scheme) != Training::unclear) continue;
+    for (const RoundEntry& entry : long_entries(state, scheme, steps, rules))
+      runs += was_run_long(state, entry) ? 0 : 1;
   }
-  const double reserve = schemes * static_cast<double>(steps_of_long_run(state, rules)) * state.tokens_per_step;
-  const double most = rounds_in(state, Stage::race).empty() ? left / 2 : left;
-  return any && reserve <= most ? reserve : 0;
+  return any ? runs * static_cast<double>(steps) * state.tokens_per_step : 0;
+}
+
+// What is kept for them: all or nothing, by its share of what was there after the map.
+double reserve_of(const StudyState& state, double left, const PlannerRules& rules) {
+  const double at_first = state.played.empty() ? left : std::max(left, state.played[0].round.tokens_left);
+  const double wanted = wanted_for_long_runs(state, rules);
+  return wanted <= rules.long_share * at_first ? std::min(wanted, left) : 0;
+}
+
+// What a step costs in a race, and in the final comparison that must still be paid for.
+double tokens_of_step(const StudyState& state, const Round& round, const PlannerRules& rules) {
+  const double finals = static_cast<double>(schemes_in(round.entries)) * static_cast<double>(rules.final_seeds);
+  return (static_cast<double>(round.runs()) + finals) * state.tokens_per_step;
 }
 
 std::optional<Round> next_race(const StudyState& state, double left, const PlannerRules& rules) {
   const bool first = rounds_in(state, Stage::race).empty();
   std::vector<std::string> falling;
+  std::size_t training = 0;
   for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme) {
     if (still_falls(state, scheme, rules)) falling.push_back(state.schemes[scheme].title);
-  }
-  std::size_t training = 0;
-  for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme)
     training += trains_anywhere(state, scheme) ? 1 : 0;
-  const bool waits = training == 0 && raced_steps(state) < rules.long_steps;  // for anybody to begin
-  if (falling.empty() && !first && !waits) return std::nullopt;
-  Round round{.stage = Stage::race,
-              .entries = racing_entries(state, first ? rules.first_settings : rules.later_settings, rules)};
-  if (round.entries.empty()) return std::nullopt;
-  // What a step costs now, and in the final comparison that must still be paid for.
-  const double each = static_cast<double>(round.runs()) +
-                      static_cast<double>(schemes_in(round.entries)) * static_cast<double>(rules.final_seeds);
+  }
   const std::int64_t before = raced_steps(state);
-  const double affordable = (left - reserve_of(state, left, rules)) / (each * state.tokens_per_step);
+  const bool waits = training == 0 && before < rules.long_steps;  // for anybody to begin
+  if (falling.empty() && !first && !waits) return std::nullopt;
+  Round round{.stage = Stage::race, .entries = racing_entries(state, 2 * before, rules)};
+  if (round.entries.empty()) return std::nullopt;
+  const double affordable = (left - reserve_of(state, left, rules)) / tokens_of_step(state, round, rules);
   const double steps = std::min(2.0 * static_cast<double>(before), affordable);
   if (steps < rules.least_growth * static_cast<double>(before)) return std::nullopt;
   round.steps = static_cast<std::int64_t>(steps);
+  round.entries = racing_entries(state, round.steps, rules);  // as many, with the warmup of that length
   round.why = first             ? "the best settings of the map, longer"
               : falling.empty() ? "no scheme is below guessing level yet"
                                 : fmt::format("still falling: {}", fmt::join(falling, ", "));
+  return round;
+}
+
+// The same length again, with smaller rates for the schemes whose best is the smallest tried at it.
+std::optional<Round> race_at_edge(const StudyState& state, double left, const PlannerRules& rules) {
+  Round round{.stage = Stage::race, .steps = raced_steps(state), .entries = edge_entries(state)};
+  if (round.entries.empty()) return std::nullopt;
+  const auto before = std::ranges::count_if(state.played, [&](const PlayedRound& played) {
+    return played.round.stage == Stage::race && played.round.steps == round.steps;
+  });
+  if (before > rules.edge_rounds) return std::nullopt;  // the first of them was the race itself
+  std::size_t finalists = 0;
+  for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme)
+    finalists += trains_anywhere(state, scheme) ? 1 : 0;
+  const double final_runs = static_cast<double>(finalists) * static_cast<double>(rules.final_seeds);
+  const double needed = (static_cast<double>(round.runs()) + final_runs) * static_cast<double>(round.steps);
+  if (needed * state.tokens_per_step + reserve_of(state, left, rules) > left) return std::nullopt;
+  std::vector<std::string> names;
+  for (const RoundEntry& entry : round.entries)
+    names.push_back(fmt::format("{} at {:g}", state.schemes[entry.scheme].title, entry.lr));
+  round.why =
+      fmt::format("smaller rates, as the best at this length is the smallest tried: {}", fmt::join(names, ", "));
   return round;
 }
 
@@ -161,20 +148,19 @@ std::optional<Round> first_final(const StudyState& state, double left, const Pla
   return round;
 }
 
-// Two settings of each scheme at guessing level, as far as the budget goes.
+// Small rates for each scheme at guessing level, as far as the budget goes.
 std::optional<Round> long_round(const StudyState& state, double left, const PlannerRules& rules) {
   Round round{.stage = Stage::longest, .steps = steps_of_long_run(state, rules)};
   const double each = static_cast<double>(round.steps) * state.tokens_per_step;
-  std::vector<std::string> names;
-  for (const int settings : {1, 2}) {  // one for everybody before a second one for anybody
-    for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme) {
-      const std::vector<RacedSetting> best = best_first(last_settings(state, scheme));
-      const auto index = static_cast<std::size_t>(settings - 1);
-      if (training_after(state, scheme) != Training::unclear || had_long_run(state, scheme)) continue;
-      if (best.size() <= index || left < each) continue;
-      round.entries.push_back({scheme, best[index].lr, best[index].warmup, {state.tuning_seeds[0]}});
+  std::set<std::string> names;
+  for (std::size_t index = 0; index < static_cast<std::size_t>(rules.long_rates); ++index) {
+    for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme) {  // one for everybody before a second one
+      if (training_after(state, scheme) != Training::unclear || left < each) continue;
+      const std::vector<RoundEntry> entries = long_entries(state, scheme, round.steps, rules);
+      if (entries.size() <= index || was_run_long(state, entries[index])) continue;
+      round.entries.push_back(entries[index]);
+      names.insert(state.schemes[scheme].title);
       left -= each;
-      if (index == 0) names.push_back(state.schemes[scheme].title);
     }
   }
   if (round.entries.empty()) return std::nullopt;
@@ -229,73 +215,20 @@ std::optional<Round> more_seeds(const StudyState& state, double left, const Plan
 
 }  // namespace
 
-std::vector<RacedSetting> settings_of(const PlayedRound& played, std::size_t scheme) {
-  std::vector<RacedSetting> all;
-  std::vector<int> seeds;
-  for (const RoundRun& run : played.runs) {
-    if (run.scheme != scheme) continue;
-    auto found = std::ranges::find_if(
-        all, [&](const RacedSetting& one) { return one.lr == run.lr && one.warmup == run.warmup; });
-    if (found == all.end()) {
-      all.push_back({.lr = run.lr, .warmup = run.warmup, .trains = true});
-      seeds.push_back(0);
-      found = all.end() - 1;
-    }
-    int& count = seeds[static_cast<std::size_t>(found - all.begin())];
-    found->loss = (found->loss * count + run.loss) / (count + 1);
-    ++count;
-    found->diverged = found->diverged || run.diverged;
-    found->trains = found->trains && run.learned && !run.diverged;
-  }
-  return all;
-}
-
 bool is_long(const Round& round) { return round.stage == Stage::longest || round.steps >= PlannerRules{}.long_steps; }
 
-std::int64_t raced_steps(const StudyState& state) {
-  const std::vector<const PlayedRound*> races = rounds_in(state, Stage::race);
-  return races.empty() ? state.map_steps : races.back()->round.steps;
-}
-
-std::optional<RacedSetting> chosen_setting(const StudyState& state, std::size_t scheme, const PlannerRules& rules) {
-  const std::vector<RacedSetting> settings = best_first(last_settings(state, scheme));
-  if (settings.empty() || !settings[0].trains) return std::nullopt;
-  for (const RacedSetting& one : settings) {
-    if (one.trains && one.loss <= settings[0].loss + rules.tied &&
-        has_margin(state.schemes[scheme], one.lr, one.warmup))
-      return one;
-  }
-  return settings[0];
-}
-
-bool has_margin(const SchemeEvidence& evidence, double lr, std::int64_t warmup) {
-  const TrainedCell* next = nullptr;
-  for (const TrainedCell& cell : evidence.cells) {
-    if (cell.warmup == warmup && cell.lr > lr && (next == nullptr || cell.lr < next->lr)) next = &cell;
-  }
-  return next != nullptr && next->trains();
-}
-
-bool still_falls(const StudyState& state, std::size_t scheme, const PlannerRules& rules) {
-  if (rounds_in(state, Stage::race).empty()) return true;
-  const double now = best_loss(last_settings(state, scheme)), before = best_loss(last_settings(state, scheme, 1));
-  return now < kNoLoss && now < before - rules.flat;
-}
-
 Training training_after(const StudyState& state, std::size_t scheme) {
-  const std::vector<TrainedCell>& cells = state.schemes[scheme].cells;
-  if (cells.empty()) return Training::untested;
+  if (state.schemes[scheme].cells.empty()) return Training::untested;
   if (trains_anywhere(state, scheme)) return Training::trains;
-  bool stayed = false;
   for (const PlayedRound& played : state.played) {
     for (const RoundRun& run : played.runs) {
-      if (run.scheme != scheme || !is_long(played.round)) continue;
-      if (run.learned && !run.diverged) return Training::late;
-      stayed = stayed || !run.diverged;
+      if (run.scheme == scheme && is_long(played.round) && run.learned && !run.diverged) return Training::late;
     }
   }
-  if (stayed) return Training::stuck;
-  return best_first(settings_in_map(state.schemes[scheme])).empty() ? Training::diverges : Training::unclear;
+  const PlannerRules rules;
+  const std::size_t possible = long_entries(state, scheme, steps_of_long_run(state, rules), rules).size();
+  if (possible == 0) return Training::diverges;
+  return rates_stuck_long(state, scheme).size() >= possible ? Training::stuck : Training::unclear;
 }
 
 double tokens_of_long_run(const StudyState& state, const PlannerRules& rules) {
@@ -324,6 +257,7 @@ std::optional<Round> next_round(const StudyState& state, double tokens_left, con
   std::optional<Round> round;
   if (rounds_in(state, Stage::final).empty()) {
     round = next_race(state, tokens_left, rules);
+    if (!round) round = race_at_edge(state, tokens_left, rules);
     if (!round) round = first_final(state, tokens_left, rules);
   }
   if (!round) round = long_round(state, tokens_left, rules);

@@ -172,7 +172,9 @@ class Study {
     rounds_.play({.schemes = evidence_,
                   .map_steps = config_.base.train.steps,
                   .tuning_seeds = config_.seeds,
-                  .tokens_per_step = per_step},
+                  .tokens_per_step = per_step,
+                  .guessing = guessing_level(),
+                  .beyond_grid = config_.extra_rates > 0},
                  map_, map_tokens);
     if (!stop_) gather_rounds(evidence_, rounds_, config_.budget);
   }
@@ -259,6 +261,11 @@ class Study {
     }
   }
 
+  std::optional<double> guessing_level() const {
+    const double unigram = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed));
+    return std::isfinite(unigram) ? std::optional(unigram) : std::nullopt;
+  }
+
   Results describe() {
     Results results = new_results(ResultsKind::study);
     for (const std::string& word : request_.command_line)
@@ -268,8 +275,7 @@ class Study {
     results.environment = environment_now(request_.command_line);
     results.task =
         TaskFacts{.name = config_.base.data.task, .description = source_->describe(), .optimum = source_->optimum()};
-    const double unigram = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed));
-    if (std::isfinite(unigram)) results.task->unigram = unigram;
+    results.task->unigram = guessing_level();
     findings_.schemes = schemes_;
     return describe_study(std::move(results), {.config = config_,
                                                .findings = findings_,

@@ -116,6 +116,9 @@ std::string final_words(const FinalEvidence& final, Judgement& verdict) {
   if (final.falls) words += ", still falling";
   if (!final.tied_with.empty())
     words += fmt::format(", which these runs cannot distinguish from {}", fmt::join(final.tied_with, ", "));
+  if (!final.ahead_for_now.empty())
+    words += fmt::format(", ahead of {} at this length, which longer runs may turn around",
+                         fmt::join(final.ahead_for_now, ", "));
   return words;
 }
 

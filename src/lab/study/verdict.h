@@ -42,9 +42,10 @@ struct FinalEvidence {
   std::int64_t warmup = 0, steps = 0;
   Estimate loss = {};  // over seeds and held-out batches; n = 0 where a seed diverged
   int seeds = 0, diverged = 0;
-  bool margin = false;                      // the next larger rate of the map trains too
-  bool falls = false;                       // the loss still fell when the length was last doubled
-  std::vector<std::string> tied_with = {};  // titles of schemes that no interval separates it from
+  bool margin = false;                          // the next larger rate of the map trains too
+  bool falls = false;                           // the loss still fell when the length was last doubled
+  std::vector<std::string> tied_with = {};      // titles of schemes that no interval separates it from
+  std::vector<std::string> ahead_for_now = {};  // of those behind it that may catch up when trained longer
 };
 
 // How a quantity at init changes with depth.

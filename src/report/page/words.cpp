@@ -138,9 +138,19 @@ std::string comparison_sentence(const Results& results, const Cast& cast) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", and ",
                         text.empty() ? cast.of(lead).label + " is not told apart from" : "not from", listed(tied));
   if (!text.empty()) text += ". ";
-  return text + fmt::format(
-                    "Of {} the final tells {} apart (paired over seeds and held-out data, corrected for their number).",
-                    draw::counted(static_cast<long long>(results.comparisons.size()), "pair", "pairs"), count);
+  const auto lasting = std::count_if(results.comparisons.begin(), results.comparisons.end(),
+                                     [](const Comparison& pair) { return pair.lasting; });
+  text +=
+      fmt::format("Of {} the final tells {} apart (paired over seeds and held-out data, corrected for their number).",
+                  draw::counted(static_cast<long long>(results.comparisons.size()), "pair", "pairs"), count);
+  if (count > 0)
+    text += lasting == count ? " What the schemes behind still gain would not make up for that within ten times the "
+                               "training."
+                             : fmt::format(
+                                   " With ten times the training {} of these would be sure to last: losses "
+                                   "still fall by more than they differ.",
+                                   lasting == 0 ? "none" : std::to_string(lasting));
+  return text;
 }
 
 std::string depth_sentence(const Results& results, const Cast& cast) {

@@ -261,6 +261,7 @@ export type Comparison = {
   p: Number;
   adjusted_p: Number;
   apart: boolean;
+  lasting: boolean;
 };
 export type Evidence = {
   text: string;

@@ -1,0 +1,110 @@
+// Settings of a scheme by the length of its runs: what was tried, what was best, what runs on when runs get longer, and
+// how fast losses still fall. docs/study.md has the rules.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lab/study/rounds.h"
+#include "lab/study/verdict.h"
+#include "norma/lab/statistics.h"
+
+namespace norma {
+
+// A run of a round, as far as decisions go.
+struct RoundRun {
+  std::size_t scheme = 0;
+  double lr = 0;
+  std::int64_t warmup = 0, seed = 0;
+  bool diverged = false, learned = false;
+  double loss = 0;  // on held-out data for tuning; infinite after divergence
+};
+
+struct PlayedRound {
+  Round round;
+  std::vector<RoundRun> runs = {};
+};
+
+// All seeds of one setting at one length.
+struct RacedSetting {
+  double lr = 0;
+  std::int64_t warmup = 0;
+  double loss = 0;
+  bool trains = false;    // no seed diverged or stayed at guessing level
+  bool diverged = false;  // some seed did
+};
+
+struct StudyState {
+  std::vector<SchemeEvidence> schemes;  // their cells are those of the map
+  std::int64_t map_steps = 0;
+  std::vector<std::int64_t> tuning_seeds;
+  std::vector<PlayedRound> played = {};
+  std::vector<LossTable> finals = {};   // by scheme, empty where it was in none
+  double tokens_per_step = 1;           // of one run
+  std::optional<double> guessing = {};  // the loss of guessing by frequency
+  bool beyond_grid = true;              // rates below those of the map may be tried
+};
+
+struct PlannerRules {
+  int first_settings = 4, later_settings = 2;  // of each scheme in a race
+  int unclear_settings = 2;                    // of one at guessing level
+  int edge_rounds = 3;                         // at one length, for bests at the smallest rate
+  int final_seeds = 5, least_final_seeds = 2, most_final_seeds = 40;
+  double flat = 0.02;  // nats: a curve that fell less since the round before has flattened
+  double tied = 0.02;  // nats between settings that are as good as each other
+  double same = 0.01;  // nats: schemes whose difference is surely smaller need no more seeds
+  double least_growth = 1.25;
+  std::int64_t long_steps = 3000;
+  double long_factor = 4;     // times the final length, at least
+  int long_rates = 2;         // that must stay at guessing level before a scheme is said not to train
+  double long_share = 0.25;   // of the budget after the map that is kept for long runs, at most
+  double warmup_share = 0.1;  // of a longer run, where the map has warmup
+  double more_training = 10;  // times: what a claimed order must outlast
+  double alpha = 0.05;
+};
+
+// By steps, ascending: the map, then the races.
+std::vector<std::int64_t> raced_lengths(const StudyState& state);
+std::int64_t raced_steps(const StudyState& state);  // the last of them
+
+// Of the map or of all races of that length; none where it was in none.
+std::vector<RacedSetting> settings_at(const StudyState& state, std::size_t scheme, std::int64_t steps);
+// Those that train before those that do not, then by loss; what diverged is out.
+std::vector<RacedSetting> best_first(std::vector<RacedSetting> all);
+// Infinite where none trains.
+double best_loss_at(const StudyState& state, std::size_t scheme, std::int64_t steps);
+bool trains_anywhere(const StudyState& state, std::size_t scheme);
+
+// The setting that the final takes: at the last length, within `tied` of the best the one with margin. Nothing where
+// none trains there.
+std::optional<RacedSetting> chosen_setting(const StudyState& state, std::size_t scheme, const PlannerRules& rules = {});
+// The next larger rate trains too, with the same warmup: at the last length where it was tried there, else in the map.
+bool has_margin(const StudyState& state, std::size_t scheme, const RacedSetting& setting,
+                const PlannerRules& rules = {});
+
+// The next smaller rate of a scheme's map, or of the grid that continues it downwards.
+std::optional<double> rate_below(const StudyState& state, std::size_t scheme, double lr);
+// What a warmup of the map is in longer runs: the largest a tenth of them, the others in proportion.
+std::int64_t warmup_for(const StudyState& state, std::size_t scheme, std::int64_t map_warmup, std::int64_t steps,
+                        const PlannerRules& rules = {});
+
+// The settings of each scheme that run on with so many steps; the schemes that have none are not in it.
+std::vector<RoundEntry> racing_entries(const StudyState& state, std::int64_t steps, const PlannerRules& rules = {});
+// One smaller rate for every scheme whose best at the last length is the smallest tried there, or which trained before
+// and does not there.
+std::vector<RoundEntry> edge_entries(const StudyState& state);
+// For a scheme at guessing level, where losses say nothing about rates: small ones with warmup, the most promising
+// first.
+std::vector<RoundEntry> long_entries(const StudyState& state, std::size_t scheme, std::int64_t steps,
+                                     const PlannerRules& rules = {});
+
+// Whether the best loss of a scheme fell by more than `flat` from the length before the last race to it.
+bool still_falls(const StudyState& state, std::size_t scheme, const PlannerRules& rules = {});
+// By how much it falls when runs get twice as long: the more of the last two times. Nothing before the first race.
+std::optional<double> fall_per_doubling(const StudyState& state, std::size_t scheme);
+// A difference that is told apart at this length, and that the one behind would not make up for with `more_training` at
+// its present pace.
+bool is_lasting(const StudyState& state, const PairedDifference& pair, const PlannerRules& rules = {});
+
+}  // namespace norma
