@@ -50,6 +50,10 @@ std::vector<Pair> read_pairs(const std::string& path, const std::string& target_
   return pairs_of_two_files(*sources, *open_text_file(target_path, "translations"));
 }
 
+// Shares of all pairs: above the first a description says how long rows should be, above the second there is hardly
+// anything left to learn from; the third is what that length keeps.
+constexpr double kDropsWorthSaying = 0.1, kMostDropped = 0.9, kKept = 0.95;
+
 }  // namespace
 
 Translation::Translation(const DataConfig& config, const BatchShape& shape)
@@ -72,6 +76,7 @@ Translation::Translation(const DataConfig& config, const BatchShape& shape)
   base_ = tokenizer_->vocabulary();
 
   std::vector<std::int32_t> source, target;
+  std::vector<std::int64_t> needed;  // tokens that a pair takes on its longer side
   const auto encode = [&](const std::vector<Pair>& pairs, Side& side) {
     for (const Pair& pair : pairs) {
       source.clear();
@@ -80,6 +85,7 @@ Translation::Translation(const DataConfig& config, const BatchShape& shape)
       tokenizer_->encode(pair.target, target);
       const bool fits = static_cast<std::int64_t>(source.size()) < shape.source_time &&
                         static_cast<std::int64_t>(target.size()) < shape.time;
+      needed.push_back(1 + std::max(std::ssize(source), std::ssize(target)));
       if (source.empty() || target.empty() || !fits) {
         ++dropped_;
         continue;
@@ -95,6 +101,16 @@ Translation::Translation(const DataConfig& config, const BatchShape& shape)
   };
   encode(training, training_);
   encode(validation, validation_);
+  if (static_cast<double>(dropped_) > kDropsWorthSaying * static_cast<double>(needed.size())) {
+    const auto rank = needed.begin() + static_cast<std::ptrdiff_t>(kKept * static_cast<double>(needed.size() - 1));
+    std::nth_element(needed.begin(), rank, needed.end());
+    time_to_keep_ = *rank;
+  }
+  if (static_cast<double>(dropped_) > kMostDropped * static_cast<double>(needed.size()))
+    fail(
+        "'{}': {} of {} pairs are longer than {} source and {} target tokens ({}); model.time = {} would keep {:.0f} %",
+        config.path, dropped_, needed.size(), shape.source_time - 1, shape.time - 1, tokenizer_->describe(),
+        time_to_keep_, 100 * kKept);
   set_counts(training_.sources.size(), validation_.sources.size());
 }
 
@@ -112,8 +128,11 @@ std::string Translation::reference(std::int64_t index, std::int64_t row) const {
 }
 
 std::string Translation::describe() const {
-  return fmt::format("translation '{}' as {}: {} training and {} validation pairs, {} dropped by length", name_,
-                     tokenizer_->describe(), training_.sources.size(), validation_.sources.size(), dropped_);
+  std::string text =
+      fmt::format("translation '{}' as {}: {} training and {} validation pairs, {} dropped by length", name_,
+                  tokenizer_->describe(), training_.sources.size(), validation_.sources.size(), dropped_);
+  if (time_to_keep_ > 0) text += fmt::format(" (model.time = {} would keep {:.0f} %)", time_to_keep_, 100 * kKept);
+  return text;
 }
 
 std::string Translation::decode(std::span<const std::int32_t> tokens) const {

@@ -34,6 +34,7 @@ class Translation final : public RecordSource {
 
   TokenizerPointer tokenizer_;
   std::int64_t base_ = 0, dropped_ = 0;
+  std::int64_t time_to_keep_ = 0;  // of most pairs, where many are dropped; 0: few are
   Side training_, validation_;
   std::string name_;
 };

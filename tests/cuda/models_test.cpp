@@ -1,5 +1,7 @@
 // Whole models on the GPU against the CPU: loss and gradients of every scheme in every family, and training curves.
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "cuda/agreement.h"
 #include "models/model_check.h"
@@ -73,6 +75,23 @@ TEST(CudaModels, EverySchemeHasTheLossAndGradientsOfTheCpu) {
       }
     }
   }
+}
+
+// What a session takes to the card when it is made must be there before its first step reads it, however busy the card
+// is.
+TEST(CudaModels, AFirstRunIsRightWhileOthersWork) {
+  SKIP_WITHOUT_GPU();
+  const ModelConfig config = tiny_model(Family("decoder"), "pre", DType::f32);
+  const test::Tensors alone = gradients_of(config, cuda_backend(), true);
+  std::atomic<int> different = 0;
+  std::vector<std::thread> others;
+  for (int thread = 0; thread < 8; ++thread) {
+    others.emplace_back([&] {
+      for (int round = 0; round < 12; ++round) different += gradients_of(config, cuda_backend(), true) == alone ? 0 : 1;
+    });
+  }
+  for (std::thread& one : others) one.join();
+  EXPECT_EQ(different, 0);
 }
 
 // The length of what is wrong against that of the whole; `rest` is the length of all gradients together.

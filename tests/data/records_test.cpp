@@ -1,4 +1,5 @@
 // Pairs of sentences, labelled sentences and masked text: what stands where in a batch, and which files are refused.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -111,6 +112,25 @@ TEST(Translation, NamesWhatIsWrong) {
   EXPECT_NE(message(translation(two, two), {1, 8, 0}).find("needs an encoder"), std::string::npos);
   EXPECT_NE(message(translation(two, two), {1, 1, 1}).find("none of 2 pairs"), std::string::npos);
   EXPECT_NE(message(translation(two, folder / "missing"), {1, 8, 8}).find("cannot open"), std::string::npos);
+}
+
+TEST(Translation, SaysHowLongRowsMustBeWhereMostPairsAreDropped) {
+  const TemporaryFolder folder;
+  std::string sentences;
+  for (int i = 0; i < 100; ++i) sentences += i % 20 < 1 ? fmt::format("a{}\n", i) : fmt::format("{:020}\n", i);
+  const std::string file = folder.write("long", sentences);
+  DataConfig config = translation(file, file);
+  config.tokenizer = "bytes";
+  EXPECT_NE(error_of([&] {
+              open_source(config, {1, 8, 8});
+            }).find("model.time = 21 would keep 95 %"),
+            std::string::npos);
+  EXPECT_EQ(open_source(config, {1, 21, 21})->describe().find("would keep"), std::string::npos);
+  std::string half;
+  for (int i = 0; i < 100; ++i) half += i % 2 < 1 ? fmt::format("a{}\n", i) : fmt::format("{:020}\n", i);
+  config.path = config.target_path = folder.write("mixed", half);
+  config.validation_path = config.validation_target_path = config.path;
+  EXPECT_NE(open_source(config, {1, 8, 8})->describe().find("(model.time = 21 would keep 95 %)"), std::string::npos);
 }
 
 TEST(Translation, ReadsRealPairsWithSentencePiece) {

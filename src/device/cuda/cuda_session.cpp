@@ -51,7 +51,7 @@ CudaSession::CudaSession(std::shared_ptr<const Plan> plan, Options options)
       arena_(checked_arena(this->plan(), options.members, aligned(this->plan().member_bytes()))),
       members_memory_{arena_.data(), aligned(this->plan().member_bytes()), options.members, nullptr},
       staging_(this->plan(), members_memory_),
-      read_back_(this->plan(), members_memory_),
+      read_back_(this->plan(), members_memory_, stream_.get()),
       found_(sizeof(std::int64_t)) {
   members_memory_.active = staging_.active();
   // What nobody writes before it is read is seen: it is NaN. Only what lives on from step to step starts at zero.
@@ -116,8 +116,7 @@ void CudaSession::make_tables() {
     all.resize(static_cast<std::size_t>(aligned(static_cast<std::int64_t>(all.size()))));
   }
   tables_ = cuda::DeviceBytes(all.size());
-  if (!all.empty())
-    cuda::check(cudaMemcpy(tables_.data(), all.data(), all.size(), cudaMemcpyHostToDevice), "copying to the GPU");
+  cuda::copy_to_device(tables_, all, stream_.get());
 }
 
 cuda::Call CudaSession::call_of(std::size_t index, const cuda::Members& members, cudaStream_t stream) {

@@ -78,8 +78,7 @@ double card_product_rate(std::int64_t size, DType dtype, bool tf32) {
     value = static_cast<float>(state >> 8) * 0x1p-24f - 0.5f;
   }
   const cuda::OwnedStream stream = cuda::make_stream();
-  cuda::check(cudaMemcpy(memory.data(), noise.data(), static_cast<std::size_t>(2 * bytes), cudaMemcpyHostToDevice),
-              "measuring a product");
+  cuda::copy_to_device(memory, std::as_bytes(std::span(noise)), stream.get());
   cuda::Products products;
   const cuda::Product product{.m = size,
                               .n = size,

@@ -20,7 +20,7 @@ __global__ void gather_outputs(Members members, const std::int64_t* pieces, std:
 
 }  // namespace
 
-ReadBack::ReadBack(const Plan& plan, const Members& members) : members_(members) {
+ReadBack::ReadBack(const Plan& plan, const Members& members, cudaStream_t stream) : members_(members) {
   for (const std::string& name : plan.slot_names(Role::computed)) {
     const Slot& slot = plan.slot(name);
     const std::int64_t bytes = slot.type.bytes();
@@ -31,10 +31,7 @@ ReadBack::ReadBack(const Plan& plan, const Members& members) : members_(members)
   std::vector<std::int64_t> table;
   for (const auto& [offset, piece] : pieces_) table.insert(table.end(), {piece.from, piece.bytes, piece.to});
   table_ = DeviceBytes(table.size() * sizeof(std::int64_t));
-  if (!table.empty()) {
-    check(cudaMemcpy(table_.data(), table.data(), table.size() * sizeof(std::int64_t), cudaMemcpyHostToDevice),
-          "copying to the GPU");
-  }
+  copy_to_device(table_, std::as_bytes(std::span(table)), stream);
   const auto bytes = static_cast<std::size_t>(width_ * members.count);
   block_ = DeviceBytes(bytes);
   for (Arrival& arrival : arrivals_) arrival = {PinnedBytes(bytes), make_event()};

@@ -15,7 +15,7 @@ namespace norma::cuda {
 
 class ReadBack {
  public:
-  ReadBack(const Plan& plan, const Members& members);
+  ReadBack(const Plan& plan, const Members& members, cudaStream_t stream);
 
   void gather(cudaStream_t stream);    // on the device; part of the recorded step
   void download(cudaStream_t stream);  // after it

@@ -67,6 +67,14 @@ class DeviceBytes {
   OwnedDeviceMemory memory_;
 };
 
+// Of the host's bytes, before anything that the stream does next. A plain cudaMemcpy would not do: it may return before
+// the bytes have arrived, and streams that do not block wait for nothing of it.
+inline void copy_to_device(const DeviceBytes& to, std::span<const std::byte> bytes, cudaStream_t stream) {
+  if (bytes.empty()) return;
+  check(cudaMemcpyAsync(to.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream), "copying to the GPU");
+  check(cudaStreamSynchronize(stream), "copying to the GPU");
+}
+
 // Bytes of the host that the device copies from and to by itself.
 class PinnedBytes {
  public:
