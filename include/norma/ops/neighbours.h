@@ -15,6 +15,8 @@ class NeighbourSum final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.follow(); }
 };
 
 Wire neighbour_sum(Wire x, Wire edges);
