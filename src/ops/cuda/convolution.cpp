@@ -68,8 +68,12 @@ void describe_product(ConvolutionPlan& plan) {
   const std::int64_t in = s.in / s.groups, out = s.out / s.groups, taps = s.kernel_height * s.kernel_width;
   call.height = number(data ? s.out_height : s.height), call.width = number(data ? s.out_width : s.width);
   call.rows_height = number(data ? s.height : s.out_height), call.rows_width = number(data ? s.width : s.out_width);
+  if (data && s.stride > 1 && s.dilation == 1 && s.height % s.stride == 0 && s.width % s.stride == 0) {
+    call.classes = number(s.stride * s.stride);
+    call.rows_height = number(s.height / s.stride), call.rows_width = number(s.width / s.stride);
+  }
   call.channels = number(data ? s.out : s.in), call.depth = number(data ? out : in);
-  call.kernel_width = number(s.kernel_width);
+  call.kernel_height = number(s.kernel_height), call.kernel_width = number(s.kernel_width);
   call.stride = number(s.stride), call.padding = number(s.padding), call.dilation = number(s.dilation);
   call.groups = number(s.groups);
   const std::int64_t rows = s.batch * call.rows_height * call.rows_width;
@@ -79,8 +83,7 @@ void describe_product(ConvolutionPlan& plan) {
   call.b_row = number(s.out), call.taps_in = number(in);
   call.out_row = number(data ? s.in : s.out);
   call.by_rows_width = cuda::FastDivisor(call.rows_width), call.by_rows_height = cuda::FastDivisor(call.rows_height);
-  call.by_depth = cuda::FastDivisor(call.depth), call.by_kernel_width = cuda::FastDivisor(call.kernel_width);
-  call.by_stride = cuda::FastDivisor(call.stride);
+  call.by_depth = cuda::FastDivisor(call.depth), call.by_stride = cuda::FastDivisor(call.stride);
 }
 
 ConvolutionPlan plan_convolution(ConvolutionPass pass, const ConvolutionSizes& sizes, Types in, Types out) {
@@ -182,7 +185,7 @@ bool cuda_serves_convolution(const ConvolutionSizes& sizes) {
   constexpr std::int64_t kMost = (std::int64_t{1} << 31) - (1 << 16);
   const std::int64_t taps = s.kernel_height * s.kernel_width;
   return s.batch * s.height * s.width < kMost && s.batch * s.out_height * s.out_width < kMost &&
-         taps * std::max(s.in, s.out) < kMost && s.groups < (1 << 15);
+         taps * std::max(s.in, s.out) < kMost && s.groups * s.stride * s.stride < (1 << 16);
 }
 
 bool cuda_serves(const Conv2d& op, Types in, Types) {

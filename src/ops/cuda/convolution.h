@@ -37,9 +37,12 @@ struct ConvolutionCall {
   int m = 1, n = 1, k = 1;                  // of the product of one group
   int b_row = 1, out_row = 1, taps_in = 1;  // elements of a row of b and of the result; channels a group reads
   int splits = 1, k_per_split = 1;          // parts of k, each with a result of its own: split * split_elements
+  // Of data with a stride: 1, or its square. Pixels whose coordinates leave the same remainders see the same taps, and
+  // are rows of a product of their own.
+  int classes = 1, kernel_height = 1;
   std::int64_t split_elements = 0;
   bool narrow_out = false, wide_out = false;  // bf16; whole accesses
-  FastDivisor by_rows_width = {}, by_rows_height = {}, by_depth = {}, by_kernel_width = {}, by_stride = {};
+  FastDivisor by_rows_width = {}, by_rows_height = {}, by_depth = {}, by_stride = {};
 };
 
 // Blocks of a result are kM x kN; those that few channels leave idle are narrower.

@@ -57,41 +57,36 @@ __device__ __forceinline__ void multiply_tiles(float (&c)[kM][kN][4], const type
   }
 }
 
+// Where row `row` of the product lies in the result.
+template <class B>
+__device__ __forceinline__ std::int64_t result_row(const ConvolutionCall& call, const BlockPlace& place, int row) {
+  if (!B::kAlongB || call.classes == 1) return row;
+  const RowPixel pixel(call, row);
+  const std::int64_t line = (std::int64_t{pixel.image} * call.rows_height + pixel.y) * call.stride + place.class_row;
+  return (line * call.rows_width + pixel.x) * call.stride + place.class_column;
+}
+
 // Accumulators through shared memory to rows of the result.
 template <class B, class Out, int V>
-__device__ __forceinline__ void write_rows(const ConvolutionCall& call, const float* shared, Out* out, int first_row,
-                                           int first_column) {
+__device__ __forceinline__ void write_rows(const ConvolutionCall& call, const float* shared, Out* out,
+                                           const BlockPlace& place) {
   constexpr int kAcross = B::kN / V;
   for (int i = static_cast<int>(threadIdx.x); i < B::kM * kAcross; i += B::kThreads) {
     const int row = i / kAcross, column = i % kAcross * V;
-    if (first_row + row >= call.m || first_column + column >= call.n) continue;
+    if (place.first_row + row >= call.m || place.first_column + column >= call.n) continue;
     float values[V];
 #pragma unroll
     for (int j = 0; j < V; ++j) values[j] = shared[row * B::kStrideOut + column + j];
-    store<Out, V>(out + std::int64_t{first_row + row} * call.out_row + first_column + column, values);
+    const std::int64_t line = result_row<B>(call, place, place.first_row + row);
+    store<Out, V>(out + line * call.out_row + place.first_column + column, values);
   }
 }
-
-// Which part of the result a block computes, and of the sum.
-struct BlockPlace {
-  int group, split, first_row, first_column, k_begin, k_end;
-
-  __device__ __forceinline__ BlockPlace(const ConvolutionCall& call, int tiles_n, int rows, int columns) {
-    const int tile_m = static_cast<int>(blockIdx.x) / tiles_n, tile_n = static_cast<int>(blockIdx.x) - tile_m * tiles_n;
-    split = static_cast<int>(blockIdx.y) / call.groups;
-    group = static_cast<int>(blockIdx.y) - split * call.groups;
-    first_row = tile_m * rows;
-    first_column = tile_n * columns;
-    k_begin = split * call.k_per_split;
-    k_end = k_begin + call.k_per_split < call.k ? k_begin + call.k_per_split : call.k;
-  }
-};
 
 template <class B>
 __device__ __forceinline__ typename B::LoadA make_load_a(const ConvolutionCall& call, std::byte* member,
                                                          const BlockPlace& place) {
   const auto* const image = at<const typename B::Element>(member, call.a) + place.group * call.depth;
-  return typename B::LoadA(call, image, place.first_row, place.k_begin, place.k_end);
+  return typename B::LoadA(call, place, image);
 }
 
 // Columns of the other factor that belong to the group: those of the result, or of what is summed over.
@@ -100,7 +95,7 @@ __device__ __forceinline__ typename B::LoadB make_load_b(const ConvolutionCall& 
                                                          const BlockPlace& place) {
   const auto* const other =
       at<const typename B::Element>(member, call.b) + place.group * (B::kAlongB ? call.depth : call.n);
-  return typename B::LoadB(call, other, place.first_column, place.k_begin, place.k_end);
+  return typename B::LoadB(call, place, other);
 }
 
 template <class B>
@@ -110,16 +105,16 @@ __device__ __forceinline__ void write_result(const ConvolutionCall& call, std::b
   if (call.narrow_out) {
     auto* const out = at<__nv_bfloat16>(member, call.out) + first;
     if (call.wide_out) {
-      write_rows<B, __nv_bfloat16, 8>(call, shared, out, place.first_row, place.first_column);
+      write_rows<B, __nv_bfloat16, 8>(call, shared, out, place);
     } else {
-      write_rows<B, __nv_bfloat16, 1>(call, shared, out, place.first_row, place.first_column);
+      write_rows<B, __nv_bfloat16, 1>(call, shared, out, place);
     }
   } else {
     float* const out = at<float>(member, call.out) + first;
     if (call.wide_out) {
-      write_rows<B, float, 4>(call, shared, out, place.first_row, place.first_column);
+      write_rows<B, float, 4>(call, shared, out, place);
     } else {
-      write_rows<B, float, 1>(call, shared, out, place.first_row, place.first_column);
+      write_rows<B, float, 1>(call, shared, out, place);
     }
   }
 }
@@ -140,8 +135,8 @@ __global__ void __launch_bounds__(Block<Math, kPass, kTile>::kThreads, 2)
   const int steps = (place.k_end - place.k_begin + B::kDepth - 1) / B::kDepth;
   const auto bring = [&](int step) {
     if (step < steps) {
-      load_a.load(call, tiles_a + step % B::kStages * B::kElementsA);
-      load_b.load(call, tiles_b + step % B::kStages * B::kElementsB);
+      load_a.load(call, place, tiles_a + step % B::kStages * B::kElementsA);
+      load_b.load(call, place, tiles_b + step % B::kStages * B::kElementsB);
     }
     commit_copies();
   };
@@ -182,7 +177,8 @@ int launch_blocks(void (*kernel)(ConvolutionCall, int), const ConvolutionCall& c
     if (error != 0) return error;
   }
   const std::int64_t tiles_n = divide_up(call.n, B::kN), tiles_m = divide_up(call.m, B::kM);
-  const dim3 grid(static_cast<unsigned>(tiles_m * tiles_n), static_cast<unsigned>(call.splits * call.groups),
+  const dim3 grid(static_cast<unsigned>(tiles_m * tiles_n),
+                  static_cast<unsigned>(call.splits * call.classes * call.groups),
                   static_cast<unsigned>(call.members.count));
   kernel<<<grid, B::kThreads, B::kSharedBytes, stream>>>(call, static_cast<int>(tiles_n));
   return launched();

@@ -111,8 +111,8 @@ __global__ void __launch_bounds__(HopperBlock<kPass, kColumns>::kThreads, 2)
   const int steps = (place.k_end - place.k_begin + B::kDepth - 1) / B::kDepth;
   const auto bring = [&](int step) {
     if (step < steps) {
-      load_a.load(call, tiles_a + step % B::kStages * B::kElementsA);
-      load_b.load(call, tiles_b + step % B::kStages * B::kElementsB);
+      load_a.load(call, place, tiles_a + step % B::kStages * B::kElementsA);
+      load_b.load(call, place, tiles_b + step % B::kStages * B::kElementsB);
     }
     commit_copies();
   };
