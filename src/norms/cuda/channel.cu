@@ -23,41 +23,39 @@ struct ChannelCall {
   cuda::ChannelLines layout = {};
 };
 
-// Mean of the block's rows and squares around it: two passes, the second over what the caches still have.
+// Mean of the block's rows and squares around it, in one pass: sums of what is left after the block's first row has
+// been taken off, which is as near to the mean as the channel is wide.
 template <class T, int V>
 __global__ void __launch_bounds__(cuda::kThreads) channel_moments_kernel(const __grid_constant__ ChannelCall call) {
   __shared__ float shared[cuda::kThreads * V];
   if (cuda::skipped(call.members, blockIdx.y)) return;
   std::byte* const member = cuda::base_of(call.members, blockIdx.y);
   const cuda::ChannelLinePlace place(call.layout);
-  const std::int64_t channels = call.layout.width;
+  const std::int64_t channels = call.layout.width, end = place.has ? place.end : 0;
   const T* const x = cuda::at<const T>(member, call.x) + place.sample * call.layout.rows * channels + place.column;
-  const std::int64_t first = place.begin + threadIdx.y, end = place.has ? place.end : 0;
-  float mean[V] = {}, squares[V] = {};
+  float first[V] = {}, sums[V] = {}, squares[V] = {};
+  if (place.begin < end) cuda::load<T, V>(x + place.begin * channels, first);
 #pragma unroll 4
-  for (std::int64_t row = first; row < end; row += blockDim.y) {
+  for (std::int64_t row = place.begin + threadIdx.y; row < end; row += blockDim.y) {
     float values[V];
     cuda::load<T, V>(x + row * channels, values);
 #pragma unroll
-    for (int j = 0; j < V; ++j) mean[j] += values[j];
+    for (int j = 0; j < V; ++j) {
+      const float apart = values[j] - first[j];
+      sums[j] += apart;
+      squares[j] = fmaf(apart, apart, squares[j]);
+    }
   }
-  cuda::sum_down<V>(mean, shared);
-  const float rows = place.end > place.begin ? static_cast<float>(place.end - place.begin) : 1.0f;
-#pragma unroll
-  for (int j = 0; j < V; ++j) mean[j] /= rows;
-#pragma unroll 4
-  for (std::int64_t row = first; row < end; row += blockDim.y) {
-    float values[V];
-    cuda::load<T, V>(x + row * channels, values);
-#pragma unroll
-    for (int j = 0; j < V; ++j) squares[j] = fmaf(values[j] - mean[j], values[j] - mean[j], squares[j]);
-  }
+  cuda::sum_down<V>(sums, shared);
   cuda::sum_down<V>(squares, shared);
   if (threadIdx.y != 0 || !place.has) return;
+  const float rows = place.end > place.begin ? static_cast<float>(place.end - place.begin) : 1.0f;
 #pragma unroll
   for (int j = 0; j < V; ++j) {
-    cuda::at<float>(member, call.means)[place.line * channels + place.column + j] = mean[j];
-    cuda::at<float>(member, call.squares)[place.line * channels + place.column + j] = squares[j];
+    const float mean = sums[j] / rows, around = fmaf(-mean, sums[j], squares[j]);
+    const std::int64_t at = place.line * channels + place.column + j;
+    cuda::at<float>(member, call.means)[at] = first[j] + mean;
+    cuda::at<float>(member, call.squares)[at] = around < 0.0f ? 0.0f : around;
   }
 }
 

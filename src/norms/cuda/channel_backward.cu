@@ -245,13 +245,15 @@ int run_channel_backward(const cuda::Call& call, const ChannelBackwardShape& sha
 cuda::Program cuda_kernel(const ChannelNormBackward& op, Types in, Types) {
   const ChannelExtent extent(op.options(), in[0].shape);
   const bool narrow = in[0].dtype == DType::bf16;
-  ChannelBackwardShape shape{
-      .call = {.groups = extent.groups, .width = extent.width, .follows = op.options().region != Region::running},
-      .wide = {extent.samples, extent.positions, extent.channels, narrow ? 8 : 4},
-      .single = {extent.samples, extent.positions, extent.channels, 1},
-      .arguments = ChannelBackwardArguments(op.options()),
-      .narrow_x = narrow,
-      .narrow_y = in[1].dtype == DType::bf16};
+  ChannelBackwardShape shape{.call = {.groups = extent.groups,
+                                      .width = extent.width,
+                                      .follows = op.options().region != Region::running,
+                                      .relu = op.options().relu},
+                             .wide = {extent.samples, extent.positions, extent.channels, narrow ? 8 : 4},
+                             .single = {extent.samples, extent.positions, extent.channels, 1},
+                             .arguments = ChannelBackwardArguments(op.options()),
+                             .narrow_x = narrow,
+                             .narrow_y = in[1].dtype == DType::bf16};
   cuda::ScratchRoom room;
   const std::int64_t lines = std::max(shape.wide.lines(), shape.single.lines());
   for (std::int64_t* const part : {&shape.call.part_dy, &shape.call.part_dy_xh}) {

@@ -153,10 +153,8 @@ int run_tiles(const ConvolutionPlan& plan, const cuda::Call& call, std::int64_t 
   told.wide_out = told.n % whole == 0 && told.out_row % whole == 0 && out % 16 == 0;
   const bool aligned = (told.a | told.b) % 16 == 0;
   const cuda::ConvolutionLaunch launch{plan.pass, aligned ? plan.tile : ConvolutionTile::single};
-  if (plan.narrow) {
-    return cuda::hopper_convolution(launch) ? cuda::convolve_hopper(launch, told, call.stream)
-                                            : cuda::convolve_bf16(launch, told, call.stream);
-  }
+  if (plan.narrow && cuda::hopper_convolution(launch, told)) return cuda::convolve_hopper(launch, told, call.stream);
+  if (plan.narrow) return cuda::convolve_bf16(launch, told, call.stream);
   return call.math == cuda::Math::tf32 ? cuda::convolve_tf32(launch, told, call.stream)
                                        : cuda::convolve_f32(launch, told, call.stream);
 }

@@ -31,10 +31,11 @@ struct Block {
   static constexpr int kSharedBytes = kTileBytes > kOutBytes ? kTileBytes : kOutBytes;
   static_assert(kElementsA * sizeof(Element) % 16 == 0 && kElementsB * sizeof(Element) % 16 == 0);
 
-  using LoadA = std::conditional_t<kWeights, GatheredColumns<Element, kM, kDepth, V, kThreads, PaddedLayout<kStrideA>>,
-                                   GatheredRows<Element, kPass, kM, kDepth, V, kThreads, PaddedLayout<kStrideA>>>;
-  using LoadB = std::conditional_t<kAlongB, PlainRows<Element, kN, kDepth, V, kThreads, PaddedLayout<kStrideB>>,
-                                   PlainColumns<Element, kN, kDepth, V, kThreads, PaddedLayout<kStrideB>>>;
+  using LoadA =
+      std::conditional_t<kWeights, GatheredColumns<Element, kM, kDepth, V, kThreads, PaddedLayout<kStrideA>>,
+                         GatheredRows<Element, kPass, true, false, kM, kDepth, V, kThreads, PaddedLayout<kStrideA>>>;
+  using LoadB = std::conditional_t<kAlongB, PlainRows<Element, false, kN, kDepth, V, kThreads, PaddedLayout<kStrideB>>,
+                                   PlainColumns<Element, false, kN, kDepth, V, kThreads, PaddedLayout<kStrideB>>>;
 };
 
 // One step along k.

@@ -8,8 +8,10 @@ namespace norma::cuda {
 
 #ifdef NORMA_SM90A
 
-bool hopper_convolution(const ConvolutionLaunch& launch) {
+bool hopper_convolution(const ConvolutionLaunch& launch, const ConvolutionCall& call) {
   if (launch.tile != ConvolutionTile::n64 && launch.tile != ConvolutionTile::n128) return false;
+  if (launch.pass != ConvolutionPass::weights && call.depth % kHopperDepth != 0) return false;
+  if (launch.pass == ConvolutionPass::data && call.stride > 1 && call.classes == 1) return false;
   int device = 0, major = 0, minor = 0;
   return cudaGetDevice(&device) == cudaSuccess &&
          cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
@@ -29,7 +31,7 @@ int convolve_hopper(const ConvolutionLaunch& launch, const ConvolutionCall& call
 
 #else
 
-bool hopper_convolution(const ConvolutionLaunch&) { return false; }
+bool hopper_convolution(const ConvolutionLaunch&, const ConvolutionCall&) { return false; }
 int convolve_hopper(const ConvolutionLaunch&, const ConvolutionCall&, Stream) { return cudaErrorNotSupported; }
 
 #endif

@@ -16,7 +16,7 @@ struct HopperBlock {
   static constexpr bool kWeights = kPass == ConvolutionPass::weights;
   static constexpr bool kAlongA = !kWeights, kAlongB = kPass == ConvolutionPass::data;  // k along rows of the tile
   static constexpr int kM = 128, kN = kColumns, kDepth = kHopperDepth, kThreads = 2 * attention::kGroup;
-  static constexpr int kParts = kN / 64;  // products of 64 columns
+  using Sums = float[1][kN / 8][4];
   static constexpr int kStages = kN == 64 ? 4 : 3;
   static constexpr int kElementsA = kM * kDepth, kElementsB = kN * kDepth;
   static constexpr int kStrideOut = kN + 8;
@@ -27,9 +27,9 @@ struct HopperBlock {
   using LayoutA = SwizzledLayout<kAlongA ? kM : kDepth>;
   using LayoutB = SwizzledLayout<kAlongB ? kN : kDepth>;
   using LoadA = std::conditional_t<kWeights, GatheredColumns<Element, kM, kDepth, 8, kThreads, LayoutA>,
-                                   GatheredRows<Element, kPass, kM, kDepth, 8, kThreads, LayoutA>>;
-  using LoadB = std::conditional_t<kAlongB, PlainRows<Element, kN, kDepth, 8, kThreads, LayoutB>,
-                                   PlainColumns<Element, kN, kDepth, 8, kThreads, LayoutB>>;
+                                   GatheredRows<Element, kPass, false, true, kM, kDepth, 8, kThreads, LayoutA>>;
+  using LoadB = std::conditional_t<kAlongB, PlainRows<Element, true, kN, kDepth, 8, kThreads, LayoutB>,
+                                   PlainColumns<Element, !kWeights, kN, kDepth, 8, kThreads, LayoutB>>;
 };
 
 // The same code is also compiled for compute capability 9.0 without its special instructions, and never run.
@@ -39,59 +39,80 @@ struct HopperBlock {
 #define NORMA_CONVOLUTION_ASM(...) __trap()
 #endif
 #define NORMA_N8(n) "+f"(c[0][n][0]), "+f"(c[0][n][1]), "+f"(c[0][n][2]), "+f"(c[0][n][3])
-#define NORMA_PRODUCT(across_a, across_b)                                                                      \
-  NORMA_CONVOLUTION_ASM(                                                                                       \
-      "{\n.reg .b64 a, b;\nmov.b64 a, {%32, 0x40000040};\nmov.b64 b, {%33, 0x40000040};\n"                     \
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "                                                  \
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, "  \
-      "%22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, a, b, 1, 1, 1, " across_a ", " across_b ";\n}\n"     \
-      : NORMA_N8(0), NORMA_N8(1), NORMA_N8(2), NORMA_N8(3), NORMA_N8(4), NORMA_N8(5), NORMA_N8(6), NORMA_N8(7) \
+#define NORMA_N32(n) NORMA_N8(n), NORMA_N8(n + 1), NORMA_N8(n + 2), NORMA_N8(n + 3)
+#define NORMA_C32                                                                                        \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, " \
+  "%22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define NORMA_PRODUCT64(across_a, across_b)                                                                          \
+  NORMA_CONVOLUTION_ASM(                                                                                             \
+      "{\n.reg .b64 a, b;\nmov.b64 a, {%32, 0x40000040};\nmov.b64 b, {%33, 0x40000040};\n"                           \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" NORMA_C32 "}, a, b, 1, 1, 1, " across_a ", " across_b \
+      ";\n}\n"                                                                                                       \
+      : NORMA_N32(0), NORMA_N32(4)                                                                                   \
       : "r"(a), "r"(b))
+#define NORMA_PRODUCT128(across_a, across_b)                                                                     \
+  NORMA_CONVOLUTION_ASM(                                                                                         \
+      "{\n.reg .b64 a, b;\nmov.b64 a, {%64, 0x40000040};\nmov.b64 b, {%65, 0x40000040};\n"                       \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" NORMA_C32                                        \
+      ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, "        \
+      "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, a, b, 1, 1, 1, " across_a ", " across_b \
+      ";\n}\n"                                                                                                   \
+      : NORMA_N32(0), NORMA_N32(4), NORMA_N32(8), NORMA_N32(12)                                                  \
+      : "r"(a), "r"(b))
+#define NORMA_PRODUCT(across_a, across_b) \
+  if constexpr (kEights == 8) {           \
+    NORMA_PRODUCT64(across_a, across_b);  \
+  } else {                                \
+    NORMA_PRODUCT128(across_a, across_b); \
+  }
 
-// c += a b of one warpgroup, 64 x 64 over 16: descriptors of the factors, and whether k runs along their rows.
-template <bool kAlongA, bool kAlongB>
-__device__ __forceinline__ void issue_product(attention::Accumulator& c, unsigned a, unsigned b) {
+// c += a b of one warpgroup, 64 x 64 or 64 x 128 over 16: descriptors of the factors, and whether k runs along their
+// rows.
+template <bool kAlongA, bool kAlongB, int kEights>
+__device__ __forceinline__ void issue_product(float (&c)[1][kEights][4], unsigned a, unsigned b) {
+  static_assert(kEights == 8 || kEights == 16);
   if constexpr (kAlongA && kAlongB) {
-    NORMA_PRODUCT("0", "0");
+    NORMA_PRODUCT("0", "0")
   } else if constexpr (kAlongA) {
-    NORMA_PRODUCT("0", "1");
+    NORMA_PRODUCT("0", "1")
   } else {
     static_assert(!kAlongB);
-    NORMA_PRODUCT("1", "1");
+    NORMA_PRODUCT("1", "1")
   }
 }
 
 #undef NORMA_PRODUCT
+#undef NORMA_PRODUCT128
+#undef NORMA_PRODUCT64
+#undef NORMA_C32
+#undef NORMA_N32
 #undef NORMA_N8
 #undef NORMA_CONVOLUTION_ASM
 
-// One step along k of one warpgroup.
-template <class B>
-__device__ __forceinline__ void issue_step(attention::Accumulator (&c)[B::kParts], unsigned a, unsigned b) {
-  constexpr unsigned kStepA = B::kAlongA ? attention::kDepthByRows : attention::kDepthByColumns;
-  constexpr unsigned kStepB = B::kAlongB ? attention::kDepthByRows : attention::kDepthByColumns;
-#pragma unroll
-  for (int k = 0; k < B::kDepth / 16; ++k) {
-#pragma unroll
-    for (int part = 0; part < B::kParts; ++part)
-      issue_product<B::kAlongA, B::kAlongB>(c[part], a + k * kStepA, b + part * attention::kNextTile + k * kStepB);
-  }
+// The descriptor of a tile whose columns are those of the result and more than 64: in parts of 64, kNextTile apart.
+__device__ __forceinline__ unsigned in_parts(unsigned descriptor) {
+  return (descriptor & 0xffffu) | attention::kNextTile << 16;
 }
 
-// Accumulators of a warpgroup to rows of f32 in shared memory.
+// One step along k of one warpgroup.
 template <class B>
-__device__ __forceinline__ void put_accumulators(const attention::Accumulator (&c)[B::kParts], float* shared,
-                                                 int first_row) {
+__device__ __forceinline__ void issue_step(typename B::Sums& c, unsigned a, unsigned b) {
+  constexpr unsigned kStepA = B::kAlongA ? attention::kDepthByRows : attention::kDepthByColumns;
+  constexpr unsigned kStepB = B::kAlongB ? attention::kDepthByRows : attention::kDepthByColumns;
+  if (!B::kAlongB) b = in_parts(b);
+#pragma unroll
+  for (int k = 0; k < B::kDepth / 16; ++k) issue_product<B::kAlongA, B::kAlongB>(c, a + k * kStepA, b + k * kStepB);
+}
+
+// Accumulators of a warp to rows of f32 in shared memory.
+template <class B>
+__device__ __forceinline__ void put_accumulators(const typename B::Sums& c, float* shared, int first_row) {
   const int lane = attention::lane_of(), g = lane >> 2, t = lane & 3;
 #pragma unroll
-  for (int part = 0; part < B::kParts; ++part) {
-#pragma unroll
-    for (int n = 0; n < 8; ++n) {
-      const int column = part * 64 + 8 * n + 2 * t;
-      float* const to = shared + (first_row + g) * B::kStrideOut + column;
-      *reinterpret_cast<float2*>(to) = make_float2(c[part][0][n][0], c[part][0][n][1]);
-      *reinterpret_cast<float2*>(to + 8 * B::kStrideOut) = make_float2(c[part][0][n][2], c[part][0][n][3]);
-    }
+  for (int n = 0; n < B::kN / 8; ++n) {
+    float* const to = shared + (first_row + g) * B::kStrideOut + 8 * n + 2 * t;
+    *reinterpret_cast<float2*>(to) = make_float2(c[0][n][0], c[0][n][1]);
+    *reinterpret_cast<float2*>(to + 8 * B::kStrideOut) = make_float2(c[0][n][2], c[0][n][3]);
   }
 }
 
@@ -116,9 +137,9 @@ __global__ void __launch_bounds__(HopperBlock<kPass, kColumns>::kThreads, 2)
     }
     commit_copies();
   };
-  attention::Accumulator c[B::kParts];
-#pragma unroll
-  for (int part = 0; part < B::kParts; ++part) attention::clear(c[part]);
+  typename B::Sums c;
+  attention::clear(c);
+  attention::settle(c);  // before the loop: in it, they would make products wait for each other
   const int warp = static_cast<int>(threadIdx.x) / kWarp, group = warp / 4;
   // The tile of a step is read until the products of the next have begun: copies run kStages - 2 steps ahead.
   constexpr int kAhead = B::kStages - 2;
@@ -136,8 +157,7 @@ __global__ void __launch_bounds__(HopperBlock<kPass, kColumns>::kThreads, 2)
     bring(step + kAhead);
   }
   attention::wait_for_products<0>();
-#pragma unroll
-  for (int part = 0; part < B::kParts; ++part) attention::settle(c[part]);
+  attention::settle(c);
   wait_for_copies<0>();
   __syncthreads();
   float* const shared = reinterpret_cast<float*>(tiles_a);

@@ -15,7 +15,7 @@ __device__ __forceinline__ int divide(int n, const FastDivisor& by) {
 // sees (ConvolutionCall::classes), which are tap_step apart.
 struct BlockPlace {
   int group, split, first_row, first_column, k_begin, k_end;
-  int tap_row = 0, tap_column = 0, tap_step = 1, taps_across, stride, padding_y, padding_x;
+  int tap_row = 0, tap_column = 0, tap_step = 1, taps_down, taps_across, stride, padding_y, padding_x;
   int class_row = 0, class_column = 0;  // remainders
 
   __device__ __forceinline__ BlockPlace(const ConvolutionCall& call, int tiles_n, int rows, int columns) {
@@ -27,6 +27,7 @@ struct BlockPlace {
     first_column = tile_n * columns;
     k_begin = split * call.k_per_split;
     k_end = k_begin + call.k_per_split < call.k ? k_begin + call.k_per_split : call.k;
+    taps_down = call.kernel_height;
     taps_across = call.kernel_width;
     stride = call.stride;
     padding_y = padding_x = call.padding;
@@ -41,16 +42,18 @@ struct BlockPlace {
     tap_column = class_column + call.padding - padding_x * call.stride;
     tap_step = call.stride;
     stride = 1;
-    const int down = call.kernel_height > tap_row ? (call.kernel_height - tap_row - 1) / tap_step + 1 : 0;
+    taps_down = call.kernel_height > tap_row ? (call.kernel_height - tap_row - 1) / tap_step + 1 : 0;
     taps_across = call.kernel_width > tap_column ? (call.kernel_width - tap_column - 1) / tap_step + 1 : 0;
-    k_end = down * taps_across * call.depth;
+    k_end = taps_down * taps_across * call.depth;
   }
   __device__ __forceinline__ int tap(const ConvolutionCall& call, int row, int column) const {
     return (tap_row + tap_step * row) * call.kernel_width + tap_column + tap_step * column;
   }
 };
 
-// A column of the sum over (tap, channel), which walks on by kDepth.
+// A column of the sum over (tap, channel), which walks on by kDepth: along channels and then to the next tap; or, where
+// channels are whole steps (chunked), through all taps and then to the next channels, so that what is gathered for one
+// tap is still near for the next.
 struct TapColumn {
   int k, channel, row, column, across;  // of the taps
 
@@ -61,35 +64,26 @@ struct TapColumn {
     row = tap / across;
     column = tap - row * across;
   }
-  __device__ __forceinline__ void advance(const ConvolutionCall& call, int by) {
+  template <bool kChunked>
+  __device__ __forceinline__ void advance(const ConvolutionCall& call, const BlockPlace& place, int by) {
     k += by;
-    channel += by;
-    while (channel >= call.depth) {
-      channel -= call.depth;
-      if (++column == across) column = 0, ++row;
+    if constexpr (kChunked) {
+      ++column;
+      const bool next_row = column == across;
+      column = next_row ? 0 : column;
+      row += next_row ? 1 : 0;
+      const bool next_channels = row == place.taps_down;
+      row = next_channels ? 0 : row;
+      channel += next_channels ? by : 0;
+    } else {
+      channel += by;
+      while (channel >= call.depth) {
+        channel -= call.depth;
+        if (++column == across) column = 0, ++row;
+      }
     }
   }
 };
-
-// The pixel of the gathered image that a tap reaches from (y, x): forward from a pixel of the result, which begins at
-// y * stride - padding; backward from y + padding, where stride divides what is left. Negative: none.
-template <ConvolutionPass kPass>
-__device__ __forceinline__ int reached(const ConvolutionCall& call, const BlockPlace& place, int y, int x, int row,
-                                       int column) {
-  if constexpr (kPass == ConvolutionPass::data) {
-    y -= row * call.dilation, x -= column * call.dilation;
-    if (y < 0 || x < 0) return -1;
-    const bool strided = place.stride > 1;
-    const int down = strided ? divide(y, call.by_stride) : y, along = strided ? divide(x, call.by_stride) : x;
-    const bool has = down * place.stride == y && along * place.stride == x && down < call.height && along < call.width;
-    return has ? down * call.width + along : -1;
-  } else {
-    y += row * call.dilation, x += column * call.dilation;
-    const bool has = static_cast<unsigned>(y) < static_cast<unsigned>(call.height) &&
-                     static_cast<unsigned>(x) < static_cast<unsigned>(call.width);
-    return has ? y * call.width + x : -1;
-  }
-}
 
 // Image number and coordinates of a row of the product, or of a place in the sum.
 struct RowPixel {
