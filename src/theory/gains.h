@@ -2,9 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "theory/program.h"
 
@@ -52,6 +54,11 @@ class RoleGains {
   static const Coefficient* rule(const Rules& rules, const char* role);
   double gain(const char* role, double xavier, const Variables& place) const;
   BranchScale ffn_scale(bool normed, const Variables& place) const;
+  // The nearest rule of a chain of roles.
+  double factor(std::initializer_list<std::string_view> roles, const Variables& place) const;
+  BranchScale conv_scale(bool normed, const Variables& place) const;
+  BranchScale token_scale(bool normed, const Variables& place) const;
+  static BranchScale scale_of_two(double first, double last, bool normed);  // matrices with these gains
   BranchScale attention_scale(bool normed, const Variables& place) const;
   bool values_are_normed(const char* branch) const;
 

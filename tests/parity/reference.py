@@ -16,6 +16,7 @@ import sys
 import torch
 import torch.nn.functional as F
 
+from blocks import blocks
 from images import images_and_graphs
 from schemes import schemes
 
@@ -310,6 +311,7 @@ def main():
         schemes(writer, dtype, DTYPES[dtype])
         optimisers(writer, dtype)
         images_and_graphs(writer, dtype, differentiable)
+        blocks(writer, dtype)
     writer.finish()
     print(f"{len(writer.cases)} cases from PyTorch {torch.__version__}")
 

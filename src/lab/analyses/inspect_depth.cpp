@@ -32,15 +32,23 @@ DepthFinding inspect_depth(const Subject& subject, std::vector<std::string>& not
                      .width_equivalence = estimates_of(use.width_equivalence),
                      .influence = estimates_of(use.influence),
                      .angular_distance = use.angular_distance};
+  if (use.influence.empty())
+    notes.push_back(fmt::format(
+        "layers of {} change the shape of the stream: they are left out one by one, not swapped or compared",
+        found.scheme));
   if (!use.learned)
     notes.push_back(
         fmt::format("{} knows no more than how frequent each token is, so it has no effective depth", found.scheme));
   tell(0.7, "logit lens");
   Subject alone = subject;  // short analyses of one model gain nothing from more threads
   alone.share = {};
-  const LogitLens lens = measure_lens(alone);
-  found.lens_divergence = means_of(lens.divergence);
-  found.lens_agreement = means_of(lens.agreement);
+  try {
+    const LogitLens lens = measure_lens(alone);
+    found.lens_divergence = means_of(lens.divergence);
+    found.lens_agreement = means_of(lens.agreement);
+  } catch (const Error& error) {
+    notes.push_back(fmt::format("no logit lens: {}", error.what()));
+  }
   try {
     tell(0.8, "linear probes");
     found.probe = estimates_of(measure_probes(alone));
