@@ -84,8 +84,10 @@ const BranchScale& TheoryPropagation::scale_of(const TheoryInstruction& instruct
 
 void TheoryPropagation::branch(const TheoryInstruction& instruction) {
   const int from = instruction.terms[0].from;
-  const BranchScale& scale = scale_of(instruction);
+  BranchScale scale = scale_of(instruction);
   const Forward::Cell& in = forward_.at(from);
+  // Asked at the middle of the table, and not between its points, where what falls as the square is not a line.
+  if (gains_.forgets_size(*instruction.branch) && in[kOwn] > 0) scale.input = 1 / in[kOwn];
   const double variance = scale.input * in[kOwn];
   const BranchTable::Spot spot = table(instruction).spot(variance, correlation(from));
   leave(spot.corner, spot.scale, spot.correlation, scale.weight * variance, scale.input * scale.output);

@@ -40,6 +40,10 @@ void RoleGains::read() {
   }
   attention_values_normed_ = values_are_normed("attention");
   cross_values_normed_ = values_are_normed("cross");
+  if (const auto found = s_.scheme.branch_options.find("conv"); found != s_.scheme.branch_options.end()) {
+    const auto inner = found->second.find("inner");
+    if (inner != found->second.end() && inner->second != "dyt") forgetful_ = &branch_kind("conv");
+  }
   if (!constant()) return;
   attention_ = attention({});
   cross_ = cross_gains({});

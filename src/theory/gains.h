@@ -41,6 +41,8 @@ class RoleGains {
   void read();
   bool constant() const;
   BranchScale scale(const BranchKind& kind, bool normed, const Variables& place) const;
+  // Whether the size of what the branch reads changes nothing: a norm follows its first product.
+  bool forgets_size(const BranchKind& kind) const { return &kind == forgetful_; }
   AttentionGains attention(const Variables& place) const;
   // Cross-attention was measured with queries and memory of one size. With gains q, k, v, o it is K f(a x, b m), where
   // a b = q k keeps the scores and a and b bring both inputs to that size.
@@ -67,6 +69,7 @@ class RoleGains {
   const TheorySurroundings& s_;
   Rules gains_, deviations_;
   std::optional<AttentionGains> attention_ = {}, cross_ = {};  // where they are the same everywhere
+  const BranchKind* forgetful_ = nullptr;
   bool attention_values_normed_ = false, cross_values_normed_ = false;
 };
 

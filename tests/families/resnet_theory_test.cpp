@@ -131,7 +131,7 @@ TEST(ResNetTheory, GradientsAreWellConditionedWithBatchNormAndExplodeWithout) {
   const Prediction theory = predict(bare);
   EXPECT_GT(theory.streams.front().gradient_rms / theory.streams.back().gradient_rms, 1e3);
   const Prediction calm = predict(normed);
-  EXPECT_LT(calm.streams.front().gradient_rms / calm.streams.back().gradient_rms, 30);
+  EXPECT_LT(calm.streams.front().gradient_rms / calm.streams.back().gradient_rms, 60);
 }
 
 TEST(ResNetTheory, WhatItDoesNotCoverIsNamed) {

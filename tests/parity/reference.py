@@ -105,6 +105,8 @@ def norms(writer, dtype):
         differentiable(writer, f"group {groups}", "norm", dtype, {"x": x, **both},
                        lambda x, gain, bias: F.group_norm(x.transpose(1, 2), groups, gain, bias, eps).transpose(1, 2), x.numel(),
                        kind="group", eps=eps, groups=groups)
+    differentiable(writer, "sample", "norm", dtype, {"x": x, **both},
+                   lambda x, gain, bias: gain * F.layer_norm(x, x.shape[1:], None, None, eps) + bias, x.numel(), kind="sample", eps=eps)
 
 
 def attend(q, k, v, heads, causal, lengths=None):
