@@ -47,7 +47,7 @@ TEST(StudyDepths, EachDepthIsAStudyOfItsOwnShallowFirst) {
   const std::vector<Results> all = results_of(result);
   for (const RunOutcome& run : all[0].runs) EXPECT_EQ(run.layers, 1);
   for (const RunOutcome& run : all[1].runs) EXPECT_EQ(run.layers, 3);
-  EXPECT_NE(depths_words(all, {1, 3}).find("3 layers"), std::string::npos) << depths_words(all, {1, 3});
+  EXPECT_EQ(depths_answer(all, {1, 3}), "Undecided at 1 and 3 layers.") << "four steps decide nothing";
   ASSERT_EQ(depths_rows(all).size(), 2u);
   EXPECT_EQ(depths_rows(all)[0].cells.size(), 2u);
   EXPECT_TRUE(ask(question(), folder / "depths", {1, 3}).finished_before) << "the same question in the same folder";
@@ -82,14 +82,25 @@ TEST(StudyDepths, SaysWhichSchemesCeaseToTrain) {
     Results results = new_results(ResultsKind::study);
     results.verdicts = {{.scheme = "pre", .rank = 1, .verdict = Judgement::stable},
                         {.scheme = "post", .rank = 2, .verdict = post}};
-    results.advice.words = "Use pre. Measured somewhere.";
     return results;
   };
   const std::string words = depths_words({study(Judgement::needs_warmup), study(Judgement::does_not_train)}, {12, 48});
   EXPECT_NE(words.find("Seen to train at 12 layers and not at 48: post (does not train)."), std::string::npos) << words;
-  EXPECT_EQ(words.find("Measured"), std::string::npos) << "the first sentence of each advice alone";
   EXPECT_EQ(depths_words({study(Judgement::stable), study(Judgement::stable)}, {12, 48}).find("Seen to train"),
             std::string::npos);
+}
+
+TEST(StudyDepths, AnswersForEachDepth) {
+  const auto study = [](const std::string& choice) {
+    Results results = new_results(ResultsKind::study);
+    results.advice.choice = choice;
+    results.schemes = {{.name = "pre", .title = "Pre-LN"}};
+    return results;
+  };
+  EXPECT_EQ(depths_answer({study("pre"), study("pre")}, {12, 48}), "At 12 and 48 layers use Pre-LN.");
+  EXPECT_EQ(depths_answer({study("pre"), study("mine")}, {12, 48}), "At 12 layers use Pre-LN; at 48 layers use mine.");
+  EXPECT_EQ(depths_answer({study(""), study("pre"), study("")}, {6, 12, 48}),
+            "Undecided at 6 and 48 layers; at 12 layers use Pre-LN.");
 }
 
 }  // namespace

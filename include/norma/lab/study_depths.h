@@ -38,7 +38,9 @@ struct DepthsRow {
   std::vector<std::string> cells;  // "1.931 (1.924 to 1.939), stable"
 };
 std::vector<DepthsRow> depths_rows(const std::vector<Results>& studies);
-// What to use at each depth, and which schemes change their place or cease to train between the first and the last.
+// What to use at each depth, in one sentence.
+std::string depths_answer(const std::vector<Results>& studies, const std::vector<std::int64_t>& depths);
+// Which schemes train at the first depth and not at the last, or the other way round.
 std::string depths_words(const std::vector<Results>& studies, const std::vector<std::int64_t>& depths);
 // The table that such a study ends with on a terminal.
 std::string depths_table(const std::vector<Results>& studies, const std::vector<std::int64_t>& depths);

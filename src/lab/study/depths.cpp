@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 
 #include "lab/directory_kind.h"
@@ -116,12 +117,26 @@ std::vector<DepthsRow> depths_rows(const std::vector<Results>& studies) {
   return rows;
 }
 
-std::string depths_words(const std::vector<Results>& studies, const std::vector<std::int64_t>& depths) {
-  std::string words;
-  for (const Results& one : studies) {
-    const std::string& advice = one.advice.words;
-    words += advice.substr(0, advice.find(". ") + 1) + " ";
+std::string depths_answer(const std::vector<Results>& studies, const std::vector<std::int64_t>& depths) {
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> choices;  // in the order of the first depth of each
+  for (std::size_t i = 0; i < studies.size(); ++i) {
+    const std::string& choice = studies[i].advice.choice;
+    auto known = std::ranges::find(choices, choice, [](const auto& one) { return one.first; });
+    if (known == choices.end()) known = choices.insert(choices.end(), {choice, {}});
+    known->second.push_back(depths[i]);
   }
+  std::vector<std::string> parts;
+  for (const auto& [choice, at] : choices) {
+    const std::string where = fmt::format("at {} layers", fmt::join(at, " and "));
+    parts.push_back(choice.empty() ? "undecided " + where
+                                   : fmt::format("{} use {}", where, title_of(studies.back(), choice)));
+  }
+  std::string text = fmt::format("{}.", fmt::join(parts, "; "));
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+std::string depths_words(const std::vector<Results>& studies, const std::vector<std::int64_t>& depths) {
   std::vector<std::string> lost, gained;
   for (const Verdict& deep : studies.back().verdicts) {
     const Verdict* const shallow = verdict_of(studies.front(), deep.scheme);
@@ -130,14 +145,14 @@ std::string depths_words(const std::vector<Results>& studies, const std::vector<
         .push_back(fmt::format("{} ({})", title_of(studies.back(), deep.scheme),
                                name_of(is_alive(deep) ? shallow->verdict : deep.verdict)));
   }
+  std::string words;
   if (!lost.empty())
     words += fmt::format("Seen to train at {} layers and not at {}: {}. ", depths.front(), depths.back(),
                          fmt::join(lost, ", "));
   if (!gained.empty())
     words += fmt::format("Seen to train at {} layers and not at {}: {}. ", depths.back(), depths.front(),
                          fmt::join(gained, ", "));
-  words += "Runs of different depths may differ in length: compare schemes within a depth.";
-  return words;
+  return words + "Runs of different depths may differ in length: compare schemes within a depth.";
 }
 
 std::string depths_table(const std::vector<Results>& studies, const std::vector<std::int64_t>& depths) {
@@ -159,7 +174,7 @@ std::string depths_table(const std::vector<Results>& studies, const std::vector<
     text.erase(text.find_last_not_of(' ') + 1);
     text += "\n";
   }
-  return text + "\n" + depths_words(studies, depths) + "\n";
+  return text + "\n" + depths_answer(studies, depths) + " " + depths_words(studies, depths) + "\n";
 }
 
 }  // namespace norma

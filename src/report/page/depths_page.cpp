@@ -43,10 +43,9 @@ std::string make_depths_report(const std::vector<DepthStudy>& studies) {
     by_depth.rows.back().insert(by_depth.rows.back().end(), row.cells.begin(), row.cells.end());
   }
   const Cast cast(all.back());
-  const auto [answer, rest] = first_sentence(all.back().advice.words);
   std::string html =
-      head_html(fmt::format("Study at {} layers · {}", fmt::join(depths, " and "), facts_of(all.back(), cast)), answer,
-                depths_words(all, depths));
+      head_html(fmt::format("Study at {} layers · {}", fmt::join(depths, " and "), facts_of(all.back(), cast)),
+                depths_answer(all, depths), depths_words(all, depths));
   html += table("Held-out loss at each scheme's own setting, with 95 % interval, and verdict", by_depth);
   for (std::size_t i = 0; i < studies.size(); ++i) html += study_section(studies[i], all[i], static_cast<int>(i) + 1);
   return page_of({.title = "norma: study, " + date_text(all.back().created),
