@@ -94,7 +94,9 @@ TEST(StudyDepths, AnswersForEachDepth) {
   const auto study = [](const std::string& choice) {
     Results results = new_results(ResultsKind::study);
     results.advice.choice = choice;
-    results.schemes = {{.name = "pre", .title = "Pre-LN"}};
+    results.schemes.emplace_back();
+    results.schemes[0].name = "pre";
+    results.schemes[0].title = "Pre-LN";
     return results;
   };
   EXPECT_EQ(depths_answer({study("pre"), study("pre")}, {12, 48}), "At 12 and 48 layers use Pre-LN.");
