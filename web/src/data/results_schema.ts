@@ -278,6 +278,7 @@ export type Verdict = {
 };
 export type Advice = {
   words: string;
+  choice?: string;
   ranking: Texts;
   confidence: string;
   not_tested: Texts;
