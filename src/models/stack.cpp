@@ -89,6 +89,7 @@ class StackBuilder {
     for (std::int64_t layer = from; layer < to; ++layer) {
       const auto scope = graph_.scope("layers." + std::to_string(layer));
       layer_ = layer;
+      read_ = {};  // nobody calls its branch
       numbers_ = numbers(layer + 1, sublayers() * layer + 1);
       rules_ = rules_of(scheme_, numbers_);
       for (const LayerBranch& branch : config_.branches) {

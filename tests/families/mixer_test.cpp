@@ -136,15 +136,16 @@ TEST(Mixer, TheTheoryPredictsItsStream) {
 TEST(Mixer, LearnsShapesUpToTheirBestAccuracy) {
   RunConfig config;
   config.model.family = "mixer";
-  config.model.layers = 2;
+  config.model.layers = 3;
   config.model.width = 32;
   config.model.batch = 32;
   config.model.scheme = "pre";
-  config.train.lr = 3e-3;
+  config.train.lr = 5e-3;
   config.train.threads = 1;
-  config.train.steps = 800;
+  config.train.steps = 700;
   config.train.schedule.shape = ScheduleShape::linear;
-  config.data.settings = {{"size", 8}, {"classes", 3}, {"contrast", 6}};
+  config.data.settings = {{"size", 8}, {"classes", 3}, {"contrast", 9}};
+  config.model.sizes["patch"] = 2;
   const auto source = open_data(config);
   Cohort cohort(config, source);
   while (cohort.step() < config.train.steps) cohort.train_step();
