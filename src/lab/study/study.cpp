@@ -20,6 +20,7 @@
 #include "norma/core/machine.h"
 #include "norma/lab/inspect.h"
 #include "norma/lab/results.h"
+#include "norma/lab/smoothing.h"
 #include "norma/lab/sweep.h"
 #include "norma/lab/sweep_schemes.h"
 #include "norma/store/atomic_file.h"
@@ -233,6 +234,16 @@ class Study {
     return summarise_scheme(model);
   }
 
+  // What a step has so many of: the positions of its stream.
+  std::string counted_word() const {
+    const ModelConfig& model = resolved_.model;
+    if (reads_graph(model)) return "nodes";
+    for (const InputSpec& input : model.family->inputs(model)) {
+      if (input.name == "tokens" || input.name == "source") return "tokens";
+    }
+    return model.family->positions(model) == 1 ? "samples" : "positions";
+  }
+
   StudyScale scale() const {
     return {.optimiser = std::string(name_of(config_.base.train.optimiser.name)),
             .data = config_.base.data.path.empty() ? config_.base.data.task : config_.base.data.path,
@@ -240,6 +251,7 @@ class Study {
             .parameters = schemes_.front().parameters,
             .tokens_per_step = tokens_per_step(resolved_),
             .tuning_seeds = static_cast<int>(config_.seeds.size()),
+            .counted = counted_word(),
             .asked_layers = config_.asked_layers,
             .asked_width = config_.asked_width,
             .theory = [this](const SchemeEvidence& one) { return theory_of_question(one); }};
