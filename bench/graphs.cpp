@@ -10,6 +10,7 @@
 
 #include "bench/isolate.h"
 #include "device/cpu/cpu_session.h"
+#include "norma/backends/device.h"
 #include "norma/core/random.h"
 #include "norma/graph/differentiate.h"
 #include "norma/ops/neighbour_attention.h"

@@ -73,13 +73,14 @@ TEST(GraphProcess, GraphsAreClassifiedAsWholes) {
 
 TEST(GraphProcess, BadFilesEndBeforeTrainingWithCode2) {
   const TemporaryFolder folder;
+  int runs = 0;
   const auto train = [&](const std::string& nodes, const std::string& edges) {
     test::write_file(folder / "nodes.tsv", nodes);
     test::write_file(folder / "edges.tsv", edges);
-    return test::run(folder, {"train", "--out", folder / "run", "--model.family=gcn", "--model.layers=2",
-                              "--model.width=4", "--model.scheme=gcn", "--train.steps=2", "--data.task=edge_list",
-                              "--data.path=" + (folder / "nodes.tsv"),
-                              "--data.target_path=" + (folder / "edges.tsv")});
+    return test::run(
+        folder, {"train", "--out", folder / ("run" + std::to_string(runs++)), "--model.family=gcn", "--model.layers=2",
+                 "--model.width=4", "--model.scheme=gcn", "--train.steps=2", "--data.task=edge_list",
+                 "--data.path=" + (folder / "nodes.tsv"), "--data.target_path=" + (folder / "edges.tsv")});
   };
   const std::string nodes = "node label part a\n0 0 train 1\n1 1 train 2\n2 0 val 1\n3 1 test 2\n";
   EXPECT_EQ(train(nodes, "0 1\n2 3\n").code, 0);

@@ -51,6 +51,7 @@ TEST(Graphs, AGraphIsAnsweredForByItself) {
        {GraphConvolution::gcn, GraphConvolution::sage, GraphConvolution::gin, GraphConvolution::gat}) {
     for (const Segmented readout : {Segmented::sum, Segmented::mean, Segmented::max}) {
       RunConfig config = mixing_run("res_plus");
+      config.data.settings = {{"graphs", 100}};
       config.model.convolution = convolution;
       config.model.readout = readout;
       config.model.norm = NormKind::layer;
@@ -58,7 +59,7 @@ TEST(Graphs, AGraphIsAnsweredForByItself) {
       open_data(config)->fill_evaluation(0, batch);
       const std::vector<float> together = logits_of(config, batch);
       config.model.batch = 1;
-      for (std::int64_t graph = 0; graph < 5; ++graph) {
+      for (std::int64_t graph = 0; graph < 3; ++graph) {
         config.data.evaluation_batches = 0;
         open_data(config)->fill_evaluation(graph, alone);
         const std::vector<float> own = logits_of(config, alone);
@@ -86,6 +87,7 @@ TEST(Graphs, LearnsTheMixingTaskNearlyUpToItsBestAccuracy) {
   config.model.convolution = GraphConvolution::gin;
   config.model.readout = Segmented::sum;
   config.train.lr = 5e-3;
+  config.train.steps = 500;
   config.data.evaluation_batches = 0;
   const auto source = open_data(config);
   Cohort cohort(config, source);

@@ -22,14 +22,14 @@ TEST_P(NodeNorms, AreOfEachGraphByItself) {
   const Wire x = all.input("x", {{9, 1, 5}, DType::f64}), ids = all.input("ids", {{9}, DType::i32});
   all.output("y", normed(info, x, {.ids = ids, .count = 3}));
   CpuSession together(plain_plan(all), {.threads = 1});
-  fill(together, 3);
+  randomise_all(together, 3);
   together.write<std::int32_t>("ids", kGraphOf, 0);
   together.run();
   for (const auto& [first, count] : {std::pair<std::int64_t, std::int64_t>{0, 4}, {4, 3}}) {
     Graph one;
     one.output("y", normed(info, one.input("x", {{count, 1, 5}, DType::f64}), {}));
     CpuSession alone(plain_plan(one), {.threads = 1});
-    fill(alone, 3);
+    randomise_all(alone, 3);
     for (std::int64_t i = 0; i < count * 5; ++i)
       alone.tensor<double>("x")[static_cast<std::size_t>(i)] =
           together.tensor<double>("x")[static_cast<std::size_t>(first * 5 + i)];

@@ -18,7 +18,9 @@ struct Smoothing {
   // Of a formula that is linear, f(x) or x + f(x), with graph convolutions: the same energy expected of independent
   // weights, from how the embedding lies in the graph. Empty: none.
   SiteValues linear_energy;
-  double second_eigenvalue = 0;  // of the normalised adjacency, by size: what a layer leaves of the rest, at most
+  // Of the normalised adjacency, the largest by size below the 1 that every connected part has: what a linear layer
+  // leaves of the differences within a part, at most.
+  double second_eigenvalue = 0;
 };
 
 // Whether a model reads a graph.

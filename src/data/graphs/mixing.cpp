@@ -18,7 +18,7 @@ struct MixingSettings {
         nodes(whole_setting(config, "nodes", 20, 4, 1000)),
         colours(whole_setting(config, "colours", 3, 2, 64)),
         degree(number_setting(config, "degree", 4, 0.1, 1000)),
-        inside(number_setting(config, "inside", 3, 1, 1e6)) {
+        inside(number_setting(config, "inside", 1.5, 1, 1e6)) {
     if (largest_chance(nodes / 2) > 1)
       fail("data.settings.degree is {}; graphs of {} nodes cannot have so many neighbours", degree, nodes / 2);
   }

@@ -175,8 +175,8 @@ Instrument smoothing_instrument() {
                        {.name = "second_eigenvalue",
                         .title = "Second largest eigenvalue of the normalised adjacency",
                         .log = false,
-                        .about = "By size, of the graph itself: what one linear layer leaves of the differences "
-                                 "between nodes, at most. 1 where the graph falls into parts.",
+                        .about = "By size, of the graph itself, below the 1 that every connected part has: what one "
+                                 "linear layer leaves of the differences within a part, at most.",
                         .source = "Oono, Suzuki 2020",
                         .exponent = ExponentOver::none}},
           .measure = read_smoothing};

@@ -23,6 +23,7 @@ class NodeGraph {
       ++roots_[pairs_.back().first];
     }
     for (double& root : roots_) root = std::sqrt(root);
+    find_parts();
   }
 
   bool there(std::size_t node) const { return roots_[node] > 0; }
@@ -76,16 +77,14 @@ class NodeGraph {
     return 1 - (together - counted) / (counted * (counted - 1));
   }
 
-  // By powers of A^2 on what is at right angles to the first eigenvector, the roots of degrees.
+  // By powers of A^2 on what is at right angles to the first eigenvectors: the roots of degrees, of each part.
   double second_eigenvalue() const {
     std::vector<double> x;
     const RandomStream stream(1, "lab.smoothing");
     for (std::size_t i = 0; i < nodes(); ++i) x.push_back(there(i) ? stream.normal(i) : 0);
-    const double length = std::inner_product(roots_.begin(), roots_.end(), roots_.begin(), 0.0);
     double squared = 0;
     for (int step = 0; step < 300; ++step) {
-      const double along = std::inner_product(x.begin(), x.end(), roots_.begin(), 0.0) / length;
-      for (std::size_t i = 0; i < nodes(); ++i) x[i] -= along * roots_[i];
+      remove_first(x);
       const double norm = std::sqrt(square(x));
       if (norm == 0) return 0;
       for (double& v : x) v /= norm;
@@ -97,8 +96,34 @@ class NodeGraph {
   }
 
  private:
+  // Parts without edges between them, each by its lowest node.
+  void find_parts() {
+    part_.resize(nodes());
+    std::iota(part_.begin(), part_.end(), std::size_t{0});
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const auto& [i, j] : pairs_) {
+        if (part_[j] >= part_[i]) continue;
+        part_[i] = part_[j];
+        moved = true;
+      }
+    }
+  }
+
+  void remove_first(std::vector<double>& x) const {
+    std::vector<double> along(nodes(), 0), length(nodes(), 0);
+    for (std::size_t i = 0; i < nodes(); ++i) {
+      along[part_[i]] += x[i] * roots_[i];
+      length[part_[i]] += roots_[i] * roots_[i];
+    }
+    for (std::size_t i = 0; i < nodes(); ++i) {
+      if (there(i)) x[i] -= along[part_[i]] / length[part_[i]] * roots_[i];
+    }
+  }
+
   std::vector<std::pair<std::size_t, std::size_t>> pairs_;
   std::vector<double> roots_;  // of degrees; 0: the node is not there
+  std::vector<std::size_t> part_;
 };
 
 // Of x <- f(x) or x + f(x): the weight of A^2j in the expected moments after so many layers. Independent weights of

@@ -227,14 +227,14 @@ class Study {
     return summarise_scheme(model);
   }
 
-  // What a step has so many of: the positions of its stream.
+  // What a step has so many of.
   std::string counted_word() const {
     const ModelConfig& model = resolved_.model;
     if (reads_graph(model)) return "nodes";
     for (const InputSpec& input : model.family->inputs(model)) {
       if (input.name == "tokens" || input.name == "source") return "tokens";
     }
-    return model.family->positions(model) == 1 ? "samples" : "positions";
+    return "samples";
   }
 
   StudyScale scale() const {

@@ -47,7 +47,8 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
 
 // `judged`: classes are answered, and accuracy stands beside the loss.
 std::string legend(const std::optional<TaskFacts>& task, bool judged) {
-  std::string text = fmt::format("loss: held out, nats per {}, mean and 95 % interval", judged ? "answer" : "token");
+  std::string text = fmt::format("loss: held out, {}, mean and 95 % interval",
+                                 judged ? "cross-entropy of an answer" : "nats per token");
   if (task && task->unigram) text += fmt::format("; guessing by frequency loses {:.3f}", *task->unigram);
   if (task && task->optimum) text += fmt::format(", the optimum is {:.3f}", *task->optimum);
   if (judged) text += "\naccuracy: share of right answers, held out, of the same runs; the loss ranks";

@@ -112,7 +112,11 @@ std::optional<Estimate> accuracy_over_seeds(const Outcomes& runs) {
   for (const RunOutcome& run : runs) {
     if (run.status == RunStatus::finished && run.accuracy) shares.push_back(*run.accuracy);
   }
-  return shares.empty() ? std::nullopt : std::optional(estimate_of(shares));
+  if (shares.empty()) return std::nullopt;
+  Estimate all = estimate_of(shares);
+  all.low = std::max(all.low, 0.0);  // a share ends there
+  all.high = std::min(all.high, 1.0);
+  return all;
 }
 
 std::vector<Tuned> tuned(const Outcomes& outcomes, std::optional<double> target,
