@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/graphs.h"
+#include "bench/images.h"
 #include "bench/kernels.h"
 #include "bench/limits.h"
 #include "bench/steps.h"
@@ -120,6 +121,7 @@ void measure_cpu(const BenchOptions& options, bench::Report& report) {
   if (wanted("steps")) {
     progress("training steps");
     bench::bench_steps(report, options.measure);
+    bench::bench_images(report, options.measure);
   }
   if (wanted("theory")) {
     progress("theory");

@@ -119,7 +119,9 @@ TEST_P(NormConformance, NanSpoilsItsOwnStatisticsAndNothingElse) {
           case NormReach::batch_channel: expected = at % width == 0; break;
           case NormReach::batch: expected = true; break;
           case NormReach::sample_group:
-            expected = at < 6 * width && at % width < (info().kind == NormKind::group ? group : 1);
+            expected = at < 6 * width && at % width < (info().kind == NormKind::group    ? group
+                                                       : info().kind == NormKind::sample ? width
+                                                                                         : 1);
             break;
         }
         // The derivative of what is linear does not see x.

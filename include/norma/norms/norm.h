@@ -13,7 +13,7 @@
 
 namespace norma {
 
-enum class NormKind { layer, weightless, rms, prms, scale, dyt, batch, instance, group, graph, pair, mean };
+enum class NormKind { layer, weightless, rms, prms, scale, dyt, batch, instance, group, sample, graph, pair, mean };
 
 // A tensor that a norm carries: a learned parameter, or a running statistic.
 struct NormTensor {
