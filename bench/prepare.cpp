@@ -29,10 +29,10 @@ std::vector<std::int32_t> random_edges(std::int64_t nodes, std::int64_t count) {
   return edges;
 }
 
-std::vector<std::int32_t> ids_for(const InputSpec& input, std::size_t count) {
+std::vector<std::int32_t> ids_for(const ModelConfig& config, const InputSpec& input, std::size_t count) {
   if (input.content == InputSpec::Content::lengths)
     return std::vector<std::int32_t>(count, static_cast<std::int32_t>(input.below));
-  if (input.name == "edges") return random_edges(input.below, static_cast<std::int64_t>(count) / 2);
+  if (input.name == "edges") return random_edges(size_of(config, "nodes"), static_cast<std::int64_t>(count) / 2);
   const RandomStream stream(1, input.name);
   std::vector<std::int32_t> ids(count);
   for (std::size_t i = 0; i < count; ++i)
@@ -60,7 +60,7 @@ void prepare(Session& session, const TrainingStep& step, const ModelConfig& conf
       if (input.content == InputSpec::Content::numbers) {
         session.write<float>(input.name, numbers_for(input, count), member);
       } else {
-        session.write<std::int32_t>(input.name, ids_for(input, count), member);
+        session.write<std::int32_t>(input.name, ids_for(config, input, count), member);
       }
     }
     const ControlBlock control = control_block({.weight_decay = 0.01}, 1e-4, 1, 1);

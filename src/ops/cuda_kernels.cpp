@@ -74,6 +74,7 @@
   KERNEL(Conv2d, counts_in_31_bits, f32, bf16)           \
   KERNEL(Conv2dData, counts_in_31_bits, f32, bf16)       \
   KERNEL(Conv2dWeights, counts_in_31_bits, f32, bf16)    \
+  KERNEL(NeighbourScaled, has_wide_scales, f32, bf16)    \
   KERNEL(Optimiser, reads_no_f64, f32, f64)              \
   KERNEL(StatisticsOp, reads_no_f64, f32, f64, bf16)     \
   KERNEL(Sum, has_few_terms, f32, bf16)
@@ -101,6 +102,13 @@ bool has_narrow_heads(const OpType& op, Types in, Types out) {
 template <typename OpType>
 bool counts_in_31_bits(const OpType& op, Types in, Types out) {
   return cuda_serves(op, in, out);
+}
+
+template <typename OpType>
+bool has_wide_scales(const OpType&, Types in, Types out) {
+  const Types scales = in.subspan(2);
+  return in[0].dtype == out[0].dtype &&
+         std::all_of(scales.begin(), scales.end(), [](const Type& scale) { return scale.dtype == DType::f32; });
 }
 
 // Results are f64, arithmetic is not.

@@ -60,7 +60,9 @@ test::Tensors family_gradients(const ModelConfig& config, const Backend& backend
     for (const InputSpec& input : config.family->inputs(config)) {
       if (input.content == InputSpec::Content::numbers || !session->plan().has_slot(input.name)) continue;
       const Handle tensor = session->handle(input.name);
-      const std::vector<double> ids = test::start_of(input.name, tensor.type(), 5, input.below);
+      // The number behind the last node would be no edge.
+      const std::int64_t below = input.name == "edges" ? size_of(config, "nodes") : input.below;
+      const std::vector<double> ids = test::start_of(input.name, tensor.type(), 5, below);
       session->write<std::int32_t>(tensor, std::vector<std::int32_t>(ids.begin(), ids.end()), member);
     }
     for (const std::string& name : session->plan().slot_names(Role::input)) {

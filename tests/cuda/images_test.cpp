@@ -147,12 +147,16 @@ TEST(CudaNeighbours, AgreeWithTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const auto& [nodes, edges, width] : std::vector<std::array<std::int64_t, 3>>{
            {4, 5, 6}, {1, 40, 3}, {300, 2000, 64}, {300, 1999, 16}, {50, 3000, 130}, {7, 3, 256}}) {
-    const auto build = [=](Graph& graph, DType dtype) {
-      with_gradients(graph, neighbour_sum(graph.parameter("x", {{nodes, width}, dtype}),
-                                          graph.input("edges", {{2, edges}, DType::i32})));
-    };
-    EXPECT_EQ(test::disagreement({.build = build, .below = nodes, .members = 3, .inactive = 1}), "")
-        << nodes << " " << edges << " " << width;
+    for (const bool scaled : {false, true}) {
+      const auto build = [=](Graph& graph, DType dtype) {
+        const Wire left = scaled ? graph.input("left", {{nodes}, dtype}) : Wire();
+        const Wire right = scaled ? graph.input("right", {{nodes}, dtype}) : Wire();
+        with_gradients(graph, neighbour_sum(graph.parameter("x", {{nodes, width}, dtype}),
+                                            graph.input("edges", {{2, edges}, DType::i32}), left, right));
+      };
+      EXPECT_EQ(test::disagreement({.build = build, .below = nodes, .members = 3, .inactive = 1}), "")
+          << nodes << " " << edges << " " << width;
+    }
   }
 }
 

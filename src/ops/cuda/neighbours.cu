@@ -1,5 +1,5 @@
-// Sums over neighbours: a warp to a node and some of its channels. It finds its edges by bisection, reads 32 of them at
-// once and adds their rows in the order of edges, as the CPU does: no atomics, one order.
+// Sums over neighbours, scaled or not: a warp to a node and some of its channels. It finds its edges by bisection,
+// reads 32 of them at once and adds their rows in the order of edges, as the CPU does: no atomics, one order.
 #include "norma/ops/neighbours.h"
 
 #include "device/cuda/device.cuh"
@@ -10,6 +10,7 @@ namespace {
 struct NeighbourCall {
   cuda::Members members = {};
   std::int64_t x = 0, edges = 0, y = 0;
+  std::int64_t left = cuda::kAbsent, right = cuda::kAbsent;  // [nodes], f32: of the sum, and of what is added
   std::int64_t nodes = 0, width = 0, count = 0;
 };
 
@@ -37,6 +38,7 @@ __global__ void __launch_bounds__(cuda::kThreads) neighbours_kernel(const __grid
   const std::int64_t column = (std::int64_t{blockIdx.y} * cuda::kWarp + threadIdx.x) * V;
   const bool has = column < call.width;
   const T* const x = cuda::at<const T>(member, call.x) + (has ? column : 0);
+  const float* const right = cuda::at<const float>(member, call.right);
   float sum[V] = {};
   bool more = true;
   for (std::int64_t edge = first_edge(from, call.count, node); more; edge += cuda::kWarp) {
@@ -48,14 +50,21 @@ __global__ void __launch_bounds__(cuda::kThreads) neighbours_kernel(const __grid
     const unsigned missing = __ballot_sync(cuda::kAll, ours && bad);
     more = there == cuda::kWarp;
     const int place = bad ? 0 : static_cast<int>(neighbour);
+    const float factor = right == nullptr ? 1.0f : right[place];
 #pragma unroll 4
     for (int k = 0; k < there; ++k) {
       const std::int64_t row = __shfl_sync(cuda::kAll, place, k);
+      const float by = __shfl_sync(cuda::kAll, factor, k);
       float values[V];
       cuda::load<T, V>(x + row * call.width, values);
 #pragma unroll
-      for (int j = 0; j < V; ++j) sum[j] += missing >> k & 1 ? nanf("") : values[j];
+      for (int j = 0; j < V; ++j) sum[j] = fmaf(by, missing >> k & 1 ? nanf("") : values[j], sum[j]);
     }
+  }
+  const float* const left = cuda::at<const float>(member, call.left);
+  if (left != nullptr) {
+#pragma unroll
+    for (int j = 0; j < V; ++j) sum[j] *= left[node];
   }
   if (has) cuda::store<T, V>(cuda::at<T>(member, call.y) + node * call.width + column, sum);
 }
@@ -80,18 +89,26 @@ int run_neighbours_wide(const NeighbourCall& call, cuda::Stream stream) {
 
 }  // namespace
 
-cuda::Program cuda_kernel(const NeighbourSum&, Types in, Types) {
+static cuda::Program neighbour_program(Types in, int left, int right) {
   const std::int64_t nodes = in[0].shape[0];
   const NeighbourCall shape{.nodes = nodes, .width = in[0].shape.elements() / nodes, .count = in[1].shape[1]};
-  return {.launch = [shape, narrow = in[0].dtype == DType::bf16](const cuda::Call& call) {
+  return {.launch = [shape, left, right, narrow = in[0].dtype == DType::bf16](const cuda::Call& call) {
     NeighbourCall told = shape;
     told.members = call.members;
     told.x = call.in(0);
     told.edges = call.in(1);
     told.y = call.out(0);
+    if (left >= 0) told.left = call.in(left);
+    if (right >= 0) told.right = call.in(right);
     return narrow ? run_neighbours_wide<__nv_bfloat16>(told, call.stream)
                   : run_neighbours_wide<float>(told, call.stream);
   }};
+}
+
+cuda::Program cuda_kernel(const NeighbourSum&, Types in, Types) { return neighbour_program(in, -1, -1); }
+
+cuda::Program cuda_kernel(const NeighbourScaled& op, Types in, Types) {
+  return neighbour_program(in, op.left(), op.right());
 }
 
 }  // namespace norma
