@@ -38,6 +38,7 @@ std::vector<FamilyCase> family_schemes() {
   add("gcn", catalogue("gcn"), NormKind::layer);
   add("gcn", catalogue("gcn"), NormKind::batch);
   add("vit", catalogue(), NormKind::layer);
+  add("mixer", catalogue(), NormKind::layer);
   add("mlp", catalogue(), NormKind::layer);
   return all;
 }

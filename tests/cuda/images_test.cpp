@@ -1,4 +1,5 @@
 // Ops of images and graphs on the GPU against the CPU, in shapes that take every way their kernels have.
+#include "backends/examples.h"
 #include "cuda/agreement.h"
 #include "norma/graph/differentiate.h"
 #include "norma/norms/channel.h"
@@ -86,6 +87,28 @@ std::vector<Convolved> convolutions() {
           {2, 8, 7, 12, 24, 3, {.padding = 1, .groups = 6}},
           {24, 16, 16, 16, 16, 3, {.padding = 1}},
           {1, 1, 1, 8, 8, 1, {}}};
+}
+
+// Needs no GPU: what has no kernel there becomes its reference, and nothing is left over.
+TEST(CudaSupport, EveryOpOfTheCpuCanBePlanned) {
+  for (const test::Example& example : test::cpu_examples()) {
+    Graph graph;
+    const Wire y = example(graph, DType::f32);
+    std::string names;
+    for (const Node& node : graph.nodes()) names += std::string(node.op->name()) + " ";
+    if (names == "cast ") continue;  // to f64, which stays on the CPU
+    graph.output("y", y);
+    try {
+      const Wires wanted = graph.parameters();
+      const Wires gradients = pull_back(Wires{y}, Wires{graph.input("dy", y.type())}, wanted);
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        if (gradients[i]) graph.output("d/" + wanted[i].name(), gradients[i]);
+      }
+    } catch (const Error&) {
+      // The op has no derivative.
+    }
+    EXPECT_NO_THROW(compile(graph, cuda_backend())) << names;
+  }
 }
 
 TEST(CudaConvolution, AgreesWithTheCpu) {
