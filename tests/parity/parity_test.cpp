@@ -226,6 +226,7 @@ void check_classifier(const json& test, Family family, const char* usual) {
   const std::string form = a.value("weight_form", "plain");
   if (form == "standardised") config.weight_form = WeightForm::standardised;
   if (form == "weight_norm") config.weight_form = WeightForm::weight_norm;
+  if (form == "spectral") config.weight_form = WeightForm::spectral;
   Graph training, evaluation;
   const Model model = build_model(training, config);
   const Wires parameters = training.parameters();
