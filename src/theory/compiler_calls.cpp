@@ -110,8 +110,11 @@ TheoryWires TheoryCompiler::norm_call(const Expression& e, const Value& argument
     case NormKind::instance:
     case NormKind::group:
     case NormKind::sample: return image_norm(info, from);
-    default: throw not_predicted(fmt::format("{}, whose statistics go beyond a token", info.title));
+    case NormKind::graph:
+    case NormKind::pair:
+    case NormKind::mean: throw not_predicted(fmt::format("{}, whose statistics go beyond a token", info.title));
   }
+  throw not_predicted(std::string(info.title));
 }
 
 // Tokens of the theory are the pixels of all images here: what they share is what such a norm removes. Groups of many
