@@ -6,7 +6,8 @@
 Both train `--layers` layers of width 64 between a linear layer and a head on all of Cora with AdamW, relu(f(x)). A step of
 norma is the difference of two whole runs of `norma train`, one with more steps than the other, so that start and end count
 for nothing and reading the batch does; the peer is a loop around the same arithmetic (bench/pytorch_cpu.py), with sums over
-neighbours in the fastest of the ways that PyTorch has for this graph. CPU seconds are user and system time of the process:
+neighbours in the fastest of the ways that PyTorch has for this graph. Its speed is that of the BLAS it finds: without
+libopenblas0-pthread (or LD_LIBRARY_PATH to one) products take ten times as long. CPU seconds are user and system time of the process:
 on a machine that others use they tell more than the clock. Results go to bench/results/graphs-beside-pytorch-<time>.json.
 """
 
@@ -50,7 +51,9 @@ def norma_step(arguments, kind, threads):
 def torch_step(arguments, kind, threads):
     command = [sys.executable, __file__, "--peer", kind, "--data", arguments.data, "--threads", str(threads), "--steps",
                str(arguments.steps), "--layers", str(arguments.layers)]
-    run = subprocess.run(command, capture_output=True, text=True)
+    # Debian's PyTorch leaves products to whatever BLAS is installed, which has threads of its own.
+    own = {name: str(threads) for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
+    run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **own})
     if run.returncode != 0:
         sys.exit(f"the peer ended with {run.returncode}: {run.stderr.strip()}")
     return json.loads(run.stdout.splitlines()[-1])

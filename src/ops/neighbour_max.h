@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
 #include "norma/ops/neighbours.h"
@@ -16,13 +15,18 @@ void start_largest(T* y, std::int32_t* picks, std::int64_t width, std::int64_t r
   if (picks != nullptr) std::fill_n(picks, width, static_cast<std::int32_t>(rows));
 }
 
-// y and picks take what is larger in `row`, or all of it where it is the first.
+// y and picks take what is larger in `row`, or all of it where it is the first. Without branches inside, so that the
+// compiler makes vectors of it.
 template <typename T>
 void keep_larger(const T* row, std::int32_t number, bool first, T* y, std::int32_t* picks, std::int64_t width) {
-  for (std::int64_t c = 0; c < width; ++c) {
-    if (!first && !(row[c] > y[c] || (std::isnan(row[c]) && !std::isnan(y[c])))) continue;
-    y[c] = row[c];
-    if (picks != nullptr) picks[c] = number;
+  if (first) {
+    std::copy_n(row, width, y);
+    if (picks != nullptr) std::fill_n(picks, width, number);
+  } else if (picks == nullptr) {
+    for (std::int64_t c = 0; c < width; ++c) y[c] = row[c] > y[c] || row[c] != row[c] ? row[c] : y[c];
+  } else {
+    for (std::int64_t c = 0; c < width; ++c) picks[c] = row[c] > y[c] || row[c] != row[c] ? number : picks[c];
+    for (std::int64_t c = 0; c < width; ++c) y[c] = row[c] > y[c] || row[c] != row[c] ? row[c] : y[c];
   }
 }
 
