@@ -51,19 +51,24 @@ std::vector<float> numbers_for(const InputSpec& input, std::size_t count) {
 }  // namespace
 
 void prepare(Session& session, const TrainingStep& step, const ModelConfig& config) {
+  for (const InputSpec& input : config.family->inputs(config)) {
+    if (!session.plan().has_slot(input.name)) continue;
+    const std::size_t count = session.handle(input.name).elements();
+    const bool numbers = input.content == InputSpec::Content::numbers;
+    const std::vector<float> values = numbers ? numbers_for(input, count) : std::vector<float>();
+    const std::vector<std::int32_t> ids = numbers ? std::vector<std::int32_t>() : ids_for(config, input, count);
+    for (int member = 0; member < session.members(); ++member) {
+      if (numbers) {
+        session.write<float>(input.name, values, member);
+      } else {
+        session.write<std::int32_t>(input.name, ids, member);
+      }
+    }
+  }
+  const ControlBlock control = control_block({.weight_decay = 0.01}, 1e-4, 1, 1);
   for (int member = 0; member < session.members(); ++member) {
     initialise(session, step.parameters, static_cast<std::uint64_t>(member + 1), member);
     initialise(session, step.kept, static_cast<std::uint64_t>(member + 1), member);
-    for (const InputSpec& input : config.family->inputs(config)) {
-      if (!session.plan().has_slot(input.name)) continue;
-      const std::size_t count = session.handle(input.name).elements();
-      if (input.content == InputSpec::Content::numbers) {
-        session.write<float>(input.name, numbers_for(input, count), member);
-      } else {
-        session.write<std::int32_t>(input.name, ids_for(config, input, count), member);
-      }
-    }
-    const ControlBlock control = control_block({.weight_decay = 0.01}, 1e-4, 1, 1);
     session.write<float>("control", std::vector<float>(control.begin(), control.end()), member);
   }
 }

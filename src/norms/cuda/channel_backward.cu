@@ -181,12 +181,11 @@ struct ChannelBackwardShape {
   bool narrow_x = false, narrow_y = false;
 };
 
-int run_channel_backward(const cuda::Call& call, const ChannelBackwardShape& shape) {
+ChannelBackwardCall channel_backward_call(const cuda::Call& call, const ChannelBackwardShape& shape) {
   const ChannelBackwardArguments& arguments = shape.arguments;
   const auto out = [&](int index) { return index < 0 ? cuda::kAbsent : call.out(index); };
   ChannelBackwardCall told = shape.call;
   told.layout = (call.in(0) | call.in(1)) % 16 == 0 ? shape.wide : shape.single;
-  const cuda::ChannelLines& layout = told.layout;
   told.members = call.members;
   told.x = call.in(0);
   told.dy = call.in(1);
@@ -200,6 +199,12 @@ int run_channel_backward(const cuda::Call& call, const ChannelBackwardShape& sha
                                    &told.scale, &told.shift, &told.pull}) {
     *room += call.scratch;
   }
+  return told;
+}
+
+int run_channel_backward(const cuda::Call& call, const ChannelBackwardShape& shape) {
+  const ChannelBackwardCall told = channel_backward_call(call, shape);
+  const cuda::ChannelLines& layout = told.layout;
   int error = shape.narrow_x   ? launch_sums<__nv_bfloat16, __nv_bfloat16>(told, call.stream)
               : shape.narrow_y ? launch_sums<float, __nv_bfloat16>(told, call.stream)
                                : launch_sums<float, float>(told, call.stream);
