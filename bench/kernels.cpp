@@ -48,14 +48,15 @@ struct Passes {
   double forward, backward;
 };
 Passes passes_of(NormKind kind) {
-  const bool over_positions = kind == NormKind::batch || kind == NormKind::instance || kind == NormKind::group;
+  const bool over_positions =
+      kind == NormKind::batch || kind == NormKind::instance || kind == NormKind::group || kind == NormKind::sample;
   return over_positions ? Passes{3, 5} : Passes{2, 3};
 }
 
 // Statistics over positions are taken per sample; everything else sees plain rows.
 Shape shape_of(NormKind kind, std::int64_t rows, std::int64_t width) {
   constexpr std::int64_t kPositions = 256;
-  const bool samples = kind == NormKind::instance || kind == NormKind::group;
+  const bool samples = kind == NormKind::instance || kind == NormKind::group || kind == NormKind::sample;
   return samples ? Shape{rows / kPositions, kPositions, width} : Shape{rows, width};
 }
 
@@ -98,6 +99,8 @@ void bench_norm(Report& report, const NormInfo& info, std::int64_t rows, std::in
 
 void bench_norms(Report& report, const Options& options) {
   for (const NormInfo& info : norms()) {
+    if (info.kind == NormKind::graph || info.kind == NormKind::pair || info.kind == NormKind::mean)
+      continue;  // no kernels of their own
     bench_norm(report, info, 131072, 1024, "copy_gbps", options);
     bench_norm(report, info, 4096, 512, "cache_copy_gbps", options);
     // Rows of this width do not stay in the first cache between the passes over them.

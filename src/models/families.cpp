@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "models/gcn/family.h"
+#include "models/mixer/family.h"
 #include "models/mlp/family.h"
 #include "models/resnet/family.h"
 #include "models/transformer/families.h"
@@ -16,7 +17,7 @@ namespace {
 const std::vector<FamilyRow>& rows() {
   static const std::vector<FamilyRow> all = {decoder_family(), encoder_family(), encoder_decoder_family(),
                                              mlp_family(),     resnet_family(),  vit_family(),
-                                             gcn_family()};
+                                             mixer_family(),   gcn_family(),     graphs_family()};
   return all;
 }
 

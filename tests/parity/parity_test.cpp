@@ -30,6 +30,7 @@
 #include "norma/ops/pooling.h"
 #include "norma/ops/reduce.h"
 #include "norma/train/optimiser.h"
+#include "parity/graph_cases.h"
 #include "plain_plan.h"
 
 namespace norma {
@@ -145,6 +146,7 @@ Wire build(Graph& g, const std::string& op, const NamedWires& in, const json& a)
         {.stride = a.at("stride"), .padding = a.at("padding"), .dilation = a.at("dilation"), .groups = a.at("groups")});
   if (op == "max_pool")
     return max_pool(in.at("x"), {.size = a.at("size"), .stride = a.at("stride"), .padding = a.at("padding")});
+  if (const Wire y = test::graph_op(op, in, a)) return y;
   fail("unknown op '{}' in the parity cases", op);
 }
 
@@ -205,8 +207,9 @@ void check_model(const json& test, Family family) {
 
 // Loss and gradients with the statistics of the batch, logits with running ones.
 template <typename T>
-void check_classifier(const json& test, Family family, const char* scheme) {
+void check_classifier(const json& test, Family family, const char* usual) {
   const json& a = test.at("attributes");
+  const std::string scheme = a.value("scheme", usual);
   ModelConfig config{.family = family,
                      .layers = a.at("layers"),
                      .width = a.at("width"),
@@ -218,7 +221,12 @@ void check_classifier(const json& test, Family family, const char* scheme) {
   config.sizes = a.at("sizes").get<std::map<std::string, double>>();
   if (a.contains("heads")) config.heads = a.at("heads");
   if (a.contains("hidden")) config.hidden = a.at("hidden");
-  if (std::string_view(scheme) == "pre") config.norm = NormKind::layer;
+  test::set_graph_options(a, config);
+  config.norm = norm(a.value("norm", scheme == "pre" ? "layer" : "batch")).kind;
+  const std::string form = a.value("weight_form", "plain");
+  if (form == "standardised") config.weight_form = WeightForm::standardised;
+  if (form == "weight_norm") config.weight_form = WeightForm::weight_norm;
+  if (form == "spectral") config.weight_form = WeightForm::spectral;
   Graph training, evaluation;
   const Model model = build_model(training, config);
   const Wires parameters = training.parameters();
@@ -292,7 +300,7 @@ void check(const json& test) {
   if (op == "encoder_decoder") return check_model<T>(test, "encoder_decoder");
   if (op == "resnet") return check_classifier<T>(test, "resnet", "resnet_v1");
   if (op == "vit") return check_classifier<T>(test, "vit", "pre");
-  if (op == "gcn") return check_classifier<T>(test, "gcn", "gcn");
+  if (op == "gcn" || op == "graphs") return check_classifier<T>(test, Family(op), "gcn");
   if (op == "optimiser") return check_optimiser<T>(test);
   if (op == "batch_running") return check_running_statistics<T>(test);
   check_op<T>(test);

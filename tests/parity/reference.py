@@ -16,7 +16,9 @@ import sys
 import torch
 import torch.nn.functional as F
 
-from images import images_and_graphs
+from blocks import blocks
+from graphs import graphs
+from images import images
 from schemes import schemes
 
 DTYPES = {"f32": torch.float32, "f64": torch.float64}
@@ -104,6 +106,8 @@ def norms(writer, dtype):
         differentiable(writer, f"group {groups}", "norm", dtype, {"x": x, **both},
                        lambda x, gain, bias: F.group_norm(x.transpose(1, 2), groups, gain, bias, eps).transpose(1, 2), x.numel(),
                        kind="group", eps=eps, groups=groups)
+    differentiable(writer, "sample", "norm", dtype, {"x": x, **both},
+                   lambda x, gain, bias: gain * F.layer_norm(x, x.shape[1:], None, None, eps) + bias, x.numel(), kind="sample", eps=eps)
 
 
 def attend(q, k, v, heads, causal, lengths=None):
@@ -309,7 +313,9 @@ def main():
             encoder_decoder(writer, dtype, placement)
         schemes(writer, dtype, DTYPES[dtype])
         optimisers(writer, dtype)
-        images_and_graphs(writer, dtype, differentiable)
+        images(writer, dtype, differentiable)
+        graphs(writer, dtype, differentiable)
+        blocks(writer, dtype)
     writer.finish()
     print(f"{len(writer.cases)} cases from PyTorch {torch.__version__}")
 

@@ -12,6 +12,7 @@
 #include "norma/models/stack.h"
 #include "norma/norms/norm.h"
 #include "norma/ops/activation.h"
+#include "norma/ops/segments.h"
 #include "norma/schemes/library.h"
 
 namespace norma {
@@ -21,6 +22,9 @@ enum class Positions { learned, sinusoidal, rope, none };
 // Of norms over the batch. running: those of the batch in training, which running ones follow, and these in evaluation;
 // frozen: the running ones, as they are, in training as well; batch: those of the batch always, nothing is kept.
 enum class NormStatistics { running, frozen, batch };
+
+// Of graph networks: what a node makes of its neighbours (src/models/gcn/convolution.cpp has the formulas).
+enum class GraphConvolution { gcn, sage, gin, gat };
 
 struct ModelConfig {
   Family family = "decoder";
@@ -39,6 +43,7 @@ struct ModelConfig {
   SchemeChoice scheme = "pre";
   std::map<std::string, double> constants = {};  // instead of the scheme's own, by name
   NormKind norm = NormKind::layer;               // what `norm` means in a formula
+  std::int64_t norm_groups = 0;                  // of GroupNorm; 0: as many as 32 and the channels allow
   NormStatistics norm_statistics = NormStatistics::running;
   std::string qk_norm = {};                  // a norm on queries and keys per head, unless the scheme has its own
   Activation activation = Activation::gelu;  // of the feed-forward branch
@@ -48,10 +53,13 @@ struct ModelConfig {
   bool biases = true;                        // of linear layers; norms keep theirs
   bool dropout = false;                      // whether dropout nodes exist; the rate is an input
   bool smoothing = false;                    // whether label smoothing is an input
+  GraphConvolution convolution = GraphConvolution::gcn;  // of graph networks
+  Segmented readout = Segmented::mean;                   // what the nodes of a graph come to, where it is classified
   WeightInit weights = WeightInit::xavier_normal;
-  double embedding_std = 0.02;   // of token and position tables
-  double head_std = 0.02;        // of the head, unless it is tied
-  bool scale_embedding = false;  // tokens times sqrt(width)
+  WeightForm weight_form = WeightForm::plain;  // plain: as the scheme says
+  double embedding_std = 0.02;                 // of token and position tables
+  double head_std = 0.02;                      // of the head, unless it is tied
+  bool scale_embedding = false;                // tokens times sqrt(width)
   DType dtype = DType::f32;
   std::map<std::string, double> sizes = {};  // of this family alone, by name (FamilyRow::sizes)
 };

@@ -41,10 +41,12 @@ struct StackConfig {
   std::int64_t layers = 6;
   std::int64_t width = 0;                 // that of what enters it, where 0
   std::vector<std::int64_t> widths = {};  // of what leaves each layer; empty: all as wide as what enters
+  std::vector<std::int64_t> since = {};   // StackSites::since
   std::int64_t heads = 4;
   std::int64_t hidden = 0;  // of the feed-forward branch; 0: four times the width
   Activation activation = Activation::gelu;
   NormKind norm = NormKind::layer;  // what `norm` means in a formula
+  std::int64_t norm_groups = 0;     // ModelConfig::norm_groups
   BatchStatistics statistics = BatchStatistics::of_batch;
   Wire dropout = {}, dropout_key = {};  // rate [1] and key i32[4]; empty: no dropout
   StackKind kind = StackKind::single;
@@ -55,11 +57,12 @@ struct StackConfig {
   bool biases = true;
   std::string qk_norm = {};
   WeightInit weights = WeightInit::xavier_normal;
-  Wire lengths = {};                      // i32[batch]: tokens of this stack from there on are padding
-  Wire memory = {}, memory_lengths = {};  // of a decoder: what cross-attention reads
-  Variables constants = {};               // instead of the scheme's own
-  bool profile = false;                   // see profile.h
-  std::optional<LayerOrder> order = {};   // none: all layers, one after the other
+  WeightForm weight_form = WeightForm::plain;  // plain: as the scheme says
+  Wire lengths = {};                           // i32[batch]: tokens of this stack from there on are padding
+  Wire memory = {}, memory_lengths = {};       // of a decoder: what cross-attention reads
+  Variables constants = {};                    // instead of the scheme's own
+  bool profile = false;                        // see profile.h
+  std::optional<LayerOrder> order = {};        // none: all layers, one after the other
 };
 
 // One residual sublayer, for probes and analyses.
@@ -83,6 +86,11 @@ struct Stack {
 // or sublayer is an input for each, "schedule.layers.3.<name>". Dropout follows every branch, inside of f; attention
 // probabilities have none. Throws NotBuiltError for what a stack cannot build.
 Stack build_stack(Parameters& parameters, const Scheme& scheme, const StackConfig& config, Wire x);
+
+// The form of the weights of its branches: the model's, or the scheme's where it has none.
+inline WeightForm form_of_weights(const Scheme& scheme, const StackConfig& config) {
+  return config.weight_form == WeightForm::plain ? scheme.weights.form : config.weight_form;
+}
 
 // The values of a scheme's constants that do not depend on the step, at layer l and sublayer k of a stack.
 Variables stack_numbers(const Scheme& scheme, const StackConfig& config, std::int64_t width, std::int64_t l,

@@ -46,8 +46,8 @@ std::string count_text(double count) {
 std::string scale_text(const SchemeEvidence& one, const StudyScale& scale) {
   const std::int64_t steps = in_final(one) ? one.final->steps : one.map_steps;
   const int seeds = in_final(one) ? one.final->seeds : scale.tuning_seeds;
-  return fmt::format("{} layers, width {} ({} parameters), {} steps of {} tokens{}, {} seed{}", one.layers, scale.width,
-                     count_text(static_cast<double>(scale.parameters)), steps, scale.tokens_per_step,
+  return fmt::format("{} layers, width {} ({} parameters), {} steps of {} {}{}, {} seed{}", one.layers, scale.width,
+                     count_text(static_cast<double>(scale.parameters)), steps, scale.tokens_per_step, scale.counted,
                      scale.data.empty() ? "" : " on " + scale.data, seeds, seeds == 1 ? "" : "s");
 }
 
@@ -79,6 +79,7 @@ void say_choice(Advice& advice, const std::vector<const SchemeEvidence*>& ranked
   advice.words = final ? fmt::format("At {} layers use {} {}.", chosen.layers, chosen.title, setting)
                        : fmt::format("Undecided at {} layers: of short runs those of {} did best, {}.", chosen.layers,
                                      chosen.title, setting);
+  if (final) advice.choice = chosen.scheme;
   if (final && !chosen.final->margin)
     advice.words += " It has no margin: the next larger rate was not tried or does not train.";
   if (const RateEdge edge = edge_of_best(chosen); edge != RateEdge::none)

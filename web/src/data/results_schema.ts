@@ -213,6 +213,8 @@ export type Tuned = {
   target: Number;
   // of the final of a study, which then says lr, warmup and loss
   steps?: Count;
+  // held out, of the same runs as the loss
+  accuracy?: Estimate;
 };
 // The rate of the last calm step of runs whose rate grows.
 export type Ramp = {
@@ -278,6 +280,7 @@ export type Verdict = {
 };
 export type Advice = {
   words: string;
+  choice?: string;
   ranking: Texts;
   confidence: string;
   not_tested: Texts;
