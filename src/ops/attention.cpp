@@ -217,8 +217,7 @@ std::string AttentionBackward::attributes() const {
 std::vector<Type> AttentionBackward::infer(std::span<const Type> in) const {
   const std::size_t count = qkv_count(layout_), saved = saved_count(context_);
   if (in.size() != count + saved && in.size() != count + saved + 1) {
-    fail("takes {} inputs, lengths, {}log-sum-exp and gradient, not {}", count,
-         context_ == SavedContext::given ? "context, " : "", in.size());
+    fail("takes {} inputs, lengths, {} saved ones and the gradient, not {}", count, saved - 1, in.size());
   }
   check_computes(in[0]);
   const AttentionShape s = attention_shape(layout_, options_, in);

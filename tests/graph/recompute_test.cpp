@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "graph/test_ops.h"
+#include "norma/ops/views.h"
 
 namespace norma {
 namespace {
@@ -128,7 +129,7 @@ TEST(Recompute, LeanComputesNothingAgainFromAnotherLayersSecondEdition) {
 TEST(Recompute, LeanAndSegmentsExcludeEachOther) {
   Graph g;
   build_chain(g, 3);
-  const std::string error = error_of([&] { test::test_plan(g, {.recompute_every = 2, .keep = Keep::lean}); });
+  const std::string error = test::error_of([&] { test::test_plan(g, {.recompute_every = 2, .keep = Keep::lean}); });
   EXPECT_EQ(error, "keep is lean and recompute_every is 2: choose one, either keeps less than all activations");
 }
 
