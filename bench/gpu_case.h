@@ -13,7 +13,8 @@ struct GpuCase {
   ModelConfig model;
   int members = 1;
   Precision precision = Precision::tf32;
-  int recompute = 0;             // layers per recomputed segment
+  int recompute = 0;  // layers per recomputed segment
+  Keep keep = Keep::all;
   std::string thing = "tokens";  // what is counted
   std::int64_t things = 0;       // of a step of one member; 0: batch by time
 };

@@ -5,11 +5,10 @@
 #include "norma/norms/row.h"
 
 // One line per op: the function cpu_kernel that its own file defines, and the floating dtypes that it computes.
-#define NORMA_NORMS_ON_CPU(KERNEL)  \
-  KERNEL(DyT, f32, f64)             \
-  KERNEL(DyTBackward, f32, f64)     \
-  KERNEL(RowNorm, f32, f64)         \
-  KERNEL(RowNormBackward, f32, f64) \
+#define NORMA_NORMS_ON_CPU(KERNEL) \
+  KERNEL(DyT, f32, f64)            \
+  KERNEL(DyTBackward, f32, f64)    \
+  KERNEL(RowNorm, f32, f64)        \
   KERNEL(RunningUpdate, f32, f64)
 
 // Those that serve some applications only.
@@ -23,6 +22,7 @@ namespace norma {
 NORMA_NORMS_ON_CPU(NORMA_DECLARE)
 NORMA_CHOOSY_NORMS_ON_CPU(NORMA_DECLARE)
 #undef NORMA_DECLARE
+CpuKernel cpu_kernel(const RowNormBackward& op, Types in, Types out);
 
 namespace {
 
@@ -41,6 +41,8 @@ void add_norms(CpuBackend& cpu) {
 #define NORMA_ADD(OpType, serves, ...) cpu.add<OpType>(cpu_kernel, {__VA_ARGS__}, serves<OpType>);
   NORMA_CHOOSY_NORMS_ON_CPU(NORMA_ADD)
 #undef NORMA_ADD
+  cpu.add<RowNormBackward>(cpu_kernel, {f32, f64},
+                           [](const RowNormBackward& op, Types, Types) { return op.lines() == 0; });
 }
 
 }  // namespace norma
