@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "norma/graph/plan.h"
 #include "norma/train/config.h"
 
 namespace norma::bench {
