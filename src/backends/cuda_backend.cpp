@@ -1,6 +1,7 @@
 #include "norma/backends/cuda.h"
 #include "norma/norms/cuda_kernels.h"
 #include "norma/norms/fusions.h"
+#include "norma/ops/column_sums.h"
 #include "norma/ops/cuda_kernels.h"
 #include "norma/ops/fusions.h"
 #include "norma/ops/matmul.h"
@@ -13,6 +14,7 @@ namespace {
 // backward pass is.
 int lane_of(const Op& op, Types in, Types out) {
   if (const auto* product = dynamic_cast<const MatMul*>(&op)) return product->product() == Product::reduce_rows ? 1 : 0;
+  if (dynamic_cast<const ColumnSums*>(&op) != nullptr) return 1;
   if (dynamic_cast<const SumTo*>(&op) == nullptr) return 0;
   const Shape& sums = out[0].shape;
   return sums.rank() == 1 && sums.elements() == in[0].shape.channels() && in[0].shape.rows() > 1 ? 1 : 0;
@@ -29,6 +31,7 @@ const CudaBackend& cuda_backend() {
     cuda.add(norm_scale_fusions());
     cuda.add(op_fusions());
     cuda.add(gradient_fusions());
+    cuda.add(norm_line_fusions());
     cuda.set_lanes(lane_of);
     return cuda;
   }();

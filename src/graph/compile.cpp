@@ -28,7 +28,7 @@ class Compilation {
     fuse(graph_, options_.rewrites ? std::span<const Rewrite>(*options_.rewrites) : backend_.rewrites());
     lower(graph_, backend_);
     if (options_.narrow) narrow(graph_, backend_);
-    recompute_segments(graph_, options_.recompute_every);
+    recompute();
     schedule(graph_);
     make_kernels();
     share_memory();
@@ -43,6 +43,7 @@ class Compilation {
  private:
   void check_that_something_runs() const;
   void check_total_bytes() const;
+  void recompute() const;
   void make_kernels();      // one step for every node that is no view
   void share_memory();      // which values lie in the same memory
   void place_persistent();  // in order of role
@@ -91,6 +92,15 @@ void Compilation::check_total_bytes() const {
   }
 }
 
+void Compilation::recompute() const {
+  if (options_.keep == Keep::all) return recompute_segments(graph_, options_.recompute_every);
+  if (options_.recompute_every != 0) {
+    fail("keep is lean and recompute_every is {}: choose one, either keeps less than all activations",
+         options_.recompute_every);
+  }
+  recompute_cheap_values(graph_);
+}
+
 void Compilation::make_kernels() {
   const std::vector<bool> needed = needed_nodes(graph_, Watching::no);
   plan_->steps_.reserve(needed.size());
@@ -99,7 +109,8 @@ void Compilation::make_kernels() {
     const std::vector<Type> in = graph_.input_types(node);
     if (node.op->view_offset(in) >= 0) continue;
     plan_->steps_.push_back({.node = static_cast<int>(index),
-                             .kernel = backend_.make(*node.op, in, graph_.output_types(node)),
+                             .kernel = node.again ? backend_.make_again(*node.op, in, graph_.output_types(node))
+                                                  : backend_.make(*node.op, in, graph_.output_types(node)),
                              .inputs = static_cast<int>(node.inputs.size()),
                              .only_watched = !needed[index]});
   }

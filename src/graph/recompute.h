@@ -8,4 +8,8 @@ namespace norma {
 // Groups `every` consecutive segments; between forward and backward only values that cross a group border stay alive.
 void recompute_segments(Graph& graph, int every);
 
+// Within each segment but the last: what an op makes cheaply, for its size, from values that stay anyway is made again
+// for the backward pass. The op has the same inputs, so the gradients have the same bits.
+void recompute_cheap_values(Graph& graph);
+
 }  // namespace norma

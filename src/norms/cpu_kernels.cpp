@@ -11,7 +11,6 @@
   KERNEL(DyT, f32, f64)                 \
   KERNEL(DyTBackward, f32, f64)         \
   KERNEL(RowNorm, f32, f64)             \
-  KERNEL(RowNormBackward, f32, f64)     \
   KERNEL(RunningUpdate, f32, f64)
 
 namespace norma {
@@ -19,12 +18,15 @@ namespace norma {
 #define NORMA_DECLARE(OpType, ...) CpuKernel cpu_kernel(const OpType& op, Types in, Types out);
 NORMA_NORMS_ON_CPU(NORMA_DECLARE)
 #undef NORMA_DECLARE
+CpuKernel cpu_kernel(const RowNormBackward& op, Types in, Types out);
 
 void add_norms(CpuBackend& cpu) {
   using enum DType;
 #define NORMA_ADD(OpType, ...) cpu.add<OpType>(cpu_kernel, {__VA_ARGS__});
   NORMA_NORMS_ON_CPU(NORMA_ADD)
 #undef NORMA_ADD
+  cpu.add<RowNormBackward>(cpu_kernel, {f32, f64},
+                           [](const RowNormBackward& op, Types, Types) { return op.lines() == 0; });
 }
 
 }  // namespace norma

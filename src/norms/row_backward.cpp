@@ -5,6 +5,7 @@
 #include "norma/graph/differentiate.h"
 #include "norma/graph/sum.h"
 #include "norma/ops/elementwise.h"
+#include "norma/ops/views.h"
 #include "norms/partials.h"
 #include "norms/row.h"
 #include "ops/check.h"
@@ -29,20 +30,23 @@ RowBackward backward_layout(const RowNormBackward& op) {
 }  // namespace
 
 RowNormBackward::RowNormBackward(const RowNormDefinition& definition, RowNormOptions options, int residuals, int scaled,
-                                 bool twin)
+                                 bool twin, std::int64_t lines)
     : definition_(definition),
       options_(options),
       residuals_(residuals),
       scaled_(scaled),
       twin_(twin),
+      lines_(lines),
       name_(std::string(definition.name) + (residuals > 0 ? "_backward_add" : "_backward")) {
   NORMA_ASSERT(residuals >= 0 && residuals <= kMostRowTerms && scaled >= 0 && scaled <= kMostRowTerms);
+  NORMA_ASSERT(lines == 0 || definition.gain == GainExtent::channels);
 }
 
 std::string RowNormBackward::attributes() const {
   std::string text = attributes_of(options_);
   if (residuals_ > 0) text += fmt::format(" residuals={}", residuals_);
   if (scaled_ > 0) text += fmt::format(" scaled={}", scaled_);
+  if (lines_ > 0) text += fmt::format(" lines={}", lines_);
   return text;
 }
 
@@ -59,7 +63,11 @@ void RowNormBackward::choose(Widths& widths) const {
 }
 
 OpPtr RowNormBackward::with_twin() const {
-  return twin_ ? nullptr : std::make_shared<RowNormBackward>(definition_, options_, residuals_, scaled_, true);
+  return twin_ ? nullptr : std::make_shared<RowNormBackward>(definition_, options_, residuals_, scaled_, true, lines_);
+}
+
+std::shared_ptr<const RowNormBackward> RowNormBackward::with_lines(std::int64_t lines) const {
+  return std::make_shared<RowNormBackward>(definition_, options_, residuals_, scaled_, twin_, lines);
 }
 
 std::vector<Type> RowNormBackward::infer(std::span<const Type> in) const {
@@ -78,8 +86,9 @@ std::vector<Type> RowNormBackward::infer(std::span<const Type> in) const {
   }
   check_row_scales(in.last(static_cast<std::size_t>(scaled_)), x);
   std::vector<Type> out = {x};
-  if (layout.dgain >= 0) out.push_back(gain_type(definition_, x));
-  if (layout.dbias >= 0) out.push_back({{x.shape.channels()}, x.dtype});
+  const auto sums = [&](const Type& whole) { return lines_ > 0 ? Type{{lines_, whole.shape[0]}, x.dtype} : whole; };
+  if (layout.dgain >= 0) out.push_back(sums(gain_type(definition_, x)));
+  if (layout.dbias >= 0) out.push_back(sums({{x.shape.channels()}, x.dtype}));
   out.insert(out.end(), static_cast<std::size_t>(scaled_), x);
   return out;
 }
@@ -103,6 +112,9 @@ Wires RowNormBackward::reference(std::span<const Wire> in) const {
   const std::size_t residuals = static_cast<std::size_t>(residuals_);
   parts.insert(parts.end(), rest.begin(), rest.begin() + residuals_);
   result[0] = sum(parts);
+  for (std::size_t k = 1; lines_ > 0 && k < result.size(); ++k) {
+    result[k] = pad(reshape(result[k], {1, x.shape().channels()}), 0, 0, lines_);
+  }
   for (const Wire& scale : rest.subspan(residuals)) result.push_back(result[0] * scale);
   return result;
 }

@@ -25,6 +25,9 @@ std::string describe(QkvLayout layout, const AttentionOptions& options) {
 
 std::size_t qkv_count(QkvLayout layout) { return layout == QkvLayout::packed ? 1 : 3; }
 
+// Inputs of the backward pass behind those of the forward one.
+std::size_t saved_count(SavedContext context) { return context == SavedContext::given ? 3 : 2; }
+
 void check_heads(const AttentionOptions& options, std::int64_t kv_heads) {
   if (options.heads < 1 || kv_heads < 1) fail("needs at least one head, not {} and {}", options.heads, kv_heads);
   if (options.heads % kv_heads != 0) {
@@ -207,16 +210,19 @@ CpuKernel cpu_kernel(const Attention& op, Types in, Types) {
   return in[0].dtype == DType::f32 ? kernel(0.0f) : kernel(0.0);
 }
 
-std::string AttentionBackward::attributes() const { return describe(layout_, options_); }
+std::string AttentionBackward::attributes() const {
+  return describe(layout_, options_) + (context_ == SavedContext::given ? " context" : "");
+}
 
 std::vector<Type> AttentionBackward::infer(std::span<const Type> in) const {
-  const std::size_t count = qkv_count(layout_);
-  if (in.size() != count + 2 && in.size() != count + 3) {
-    fail("takes {} inputs, lengths, log-sum-exp and gradient, not {}", count, in.size());
+  const std::size_t count = qkv_count(layout_), saved = saved_count(context_);
+  if (in.size() != count + saved && in.size() != count + saved + 1) {
+    fail("takes {} inputs, lengths, {} saved ones and the gradient, not {}", count, saved - 1, in.size());
   }
   check_computes(in[0]);
   const AttentionShape s = attention_shape(layout_, options_, in);
-  if (in.size() == count + 3) check_lengths(s, in[count]);
+  if (in.size() == count + saved + 1) check_lengths(s, in[count]);
+  if (context_ == SavedContext::given) check_type("context", in[in.size() - 3], context_type(s, in[0].dtype));
   check_type("log-sum-exp", in[in.size() - 2], lse_type(s, in[0].dtype));
   check_type("gradient by the context", in[in.size() - 1], context_type(s, in[0].dtype));
   return {in.begin(), in.begin() + static_cast<std::ptrdiff_t>(count)};
@@ -225,7 +231,7 @@ std::vector<Type> AttentionBackward::infer(std::span<const Type> in) const {
 Wires AttentionBackward::reference(std::span<const Wire> in) const {
   Graph& graph = in[0].graph();
   // q, k and v may be one wire; views tell their gradients apart.
-  Wires forward(in.begin(), in.end() - 2);
+  Wires forward(in.begin(), in.end() - static_cast<std::ptrdiff_t>(saved_count(context_)));
   Wires wrt;
   for (std::size_t i = 0; i < qkv_count(layout_); ++i) {
     const Wire x[] = {forward[i]};
@@ -245,7 +251,7 @@ CpuKernel cpu_kernel(const AttentionBackward& op, Types in, Types) {
   const AttentionShape s = attention_shape(op.layout(), op.options(), in);
   const auto kernel = [&]<typename T>(T) -> CpuKernel {
     const AttentionFunctions<T> f = attention_backward_functions<T>();
-    const bool with_lengths = in.size() == qkv_count(op.layout()) + 3;
+    const bool with_lengths = in.size() > qkv_count(op.layout()) + saved_count(op.context());
     const QkvLayout layout = op.layout();
     return {.phases = {{s.backward_tiles(),
                         [=](const Call& call, std::int64_t tile) {

@@ -81,6 +81,12 @@ std::vector<Type> AttentionProbe::infer(std::span<const Type> in) const {
 
 Wires AttentionProbe::vjp(const VjpContext& context) const { return Wires(context.in.size()); }
 
+void AttentionProbe::choose(Widths& widths) const {
+  const auto watched = widths.in.begin() + (layout_ == QkvLayout::packed ? 1 : 3);
+  std::fill(widths.in.begin(), watched, std::find(widths.in.begin(), watched, false) == watched);
+  widths.out = {false};
+}
+
 Cost AttentionProbe::cost(std::span<const Type> in, std::span<const Type>) const {
   const AttentionShape s = attention_shape(layout_, options_, in);
   const double queries = static_cast<double>(std::min(kQueries, s.queries) * s.heads);

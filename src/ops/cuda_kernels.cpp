@@ -7,6 +7,7 @@
 #include "norma/ops/activation.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/attention_probe.h"
+#include "norma/ops/column_sums.h"
 #include "norma/ops/cross_entropy.h"
 #include "norma/ops/dropout.h"
 #include "norma/ops/elementwise.h"
@@ -30,12 +31,13 @@
   KERNEL(Accumulate, f32)                       \
   KERNEL(ActivationBackward, f32, bf16)         \
   KERNEL(ActivationOp, f32, bf16)               \
-  KERNEL(AttentionProbe, f32)                   \
+  KERNEL(AttentionProbe, f32, bf16)             \
   KERNEL(BinaryOp, f32, bf16)                   \
   KERNEL(BroadcastTo, f32, bf16)                \
   KERNEL(Cast, f32, bf16)                       \
   KERNEL(CastAll, f32, bf16)                    \
   KERNEL(ClipScale, f32)                        \
+  KERNEL(ColumnSums, f32, bf16)                 \
   KERNEL(Concat, f32, f64, bf16)                \
   KERNEL(CrossEntropy, f32)                     \
   KERNEL(CrossEntropyBackward, f32)             \

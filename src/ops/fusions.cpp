@@ -5,10 +5,13 @@
 
 #include "norma/graph/sum.h"
 #include "norma/ops/activation.h"
+#include "norma/ops/attention.h"
+#include "norma/ops/column_sums.h"
 #include "norma/ops/cross_entropy.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
+#include "norma/ops/reduce.h"
 #include "norma/ops/scaled_add.h"
 
 namespace norma {
@@ -55,6 +58,55 @@ bool loss_gradient(Rewriter& rewriter, int index) {
   rewriter.replace(at, std::array{index}, std::make_shared<LinearCrossEntropyGradient>(backward->options()),
                    {in[0], in[1], in[2], in[3], dloss}, {out[0], out[1], gradients[0], gradients[1]});
   return true;
+}
+
+// The backward pass of attention whose forward pass is here gets its context, which the product after it keeps anyway.
+bool attention_context(Rewriter& rewriter, int index) {
+  const auto* backward = rewriter.as<AttentionBackward>(index);
+  if (backward == nullptr || backward->context() == SavedContext::given) return false;
+  std::vector<int> in = rewriter.node(index).inputs;
+  const int forward = rewriter.producer(in[in.size() - 2]);
+  if (rewriter.as<Attention>(forward) == nullptr) return false;
+  const std::vector<int> read = rewriter.node(forward).inputs, made = rewriter.node(forward).outputs;
+  if (made[1] != in[in.size() - 2] || !std::equal(read.begin(), read.end(), in.begin(), in.end() - 2)) return false;
+  in.insert(in.end() - 2, made[0]);
+  rewriter.replace(index, {},
+                   std::make_shared<AttentionBackward>(backward->layout(), backward->options(), SavedContext::given),
+                   std::move(in), rewriter.node(index).outputs);
+  return true;
+}
+
+// What a gradient by a bias is: the sums over all rows of one tensor, or of several.
+bool sums_columns(const Rewriter& rewriter, int index) {
+  if (rewriter.as<ColumnSums>(index) != nullptr) return true;
+  if (rewriter.as<SumTo>(index) == nullptr || !rewriter.node(index).backward) return false;
+  const Graph& graph = rewriter.graph();
+  const Shape& from = graph.value(rewriter.node(index).inputs[0]).type.shape;
+  return graph.value(rewriter.node(index).outputs[0]).type.shape == Shape{from.channels()} && from.rows() > 1;
+}
+
+// Sums over rows of different tensors -> one op in the place of the last. The tensors wait for it, so they must be few
+// and small beside what a layer has; large ones fill a device by themselves.
+bool gather_column_sums(Rewriter& rewriter, int index) {
+  constexpr int kFarthest = 48;                       // nodes: about two layers
+  constexpr std::size_t kMost = kMostColumnSums / 2;  // others join later
+  constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
+  if (!rewriter.alive(index) || !sums_columns(rewriter, index)) return false;
+  const std::vector<int> own = rewriter.node(index).inputs, made = rewriter.node(index).outputs;
+  for (int next = index + 1; next < std::min(rewriter.size(), index + kFarthest); ++next) {
+    if (!rewriter.alive(next) || !sums_columns(rewriter, next)) continue;
+    std::vector<int> inputs = own, outputs = made;
+    const Node& other = rewriter.node(next);
+    inputs.insert(inputs.end(), other.inputs.begin(), other.inputs.end());
+    outputs.insert(outputs.end(), other.outputs.begin(), other.outputs.end());
+    std::int64_t bytes = 0;
+    for (const int id : inputs) bytes += rewriter.graph().value(id).type.bytes();
+    if (inputs.size() > kMost || bytes > kMostBytes) return false;
+    if (!rewriter.unread_before(made, next, index)) return false;
+    rewriter.replace(next, std::array{index}, std::make_shared<ColumnSums>(), std::move(inputs), std::move(outputs));
+    return true;
+  }
+  return false;
 }
 
 // a x + b y -> one pass.
@@ -119,7 +171,10 @@ std::optional<ScaledValue> find_scaled(const Rewriter& rewriter, int product) {
   return {};
 }
 
-std::vector<Rewrite> gradient_fusions() { return {{"loss_gradient", loss_gradient}}; }
+std::vector<Rewrite> gradient_fusions() {
+  return {
+      {"loss_gradient", loss_gradient}, {"attention_context", attention_context}, {"column_sums", gather_column_sums}};
+}
 
 std::vector<Rewrite> op_fusions() {
   return {{"linear_cross_entropy", linear_cross_entropy},

@@ -63,6 +63,7 @@ StepOptions step_options(const RunConfig& config) {
           .accumulate = config.train.accumulate,
           .probes = config.train.probes,
           .recompute_every = static_cast<int>(config.train.recompute_every),
+          .keep = config.train.keep,
           .narrow = config.train.precision == Precision::bf16,
           .backend = &device_backend(config)};
 }

@@ -32,6 +32,8 @@ constexpr Word<Recovery> kRecoveries[] = {{"none", Recovery::none},
 
 constexpr Word<Leaks> kLeaks[] = {{"refuse", Leaks::refuse}, {"allow", Leaks::allow}};
 
+constexpr Word<Keep> kKeeps[] = {{"all", Keep::all}, {"lean", Keep::lean}};
+
 constexpr std::int64_t kMillion = 1'000'000;
 
 void check_norm_name(const std::string& name) {
@@ -161,6 +163,9 @@ void train_fields(FieldList& f, TrainConfig& t) {
   f.whole("train.checkpoint_every", t.checkpoint_every, 0, kLongest, "steps; 0: only at the end");
   f.whole("train.keep_checkpoints", t.keep_checkpoints, 1, kMillion, "how many");
   f.whole("train.recompute_every", t.recompute_every, 0, kMillion, "layers per recomputed segment; 0: keep all");
+  f.word("train.keep", t.keep, kKeeps, "activations to keep",
+         "all activations, or lean: without what is cheap to compute again");
+  f.only_unless("\"all\"");
   f.whole("train.threads", t.threads, 0, 4096, "0: all cores");
   f.choice<Device>(
       "train.device", t.device, parse_device, [](Device device) { return name_of(device); }, "auto, cpu or cuda");

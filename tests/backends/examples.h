@@ -8,6 +8,7 @@
 #include "norma/ops/activation.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/attention_probe.h"
+#include "norma/ops/column_sums.h"
 #include "norma/ops/convolution.h"
 #include "norma/ops/cross_entropy.h"
 #include "norma/ops/dropout.h"
@@ -62,6 +63,9 @@ inline std::vector<Example> examples(Sizes sizes = {}) {
       [=](Graph& g, DType t) { return matrix(g, t) + matrix(g, t, "y"); },
       [=](Graph& g, DType t) { return matrix(g, t) * vector(g, t); },
       [=](Graph& g, DType t) { return mean_last(matrix(g, t)); },
+      [=](Graph& g, DType t) {
+        return concat_last(column_sums(Wires{matrix(g, t), g.parameter("y", {{2, 3, rows}, t})}));
+      },
       [=](Graph& g, DType t) {
         return broadcast_to(vector(g, t, "x"), {rows, width});
       },

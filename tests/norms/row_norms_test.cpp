@@ -122,6 +122,35 @@ TEST(RowNorm, ZeroGainStillHasItsGradient) {
       {.tolerance = 1e-6, .prepare = [](CpuSession& s) { std::ranges::fill(s.tensor<double>("gain"), 0.0); }});
 }
 
+// Partial sums of the gradients by gain and bias add up to them.
+TEST(RowNorm, LinesOfGradientsAddUp) {
+  Graph g;
+  const Wire x = g.input("x", {{5, 6}, DType::f64}), gain = g.parameter("gain", {{6}, DType::f64});
+  const Wire bias = g.parameter("bias", {{6}, DType::f64});
+  const Wire wrt[] = {x, gain, bias};
+  const Wires whole = differentiate(sum_all(square(layer_norm(x, gain, bias))), wrt);
+  const auto found = std::find_if(g.nodes().begin(), g.nodes().end(),
+                                  [](const Node& node) { return node.op->name() == "layer_norm_backward"; });
+  ASSERT_NE(found, g.nodes().end());
+  Wires in;
+  for (const int id : found->inputs) in.push_back(Wire(&g, id));
+  const Wires lines = g.apply(dynamic_cast<const RowNormBackward&>(*found->op).with_lines(4), in);
+  EXPECT_EQ(lines[1].shape(), (Shape{4, 6}));
+  const char* const names[] = {"dx", "dgain", "dbias"};
+  for (std::size_t k = 0; k < 3; ++k) {
+    g.output(names[k], whole[k]);
+    g.output(std::string("lines of ") + names[k], k == 0 ? lines[0] : sum_to(lines[k], {6}));
+  }
+  CpuSession session(test::plain_plan(g));
+  fill(session, 1);
+  session.run();
+  for (const char* name : names) {
+    const std::vector<double> expected = read(session, name);
+    EXPECT_GT(std::abs(expected[0]), 0) << name;
+    expect_close(read(session, std::string("lines of ") + name), expected, 1e-13, name);
+  }
+}
+
 TEST(RowNorm, SaysWhatDoesNotFit) {
   Graph graph;
   const Wire x = graph.input("x", {{3, 8}, DType::f32}), gain = graph.parameter("gain", {{7}, DType::f32});

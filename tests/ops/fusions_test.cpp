@@ -2,6 +2,7 @@
 #include "norma/ops/fusions.h"
 
 #include "check.h"
+#include "norma/ops/attention.h"
 #include "norma/ops/cross_entropy.h"
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
@@ -90,6 +91,66 @@ TEST(Fusions, LossGradientWaitsForWhatItIsMultipliedBy) {
   const Wire wrt[] = {w};
   g.output("d", differentiate(square(loss), wrt)[0]);  // the gradient by the loss is computed from the loss
   EXPECT_EQ(fuse(g, gradient_fusions()).at("loss_gradient"), 0);
+}
+
+TEST(Fusions, AttentionContext) {
+  expect_fused_equals_unfused("attention_context", [](Graph& g) -> Built {
+    const Wire qkv = g.input("qkv", {{2, 5, 24}, DType::f64});
+    return {sum_all(square(attention_packed(qkv, {.heads = 2}))), {"qkv"}};
+  });
+  expect_fused_equals_unfused("attention_context", [](Graph& g) -> Built {
+    const Wire q = g.input("q", {{2, 5, 6}, DType::f64});
+    const Wire k = g.input("k", {{2, 7, 6}, DType::f64}), v = g.input("v", {{2, 7, 6}, DType::f64});
+    const Wire lengths = g.input("targets", {{2}, DType::i32});  // 0 and 1: the first sample sees nothing
+    return {sum_all(square(attention(q, k, v, {.heads = 2, .mask = Mask::full}, lengths) + q)), {"q", "k", "v"}};
+  });
+}
+
+TEST(Fusions, AttentionContextIsThatOfTheSameAttention) {
+  Graph g;
+  const Wire qkv = g.input("qkv", {{1, 4, 12}, DType::f64});
+  const Wire context = attention_packed(qkv, {.heads = 2});
+  const Wire wrt[] = {qkv};
+  g.output("d", differentiate(sum_all(context), wrt)[0]);
+  EXPECT_EQ(fuse(g, gradient_fusions()).at("attention_context"), 1);
+  const Node& backward = *std::find_if(g.nodes().begin(), g.nodes().end(),
+                                       [](const Node& node) { return node.op->name() == "attention_backward"; });
+  EXPECT_EQ(backward.inputs[1], context.id());
+  EXPECT_NE(backward.op->attributes().find("context"), std::string::npos);
+  EXPECT_EQ(fuse(g, gradient_fusions()).at("attention_context"), 0);  // it has it
+}
+
+TEST(Fusions, ColumnSums) {
+  expect_fused_equals_unfused("column_sums", [](Graph& g) -> Built {
+    Wire x = g.input("x", {{2, 3, 4}, DType::f64});
+    std::vector<std::string> names;
+    for (const std::string layer : {"1", "2", "3", "4", "5", "6", "7", "8", "9", "10"}) {
+      const Wire w = g.parameter("w" + layer, {{4, 4}, DType::f64}), b = g.parameter("b" + layer, {{4}, DType::f64});
+      x = tanh(linear(x, w, b));
+      names.insert(names.end(), {"w" + layer, "b" + layer});
+    }
+    return {sum_all(square(x)), names};
+  });
+}
+
+// One op has a few tensors, not all of a net's; and a sum that is read stays in front of its reader.
+TEST(Fusions, ColumnSumsAreGatheredByTheFew) {
+  Graph g;
+  const Wire x = g.input("x", {{6, 4}, DType::f64});
+  Wires biases;
+  Wire y = x;
+  for (int layer = 0; layer < 10; ++layer) {
+    biases.push_back(g.parameter("b" + std::to_string(layer), {{4}, DType::f64}));
+    y = tanh(y + biases.back());
+  }
+  Wires gradients = differentiate(sum_all(y), biases);
+  for (std::size_t i = 0; i < biases.size(); ++i) g.output("d" + std::to_string(i), gradients[i]);
+  EXPECT_EQ(fuse(g, gradient_fusions()).at("column_sums"), 8);  // seven make one of eight, the last two another
+  std::vector<std::size_t> sizes;
+  for (const Node& node : g.nodes()) {
+    if (node.op->name() == "column_sums") sizes.push_back(node.inputs.size());
+  }
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{8, 2}));
 }
 
 TEST(Fusions, ScaledAdd) {

@@ -84,6 +84,9 @@ TEST_P(Schemes, RecomputationChangesNoBit) {
     EXPECT_EQ(kept.losses, again.losses) << "every " << every;
     EXPECT_EQ(kept.head, again.head) << "every " << every;
   }
+  const Trained lean = train(tiny(GetParam()), {.keep = Keep::lean}, {1e-3f}, 4);
+  EXPECT_EQ(kept.losses, lean.losses);
+  EXPECT_EQ(kept.head, lean.head);
 }
 
 TEST_P(Schemes, MemberInCohortHasTheBitsOfTheSameModelAlone) {
@@ -109,6 +112,8 @@ TEST(StepMemory, ArenaIsCloseToTheLowerBoundAndRecomputationShrinksIt) {
     EXPECT_LE(static_cast<double>(plan->transient_bytes()), 1.1 * static_cast<double>(plan->peak_live_bytes()));
     return static_cast<double>(plan->transient_bytes());
   };
+  const auto wide = build_training_step(deep, {.keep = Keep::lean}).plan;
+  EXPECT_LT(static_cast<double>(wide->transient_bytes()), 0.6 * bytes(0));
   const double kept = bytes(0), lean = bytes(8);
   EXPECT_LT(lean, 0.4 * kept);
   // Square-root growth: four times the layers, with twice the segment length, take about twice the memory.

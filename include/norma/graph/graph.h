@@ -38,6 +38,7 @@ struct Node {
   std::string scope = {};         // "layers.3.attn"
   int segment = -1;               // recomputation segment; -1 = none
   bool backward = false;          // appended by differentiation
+  bool again = false;             // a second edition, made some time before it is read
 };
 
 struct Output {

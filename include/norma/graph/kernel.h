@@ -37,6 +37,10 @@ class Backend {
   // Whether there is a kernel for this op on tensors of these types.
   virtual bool has(const Op& op, Types in, Types out) const = 0;
   virtual std::unique_ptr<const Kernel> make(const Op& op, Types in, Types out) const = 0;
+  // The same for a node that is made again before it is read: it may run beside all others.
+  virtual std::unique_ptr<const Kernel> make_again(const Op& op, Types in, Types out) const {
+    return make(op, in, out);
+  }
   // Fusions that pay on this device, in the order in which they apply.
   virtual std::span<const Rewrite> rewrites() const = 0;
   virtual std::int64_t alignment() const = 0;  // of every tensor, in bytes

@@ -16,12 +16,19 @@
 
 namespace norma {
 
+// What stays in memory between forward and backward.
+enum class Keep {
+  all,
+  lean,  // not what an op makes cheaply from something that stays: wide products, and attention of short sequences
+};
+
 struct CompileOptions {
   // Named fusions, applied in this order; not given: those of the backend.
   std::optional<std::vector<Rewrite>> rewrites = std::nullopt;
   // Layers per recomputation segment: only segment boundaries stay in memory between forward and backward, and the
   // inside is computed again when the backward pass arrives. 0 keeps everything; sqrt(layers) is the least memory.
   int recompute_every = 0;
+  Keep keep = Keep::all;  // inside each layer; lean and recompute_every exclude each other
   // Mixed precision: tensors are bf16 where the ops' Op::choose says so, parameters and the residual stream stay f32.
   bool narrow = false;
 };

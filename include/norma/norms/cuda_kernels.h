@@ -7,4 +7,7 @@ namespace norma {
 
 void add_norms(CudaBackend& cuda);
 
+// norm_lines: partial sums of dgain and dbias are added up together with other sums over rows. After column_sums.
+std::vector<Rewrite> norm_line_fusions();
+
 }  // namespace norma

@@ -68,16 +68,20 @@ class RowNorm final : public Op {
 //      scales [1] or [d]...
 // out: total = dx + residuals [.., d], dgain if any, dbias if any, scale total [.., d] for every scale, and total again
 //      in the other width, if `twin`
+// With `lines`, dgain and dbias are [lines, d] each: partial sums in any division, zero where there are fewer. A device
+// leaves adding them up to whoever adds up more at the same time (the rewrite norm_lines).
 class RowNormBackward final : public Op {
  public:
   RowNormBackward(const RowNormDefinition& definition, RowNormOptions options, int residuals = 0, int scaled = 0,
-                  bool twin = false);
+                  bool twin = false, std::int64_t lines = 0);
 
   const RowNormDefinition& definition() const { return definition_; }
   const RowNormOptions& options() const { return options_; }
   int residuals() const { return residuals_; }
   int scaled() const { return scaled_; }
   bool twin() const { return twin_; }
+  std::int64_t lines() const { return lines_; }
+  std::shared_ptr<const RowNormBackward> with_lines(std::int64_t lines) const;
 
   std::string_view name() const override { return name_; }
   std::string attributes() const override;
@@ -98,6 +102,7 @@ class RowNormBackward final : public Op {
   int residuals_;
   int scaled_;
   bool twin_;
+  std::int64_t lines_;
   std::string name_;
 };
 

@@ -48,14 +48,20 @@ class Attention final : public Op {
   AttentionOptions options_;
 };
 
-// Inputs: those of Attention, its log-sum-exp, and the gradient by its context. Outputs: dq, dk, dv or dqkv.
-// Probabilities are computed again block by block.
+// Whether the backward pass is given the context. It follows from the other inputs; a device that can read it faster
+// than compute it again asks for it by the rewrite attention_context.
+enum class SavedContext { none, given };
+
+// Inputs: those of Attention, its context if given, its log-sum-exp, and the gradient by its context. Outputs: dq, dk,
+// dv or dqkv. Probabilities are computed again block by block.
 class AttentionBackward final : public Op {
  public:
-  AttentionBackward(QkvLayout layout, AttentionOptions options) : layout_(layout), options_(options) {}
+  AttentionBackward(QkvLayout layout, AttentionOptions options, SavedContext context = SavedContext::none)
+      : layout_(layout), options_(options), context_(context) {}
 
   QkvLayout layout() const { return layout_; }
   const AttentionOptions& options() const { return options_; }
+  SavedContext context() const { return context_; }
   std::string_view name() const override { return "attention_backward"; }
   std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
@@ -69,6 +75,7 @@ class AttentionBackward final : public Op {
  private:
   QkvLayout layout_;
   AttentionOptions options_;
+  SavedContext context_;
 };
 
 // Queries and keys may differ in number (cross-attention) under Mask::full. A scale that is data: multiply q by it.

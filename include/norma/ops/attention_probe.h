@@ -26,6 +26,8 @@ class AttentionProbe final : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override;  // what it watches as it comes
 
  private:
   QkvLayout layout_;

@@ -10,6 +10,7 @@
 
 #include "norma/backends/device.h"
 #include "norma/data/config.h"
+#include "norma/graph/plan.h"
 #include "norma/models/model.h"
 #include "norma/train/groups.h"
 #include "norma/train/optimiser.h"
@@ -37,6 +38,7 @@ struct TrainConfig {
   std::int64_t checkpoint_every = 200;
   std::int64_t keep_checkpoints = 2;
   std::int64_t recompute_every = 0;  // layers per recomputation segment; 0: keep all activations
+  Keep keep = Keep::all;             // lean: what is cheap to compute again goes, layer by layer
   std::int64_t threads = 0;          // 0: all cores
   Device device = Device::automatic;
   Precision precision = Precision::f32;

@@ -25,6 +25,7 @@ struct StepOptions {
   bool probes = true;
   bool fuse = true;                  // false only to compare with
   int recompute_every = 0;           // layers per recomputation segment
+  Keep keep = Keep::all;             // what stays between forward and backward
   bool narrow = false;               // mixed precision: CompileOptions::narrow
   const Backend* backend = nullptr;  // that the plan is for; null: the CPU
 };

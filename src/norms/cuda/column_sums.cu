@@ -36,7 +36,23 @@ __global__ void __launch_bounds__(kWarp* kMostWarps) add_lines_kernel(const __gr
   if (threadIdx.x == 0 && to < call.width) out[to] = sum[0];
 }
 
+// A block takes a line of one of the two.
+__global__ void __launch_bounds__(kWarp* kMostWarps) clear_lines_kernel(const __grid_constant__ LinesCall call) {
+  const Members& members = call.members;
+  if (members.active != nullptr && members.active[blockIdx.z] == 0) return;
+  float* const out = at<float>(members.base + blockIdx.z * members.stride, call.out[blockIdx.y]);
+  if (out == nullptr) return;
+  for (std::int64_t i = threadIdx.x; i < call.width; i += blockDim.x) out[(blockIdx.x + 1) * call.width + i] = 0.0f;
+}
+
 }  // namespace
+
+int clear_further_lines(const LinesCall& call, std::int64_t lines, Stream stream) {
+  if (lines < 2) return 0;
+  const dim3 grid(static_cast<unsigned>(lines - 1), 2, static_cast<unsigned>(call.members.count));
+  clear_lines_kernel<<<grid, 256, 0, stream>>>(call);
+  return static_cast<int>(cudaGetLastError());
+}
 
 int add_lines(const LinesCall& call, Stream stream) {
   const dim3 grid(static_cast<unsigned>(ceil_divide(call.width, kWarp)), 2, static_cast<unsigned>(call.members.count));
@@ -71,6 +87,15 @@ BackwardLines backward_lines(RowTypes types, std::int64_t rows, std::int64_t wid
 std::int64_t general_lines(std::int64_t rows, std::int64_t width) {
   const std::int64_t enough = std::clamp<std::int64_t>(2048 / ceil_divide(width, 4 * kWarp), 1, 256);
   return std::clamp<std::int64_t>(ceil_divide(rows, 64), 1, enough);
+}
+
+std::int64_t enough_backward_lines(std::int64_t rows, std::int64_t width) {
+  std::int64_t lines = 1;
+  for (const RowTypes types : {RowTypes::f32, RowTypes::bf16, RowTypes::f32_stream_bf16_branch}) {
+    for (int residuals = 0; width <= kWidestBackward && residuals < 2; ++residuals)
+      lines = std::max(lines, backward_lines(types, rows, width, residuals).count);
+  }
+  return lines;
 }
 
 std::int64_t row_backward_scratch(RowTypes types, std::int64_t rows, std::int64_t width) {

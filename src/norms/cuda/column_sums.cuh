@@ -17,6 +17,8 @@ struct LinesCall {
   std::int64_t out[2] = {kAbsent, kAbsent};  // dgain from 0 on, dbias from `width` on
 };
 int add_lines(const LinesCall& call, Stream stream);
+// out[k] are [lines, width]: zero from the second line on.
+int clear_further_lines(const LinesCall& call, std::int64_t lines, Stream stream);
 
 constexpr int kColumnRows = 8;  // rows of a tile that are read at once
 

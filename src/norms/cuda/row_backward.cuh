@@ -215,9 +215,8 @@ class BackwardBlock {
     return map_.lanes >= kWarp || static_cast<int>(threadIdx.x) % kWarp < map_.lanes;
   }
 
-  // The shares of the block's warps or groups, added in their order: [dgain, dbias].
+  // The shares of the block's warps or groups, added in their order: dgain, dbias.
   __device__ __forceinline__ void write_line() {
-    float* const line = at<float>(member_, call_.scratch) + static_cast<std::int64_t>(blockIdx.x) * 2 * width_;
     float* const gathered = reinterpret_cast<float*>(stages_);  // [share, dgain or dbias, width]
     const int span = map_.lanes < kWarp ? kWarp : map_.lanes, share = static_cast<int>(threadIdx.x) / span;
     const bool has_sum = gather_in_warp();
@@ -243,8 +242,21 @@ class BackwardBlock {
     for (int i = static_cast<int>(threadIdx.x); i < numbers; i += map_.threads()) {
       float all = gathered[i];
       for (int s = 1; s < shares; ++s) all += gathered[s * stride + i];
-      line[i] = all;
+      put(static_cast<int>(blockIdx.x), i, all);
+      for (int line = static_cast<int>(blockIdx.x + gridDim.x); line < call_.lines; line += static_cast<int>(gridDim.x))
+        put(line, i, 0.0f);
     }
+  }
+
+  // Number i of a line: in scratch, where dgain and dbias lie side by side, or where it is wanted.
+  __device__ __forceinline__ void put(int line, int i, float value) const {
+    if (call_.lines == 0) {
+      at<float>(member_, call_.scratch)[static_cast<std::int64_t>(line) * 2 * width_ + i] = value;
+      return;
+    }
+    const bool bias = i >= width_;
+    float* const out = at<float>(member_, bias ? call_.dbias : call_.dgain);
+    if (out != nullptr) out[static_cast<std::int64_t>(line) * width_ + (bias ? i - width_ : i)] = value;
   }
 
   const RowNormBackwardCall& call_;

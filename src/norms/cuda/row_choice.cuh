@@ -148,6 +148,7 @@ int row_backward_of(const RowNormBackwardCall& call, Stream stream) {
   for (int k = 0; k < call.residuals; ++k) whole = whole && call.residual[k] % 16 == 0;
   for (int k = 0; k < call.scaled; ++k) whole = whole && (call.scaled_dx[k] < 0 || call.scaled_dx[k] % 16 == 0);
   int status = 0;
+  bool in_place = false;  // whether lines are where they are wanted
   if (!whole) {
     status = launch_backward_general<Norm, X, Y, 1>(call, sums, stream);
   } else if (call.residuals > 1 || call.width > kWidestBackward || call.counted % kV != 0 ||
@@ -155,12 +156,15 @@ int row_backward_of(const RowNormBackwardCall& call, Stream stream) {
     status = launch_backward_general<Norm, X, Y, kV>(call, sums, stream);
   } else {
     const BackwardLines choice = backward_lines(call.types, call.rows, call.width, call.residuals);
+    in_place = call.lines > 0;
     lines.lines = choice.count;
     lines.stride = 2 * call.width;
     status = call.residuals == 0 ? launch_backward_as<Norm, X, Y, 0>(call, choice, stream)
                                  : launch_backward_as<Norm, X, Y, 1>(call, choice, stream);
   }
-  return status == 0 && sums ? add_lines(lines, stream) : status;
+  if (status != 0 || !sums || in_place) return status;
+  status = add_lines(lines, stream);
+  return status == 0 && call.lines > 0 ? clear_further_lines(lines, call.lines, stream) : status;
 }
 
 template <class Norm>
@@ -179,6 +183,9 @@ int row_norm(const RowNormCall& call, Stream stream) {
 template <class Norm>
 int row_backward(const RowNormBackwardCall& call, Stream stream) {
   const bool scratch = call.scratch >= 0 || (call.dgain < 0 && call.dbias < 0);
+  if (call.lines > 0 && (Norm::kOneGain || call.lines < enough_backward_lines(call.rows, call.width))) {
+    return static_cast<int>(cudaErrorInvalidValue);
+  }
   if (!scratch || !possible(call.members, call.rows, call.width, call.counted, call.residuals)) {
     return static_cast<int>(cudaErrorInvalidValue);
   }

@@ -84,6 +84,7 @@ cuda::Program cuda_kernel(const RowNormBackward& op, Types in, Types out) {
   shape.width = in[0].shape.channels();
   shape.counted = counted_channels(op.options(), shape.width);
   shape.residuals = op.residuals();
+  shape.lines = op.lines();
   const bool gain = has_gain(op.options().affine), bias = has_bias(op.options().affine);
   const bool mean = centres(op.definition());
   shape.scaled = op.scaled();

@@ -71,11 +71,15 @@ struct RowNormBackwardCall {
   std::int64_t narrow_dx = kAbsent;            // the same in bf16, where the stream is f32
   std::int64_t dgain = kAbsent;                // f32 [width], or [1] if the norm has one gain
   std::int64_t dbias = kAbsent;                // f32 [width]
+  std::int64_t lines = 0;                      // > 0: dgain and dbias are [lines, width], partial sums and zeros
   std::int64_t scratch = kAbsent;              // row_backward_scratch() bytes, if dgain or dbias is wanted
 };
 
 // Bytes of scratch per member for dgain and dbias: any contents, a multiple of 16.
 std::int64_t row_backward_scratch(RowTypes types, std::int64_t rows, std::int64_t width);
+
+// Enough for `lines` of any types.
+std::int64_t enough_backward_lines(std::int64_t rows, std::int64_t width);
 
 int layer_norm(const RowNormCall& call, Stream stream);
 int layer_norm_backward(const RowNormBackwardCall& call, Stream stream);

@@ -74,10 +74,12 @@ cuda::Program cuda_kernel(const AttentionBackward& op, Types in, Types) {
   const AttentionShape s = attention_shape(layout, op.options(), in);
   const cuda::AttentionCall shape = attention_call(s, in[0].dtype);
   const PackedSteps steps(s, in[0].dtype);
+  const bool context = op.context() == SavedContext::given;
   return {.launch =
               [=](const cuda::Call& at) {
                 cuda::AttentionCall call = shape;
-                place_inputs(call, at, layout, steps, 2);
+                place_inputs(call, at, layout, steps, context ? 3 : 2);
+                if (context) call.context = at.in(at.inputs - 3);
                 call.lse = at.in(at.inputs - 2);
                 call.dcontext = at.in(at.inputs - 1);
                 call.dq = at.out(0);

@@ -9,9 +9,36 @@
 namespace norma {
 namespace {
 
-constexpr std::int64_t kChunkBytes = std::int64_t{384} << 20;  // of logits, per member: about 2,000 rows of GPT-2
-constexpr std::int64_t kRowsOfTile = 128;                      // of the products' own tiles: chunks are multiples
+constexpr std::int64_t kChunkBytes = std::int64_t{576} << 20;  // of logits, per member, at most
+// Of the products' own tiles, and of the multiprocessors that take one each: as on an H100 or H200. Elsewhere chunks
+// are the same and fill the card less well.
+constexpr std::int64_t kRowsOfTile = 128, kColumnsOfTile = 256, kMultiprocessors = 132;
 constexpr std::int64_t kFloat = sizeof(float);
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// How often all multiprocessors take a tile of the input's gradient, chunk by chunk. It is the product that chunks make
+// small: its tiles are few and long, so a turn that few take part in costs as much as one of all.
+std::int64_t turns_of_chunks(std::int64_t rows, std::int64_t chunk, std::int64_t width) {
+  const auto turns = [&](std::int64_t some) {
+    return divide_up(divide_up(some, kRowsOfTile) * divide_up(width, kColumnsOfTile), kMultiprocessors);
+  };
+  return rows / chunk * turns(chunk) + (rows % chunk == 0 ? 0 : turns(rows % chunk));
+}
+
+// Rows of a chunk: of the few numbers of chunks that fit, the one with the fewest turns.
+std::int64_t rows_of_chunk(std::int64_t rows, std::int64_t width, std::int64_t row_bytes) {
+  const std::int64_t fitting = std::max(kChunkBytes / row_bytes / kRowsOfTile * kRowsOfTile, kRowsOfTile);
+  const std::int64_t fewest = divide_up(rows, fitting);
+  const auto even = [&](std::int64_t chunks) {
+    return std::min(rows, divide_up(divide_up(rows, chunks), kRowsOfTile) * kRowsOfTile);
+  };
+  std::int64_t best = even(fewest);
+  for (std::int64_t chunks = fewest + 1; chunks < fewest + 8; ++chunks) {
+    if (turns_of_chunks(rows, even(chunks), width) < turns_of_chunks(rows, best, width)) best = even(chunks);
+  }
+  return best;
+}
 
 struct ProjectionSizes {
   std::int64_t rows, width, classes;
@@ -29,9 +56,7 @@ struct ProjectionSizes {
         ignore(options.ignore),
         dtype(in[0].dtype),
         element(static_cast<std::int64_t>(size_of(dtype))) {
-    const std::int64_t fitting = std::max(kChunkBytes / (classes * element) / kRowsOfTile * kRowsOfTile, kRowsOfTile);
-    const std::int64_t even = (rows - 1) / ((rows - 1) / fitting + 1) + 1;  // rows of a chunk, were all alike
-    chunk = std::min(rows, (even + kRowsOfTile - 1) / kRowsOfTile * kRowsOfTile);
+    chunk = rows_of_chunk(rows, width, classes * element);
   }
 
   // Scratch: the logits of a chunk, then a number per row, or one.
@@ -52,8 +77,8 @@ int project(const ProjectionSizes& s, std::int64_t first, std::int64_t rows, con
                           {.a = at.in(0) + first * s.width * s.element, .b = at.in(1), .c = at.scratch}, at.stream);
 }
 
-cuda::CrossEntropyRows rows_of_chunk(const ProjectionSizes& s, std::int64_t first, std::int64_t rows, std::int64_t lse,
-                                     const cuda::Call& at) {
+cuda::CrossEntropyRows logits_of_chunk(const ProjectionSizes& s, std::int64_t first, std::int64_t rows,
+                                       std::int64_t lse, const cuda::Call& at) {
   return {.members = at.members,
           .rows = rows,
           .classes = s.classes,
@@ -74,7 +99,7 @@ int forward_chunks(const ProjectionSizes& s, const cuda::Call& at) {
   for (std::int64_t first = 0; first < s.rows; first += s.chunk) {
     const std::int64_t rows = std::min(s.chunk, s.rows - first);
     if (const int error = project(s, first, rows, at)) return error;
-    const cuda::CrossEntropyRows chunk = rows_of_chunk(s, first, rows, at.out(1), at);
+    const cuda::CrossEntropyRows chunk = logits_of_chunk(s, first, rows, at.out(1), at);
     if (const int error = cuda::row_losses(chunk, losses + first * kFloat, at.stream)) return error;
   }
   return cuda::mean_loss(all_rows(s, at), losses, at.out(0), at.stream);
@@ -121,7 +146,7 @@ int backward_chunks(const ProjectionSizes& s, const cuda::Call& at) {
   for (std::int64_t first = 0; first < s.rows; first += s.chunk) {
     const std::int64_t rows = std::min(s.chunk, s.rows - first);
     if (const int error = project(s, first, rows, at)) return error;
-    const cuda::CrossEntropyRows chunk = rows_of_chunk(s, first, rows, at.in(4), at);
+    const cuda::CrossEntropyRows chunk = logits_of_chunk(s, first, rows, at.in(4), at);
     if (const int error = cuda::row_gradients(chunk, scale, at.scratch, at.stream)) return error;
     if (const int error = project_back(s, first, rows, at.out(0), at)) return error;
     if (const int error = add_weight_gradient(s, first, rows, at.out(1), at)) return error;
@@ -136,7 +161,7 @@ int forward_and_backward_chunks(const ProjectionSizes& s, const cuda::Call& at) 
   for (std::int64_t first = 0; first < s.rows; first += s.chunk) {
     const std::int64_t rows = std::min(s.chunk, s.rows - first);
     if (const int error = project(s, first, rows, at)) return error;
-    const cuda::CrossEntropyRows chunk = rows_of_chunk(s, first, rows, at.out(1), at);
+    const cuda::CrossEntropyRows chunk = logits_of_chunk(s, first, rows, at.out(1), at);
     if (const int error = cuda::row_losses_and_gradients(chunk, losses + first * kFloat, scale, at.stream))
       return error;
     if (const int error = project_back(s, first, rows, at.out(2), at)) return error;

@@ -30,6 +30,10 @@ int row_gradients(const CrossEntropyRows& call, std::int64_t scale, std::int64_t
 // Both, with the gradients where the logits were. lse is written.
 int row_losses_and_gradients(const CrossEntropyRows& call, std::int64_t losses, std::int64_t scale, Stream stream);
 
+// The same for rows that one block holds: of whole 16 bytes, neither short nor very long.
+bool holds_rows(const CrossEntropyRows& call);
+int held_losses_and_gradients(const CrossEntropyRows& call, std::int64_t losses, std::int64_t scale, Stream stream);
+
 // Over all rows, by their targets i32 [rows].
 struct CountedRows {
   Members members;

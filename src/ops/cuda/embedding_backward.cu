@@ -1,194 +1,259 @@
-// dtable[v] = sum of dy[r] over the rows with ids[r] = v, without atomics: a block owns a few ids and a tile of
-// columns. It walks over all ids in stretches, gathers its own rows of a stretch in their order, and adds them to its
-// lines. An id that is rare in a stretch is one warp's; one that is frequent is shared by all warps, each with every
-// kWarps-th row, and their sums are added in order.
-#include "device/cuda/device.cuh"
+// dtable[v] = sum of dy[r] over the rows with ids[r] = v, without atomics on sums. First the rows are put in the order
+// of their ids, rows of one id in their own order: a block has a few ids, counts the rows of smaller ones, and lists
+// its own. Then a warp adds up the rows of an id; an id of many rows has all warps of a block, each with some of the
+// rows, and their sums are added in order.
+#include <algorithm>
+
 #include "norma/ops/embedding.h"
+#include "ops/cuda/map.cuh"
 
 namespace norma {
 namespace {
 
-constexpr int kScatterWarps = 16, kScatterThreads = kScatterWarps * cuda::kWarp;
-constexpr int kScatterPerThread = 8, kScatterStretch = kScatterThreads * kScatterPerThread;  // rows
-constexpr int kScatterIds = 128;                                                             // of a block, at most
-constexpr int kScatterRare = cuda::kWarp;                                                    // rows
-constexpr int kScatterAhead = 4;                                                             // rows read at once
+constexpr int kOrderWarps = 16, kOrderThreads = kOrderWarps * cuda::kWarp;
+constexpr int kOrderPerThread = 8, kOrderStretch = kOrderThreads * kOrderPerThread;  // rows that are listed at once
+constexpr int kOrderIds = 128;                                                       // of a block, at most
+constexpr int kSumWarps = 8;                                                         // of a block, and ids
+constexpr int kFewRows = 64;                                                         // of an id: one warp's
+constexpr int kRowsAtOnce = 4;                                                       // that a warp reads
 
 struct ScatterCall {
   cuda::Members members = {};
   std::int64_t ids = 0, dy = 0, out = 0;
-  std::int64_t vocabulary = 0, rows = 0, width = 0;
-  int ids_per_block = 0;
+  std::int64_t order = 0, starts = 0;  // scratch, i32: rows by id; where those of an id begin [vocabulary + 1]
+  std::int64_t width = 0;
+  std::int32_t rows = 0, vocabulary = 0, ids_per_block = 0;
 };
 
-template <int V>
-struct ScatterShared {
-  std::uint32_t list[kScatterStretch];  // in order of rows: row within the stretch, times kScatterIds, plus id
-  int counts[kScatterIds];              // rows of each id
-  int warp_counts[kScatterWarps];
-  float sums[kScatterWarps][cuda::kWarp * V];
+struct OrderShared {
+  std::uint32_t list[kOrderStretch];  // the block's rows of a stretch, in their order: place, times kOrderIds, plus id
+  int cursors[kOrderIds];             // rows of each id, then where the next one goes
+  int warps[kOrderWarps];
 };
 
-// The block's entries of the stretch from `begin` on; returns how many there are.
-template <int V>
-__device__ __forceinline__ int gather_stretch(const ScatterCall& call, const std::int32_t* ids, std::int64_t first_id,
-                                              int own, std::int64_t begin, ScatterShared<V>& shared) {
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % cuda::kWarp, warp = thread / cuda::kWarp;
-  for (int i = thread; i < own; i += kScatterThreads) shared.counts[i] = 0;
-  std::int64_t id[kScatterPerThread];
-  int found = 0;
+__device__ __forceinline__ int sum_of_warp(int value) {
 #pragma unroll
-  for (int j = 0; j < kScatterPerThread; ++j) {
-    const std::int64_t row = begin + thread * kScatterPerThread + j;
-    id[j] = row < call.rows ? ids[row] - first_id : -1;
-    found += id[j] >= 0 && id[j] < own ? 1 : 0;
-  }
-  int before = found;  // matches up to this lane, then up to the one before
+  for (int distance = cuda::kWarp / 2; distance > 0; distance >>= 1)
+    value += __shfl_xor_sync(cuda::kAll, value, distance);
+  return value;
+}
+
+// The sum up to this lane, itself included.
+__device__ __forceinline__ int sum_up_to_lane(int value) {
+  const int lane = static_cast<int>(threadIdx.x) % cuda::kWarp;
 #pragma unroll
   for (int distance = 1; distance < cuda::kWarp; distance <<= 1) {
-    const int left = __shfl_up_sync(cuda::kAll, before, distance);
-    if (lane >= distance) before += left;
+    const int left = __shfl_up_sync(cuda::kAll, value, distance);
+    if (lane >= distance) value += left;
   }
-  if (lane == cuda::kWarp - 1) shared.warp_counts[warp] = before;
-  before -= found;
+  return value;
+}
+
+// Counts the rows of each of the block's ids, and turns counts into places behind the rows of smaller ids. Ids outside
+// the table count nowhere.
+__device__ __forceinline__ void place_ids(const ScatterCall& call, const std::int32_t* ids, std::int32_t* starts,
+                                          std::int32_t first, std::int32_t own, OrderShared& shared) {
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % cuda::kWarp, warp = thread / cuda::kWarp;
+  for (int i = thread; i < kOrderIds; i += kOrderThreads) shared.cursors[i] = 0;
   __syncthreads();
-  int total = 0;
+  int below = 0;
+  for (std::int32_t row = thread; row < call.rows; row += kOrderThreads) {
+    const std::int32_t id = ids[row];
+    if (id < 0 || id >= first + own) continue;
+    if (id < first) {
+      ++below;
+    } else {
+      atomicAdd(&shared.cursors[id - first], 1);  // whole numbers: any order
+    }
+  }
+  below = sum_of_warp(below);
+  if (lane == 0) shared.warps[warp] = below;
+  __syncthreads();
+  if (warp == 0) {
+    constexpr int kPerLane = kOrderIds / cuda::kWarp;
+    below = sum_of_warp(lane < kOrderWarps ? shared.warps[lane] : 0);
+    int counts[kPerLane], mine = 0;
 #pragma unroll
-  for (int w = 0; w < kScatterWarps; ++w) {
-    if (w == warp) before += total;
-    total += shared.warp_counts[w];
+    for (int j = 0; j < kPerLane; ++j) mine += counts[j] = shared.cursors[lane * kPerLane + j];
+    int place = below + sum_up_to_lane(mine) - mine;
+#pragma unroll
+    for (int j = 0; j < kPerLane; ++j) {
+      const int i = lane * kPerLane + j;
+      shared.cursors[i] = place;
+      if (i < own) starts[first + i] = place;
+      place += counts[j];
+      if (i == own - 1 && first + own == call.vocabulary) starts[call.vocabulary] = place;
+    }
+  }
+  __syncthreads();
+}
+
+// The block's rows among those from `begin` on, in their order; returns how many there are.
+__device__ __forceinline__ int list_stretch(const ScatterCall& call, const std::int32_t* ids, std::int32_t first,
+                                            std::int32_t own, std::int32_t begin, OrderShared& shared) {
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % cuda::kWarp, warp = thread / cuda::kWarp;
+  std::int32_t id[kOrderPerThread];
+  int found = 0;
+#pragma unroll
+  for (int j = 0; j < kOrderPerThread; ++j) {
+    const std::int32_t row = begin + thread * kOrderPerThread + j;
+    const std::int32_t any = row < call.rows ? ids[row] : -1;
+    id[j] = any >= first && any < first + own ? any - first : -1;
+    found += id[j] >= 0 ? 1 : 0;
+  }
+  const int up_to = sum_up_to_lane(found);
+  if (lane == cuda::kWarp - 1) shared.warps[warp] = up_to;
+  __syncthreads();
+  int place = up_to - found, total = 0;
+#pragma unroll
+  for (int w = 0; w < kOrderWarps; ++w) {
+    if (w == warp) place += total;
+    total += shared.warps[w];
   }
 #pragma unroll
-  for (int j = 0; j < kScatterPerThread; ++j) {
-    if (id[j] < 0 || id[j] >= own) continue;
-    shared.list[before++] =
-        static_cast<std::uint32_t>((thread * kScatterPerThread + j) * kScatterIds) + static_cast<std::uint32_t>(id[j]);
-    atomicAdd(&shared.counts[id[j]], 1);  // whole numbers: any order
+  for (int j = 0; j < kOrderPerThread; ++j) {
+    if (id[j] < 0) continue;
+    shared.list[place++] = static_cast<std::uint32_t>((thread * kOrderPerThread + j) * kOrderIds + id[j]);
   }
   __syncthreads();
   return total;
 }
 
-// sum += the rows whose places in the stretch lane k holds for k < count, at the lane's columns.
+// One warp: each listed row goes behind the earlier ones of its id.
+__device__ __forceinline__ void put_in_order(std::int32_t* order, std::int32_t begin, int length, OrderShared& shared) {
+  const int lane = static_cast<int>(threadIdx.x);
+  for (int i = 0; i < length; i += cuda::kWarp) {
+    const bool has = i + lane < length;
+    const std::uint32_t entry = has ? shared.list[i + lane] : 0u;
+    const int id = has ? static_cast<int>(entry % kOrderIds) : -1;
+    const unsigned alike = __match_any_sync(cuda::kAll, id);
+    const int before = __popc(alike & ((1u << lane) - 1u));
+    const int place = has ? shared.cursors[id] + before : 0;
+    __syncwarp();
+    if (has) order[place] = begin + static_cast<std::int32_t>(entry / kOrderIds);
+    if (has && before == 0) shared.cursors[id] = place + __popc(alike);
+    __syncwarp();
+  }
+}
+
+__global__ void __launch_bounds__(kOrderThreads) order_kernel(const __grid_constant__ ScatterCall call) {
+  __shared__ OrderShared shared;
+  if (cuda::skipped(call.members, blockIdx.y)) return;
+  std::byte* const member = cuda::base_of(call.members, blockIdx.y);
+  const std::int32_t* const ids = cuda::at<const std::int32_t>(member, call.ids);
+  std::int32_t* const order = cuda::at<std::int32_t>(member, call.order);
+  const auto first = static_cast<std::int32_t>(blockIdx.x) * call.ids_per_block;
+  const std::int32_t left = call.vocabulary - first, own = left < call.ids_per_block ? left : call.ids_per_block;
+  place_ids(call, ids, cuda::at<std::int32_t>(member, call.starts), first, own, shared);
+  for (std::int32_t begin = 0; begin < call.rows; begin += kOrderStretch) {
+    const int length = list_stretch(call, ids, first, own, begin, shared);
+    if (threadIdx.x < cuda::kWarp) put_in_order(order, begin, length, shared);
+    __syncthreads();  // the list is written again
+  }
+}
+
+// sum += the rows order[from], order[from + step], ... below `end`, kRowsAtOnce neighbours at a time.
 template <int V>
-__device__ __forceinline__ void add_listed(const float* dy, std::int64_t width, int row, int count, bool has,
-                                           float (&sum)[V]) {
-  for (int k = 0; k < count; k += kScatterAhead) {
-    float v[kScatterAhead][V];
+__device__ __forceinline__ void add_ordered_rows(const float* dy, std::int64_t width, const std::int32_t* order,
+                                                 int from, int step, int end, bool has, float (&sum)[V]) {
+  for (int k = from; k < end; k += step) {
+    float v[kRowsAtOnce][V];
 #pragma unroll
-    for (int j = 0; j < kScatterAhead; ++j) {
-      const int from = __shfl_sync(cuda::kAll, row, k + j < count ? k + j : 0);
+    for (int j = 0; j < kRowsAtOnce; ++j) {
 #pragma unroll
       for (int c = 0; c < V; ++c) v[j][c] = 0.0f;
-      if (has && k + j < count) cuda::load<float, V>(dy + from * width, v[j]);
+      if (has && k + j < end) cuda::load<float, V>(dy + std::int64_t{order[k + j]} * width, v[j]);
     }
 #pragma unroll
-    for (int j = 0; j < kScatterAhead; ++j) {
+    for (int j = 0; j < kRowsAtOnce; ++j) {
 #pragma unroll
       for (int c = 0; c < V; ++c) sum[c] += v[j][c];
     }
   }
 }
 
-// Entries [begin, length) of the list, every step-th stretch of kWarp of them, that are of this id.
 template <int V>
-__device__ __forceinline__ void add_entries(const ScatterShared<V>& shared, int id, int begin, int step, int length,
-                                            const float* dy, std::int64_t width, bool has, float (&sum)[V]) {
-  const int lane = static_cast<int>(threadIdx.x) % cuda::kWarp;
-  for (int i = begin; i < length; i += step) {
-    const std::uint32_t entry = i + lane < length ? shared.list[i + lane] : kScatterIds - 1u;
-    const bool mine = i + lane < length && static_cast<int>(entry % kScatterIds) == id;
-    const unsigned matches = __ballot_sync(cuda::kAll, mine);
-    if (matches == 0) continue;
-    // Lane k takes the k-th match.
-    const int count = __popc(matches), source = static_cast<int>(__fns(matches, 0, lane + 1));
-    const int row = static_cast<int>(__shfl_sync(cuda::kAll, entry, lane < count ? source : 0) / kScatterIds);
-    add_listed<V>(dy, width, row, count, has, sum);
-  }
-}
-
-template <int V>
-__global__ void __launch_bounds__(kScatterThreads) scatter_kernel(const __grid_constant__ ScatterCall call) {
-  __shared__ ScatterShared<V> shared;
+__global__ void __launch_bounds__(kSumWarps* cuda::kWarp)
+    ordered_sums_kernel(const __grid_constant__ ScatterCall call) {
+  __shared__ float parts[kSumWarps][cuda::kWarp * V];
+  __shared__ int begins[kSumWarps + 1];
   if (cuda::skipped(call.members, blockIdx.z)) return;
   std::byte* const member = cuda::base_of(call.members, blockIdx.z);
   const int lane = static_cast<int>(threadIdx.x) % cuda::kWarp, warp = static_cast<int>(threadIdx.x) / cuda::kWarp;
-  const std::int64_t first_id = std::int64_t{blockIdx.x} * call.ids_per_block, left = call.vocabulary - first_id;
-  const int own = static_cast<int>(left < call.ids_per_block ? left : call.ids_per_block);
+  const auto first = static_cast<std::int32_t>(blockIdx.x) * kSumWarps;
   const std::int64_t column = (std::int64_t{blockIdx.y} * cuda::kWarp + lane) * V;
   const bool has = column < call.width;
-  const std::int32_t* const ids = cuda::at<const std::int32_t>(member, call.ids);
+  const std::int32_t* const order = cuda::at<const std::int32_t>(member, call.order);
+  const std::int32_t* const starts = cuda::at<const std::int32_t>(member, call.starts);
   const float* const dy = cuda::at<const float>(member, call.dy) + column;
-  float* const out = cuda::at<float>(member, call.out) + first_id * call.width + column;
-  // Line `id` is read and written by warp id % kScatterWarps alone.
-  const float zeros[V] = {};
-  for (int id = warp; id < own && has; id += kScatterWarps) cuda::store<float, V>(out + id * call.width, zeros);
-  const auto add_to_line = [&](int id, const float(&sum)[V]) {
-    if (!has) return;
-    float line[V];
-    cuda::load<float, V>(out + id * call.width, line);
+  float* const out = cuda::at<float>(member, call.out) + std::int64_t{first} * call.width + column;
+  if (threadIdx.x <= kSumWarps) {
+    const std::int32_t id = first + static_cast<std::int32_t>(threadIdx.x);
+    begins[threadIdx.x] = starts[id < call.vocabulary ? id : call.vocabulary];
+  }
+  __syncthreads();
+  const int begin = begins[warp], end = begins[warp + 1];
+  if (first + warp < call.vocabulary && end - begin <= kFewRows) {
+    float sum[V] = {};
+    add_ordered_rows<V>(dy, call.width, order, begin, kRowsAtOnce, end, has, sum);
+    if (has) cuda::store<float, V>(out + warp * call.width, sum);
+  }
+  for (int id = 0; id < kSumWarps; ++id) {
+    if (begins[id + 1] - begins[id] <= kFewRows) continue;  // for all threads alike
+    float sum[V] = {};
+    add_ordered_rows<V>(dy, call.width, order, begins[id] + warp * kRowsAtOnce, kSumWarps * kRowsAtOnce, begins[id + 1],
+                        has, sum);
 #pragma unroll
-    for (int c = 0; c < V; ++c) line[c] += sum[c];
-    cuda::store<float, V>(out + id * call.width, line);
-  };
-  for (std::int64_t begin = 0; begin < call.rows; begin += kScatterStretch) {
-    const int length = gather_stretch<V>(call, ids, first_id, own, begin, shared);
-    const float* const stretch = dy + begin * call.width;
-    for (int id = warp; id < own; id += kScatterWarps) {
-      const int count = shared.counts[id];
-      if (count == 0 || count > kScatterRare) continue;
-      float sum[V] = {};
-      add_entries<V>(shared, id, 0, cuda::kWarp, length, stretch, call.width, has, sum);
-      add_to_line(id, sum);
-    }
-    for (int id = 0; id < own; ++id) {
-      if (shared.counts[id] <= kScatterRare) continue;  // for all threads alike
-      float sum[V] = {};
-      add_entries<V>(shared, id, warp * cuda::kWarp, kScatterThreads, length, stretch, call.width, has, sum);
+    for (int c = 0; c < V; ++c) parts[warp][lane * V + c] = sum[c];
+    __syncthreads();
+    if (warp == 0 && has) {
 #pragma unroll
-      for (int c = 0; c < V; ++c) shared.sums[warp][lane * V + c] = sum[c];
-      __syncthreads();
-      if (warp == id % kScatterWarps) {
-#pragma unroll
-        for (int c = 0; c < V; ++c) {
-          sum[c] = 0.0f;
-          for (int w = 0; w < kScatterWarps; ++w) sum[c] += shared.sums[w][lane * V + c];
-        }
-        add_to_line(id, sum);
+      for (int c = 0; c < V; ++c) {
+        for (int w = 1; w < kSumWarps; ++w) sum[c] += parts[w][lane * V + c];
       }
-      __syncthreads();
+      cuda::store<float, V>(out + id * call.width, sum);
     }
-    __syncthreads();  // the list is written again
+    __syncthreads();
   }
 }
 
 }  // namespace
 
 cuda::Program cuda_kernel(const EmbeddingBackward& op, Types in, Types) {
-  // Many blocks where there are few ids; where there are many, fewer walks over the rows.
-  int ids_per_block = 1;
-  while (ids_per_block < kScatterIds && op.vocabulary() / (2 * ids_per_block) >= 256) ids_per_block *= 2;
-  const ScatterCall shape{.vocabulary = op.vocabulary(),
-                          .rows = in[0].shape.elements(),
-                          .width = in[1].shape.channels(),
-                          .ids_per_block = ids_per_block};
-  return {.launch = [shape](const cuda::Call& call) {
-    ScatterCall told = shape;
-    told.members = call.members;
-    told.ids = call.in(0);
-    told.dy = call.in(1);
-    told.out = call.out(0);
-    const auto grid = [&](int v) {
-      return dim3(cuda::blocks_for(told.vocabulary, told.ids_per_block), cuda::blocks_for(told.width, cuda::kWarp * v),
-                  static_cast<unsigned>(call.members.count));
-    };
-    if ((told.dy | told.out) % 16 == 0 && told.width % 4 == 0) {
-      scatter_kernel<4><<<grid(4), kScatterThreads, 0, call.stream>>>(told);
-    } else {
-      scatter_kernel<1><<<grid(1), kScatterThreads, 0, call.stream>>>(told);
-    }
-    return cuda::launched();
-  }};
+  constexpr std::int64_t kInteger = sizeof(std::int32_t), kBlocks = 8;  // of a small vocabulary
+  const std::int64_t rows = in[0].shape.elements(), vocabulary = op.vocabulary();
+  const std::int64_t order_bytes = cuda::round_up(rows * kInteger, 256);
+  const ScatterCall shape{.width = in[1].shape.channels(),
+                          .rows = static_cast<std::int32_t>(rows),
+                          .vocabulary = static_cast<std::int32_t>(vocabulary),
+                          .ids_per_block = static_cast<std::int32_t>(std::clamp<std::int64_t>(
+                              cuda::divide_up(vocabulary, kBlocks), 1, std::int64_t{kOrderIds}))};
+  return {.launch =
+              [shape, order_bytes](const cuda::Call& call) {
+                ScatterCall told = shape;
+                told.members = call.members;
+                told.ids = call.in(0);
+                told.dy = call.in(1);
+                told.out = call.out(0);
+                told.order = call.scratch;
+                told.starts = call.scratch + order_bytes;
+                const auto members = static_cast<unsigned>(call.members.count);
+                const dim3 blocks(cuda::blocks_for(told.vocabulary, told.ids_per_block), members);
+                order_kernel<<<blocks, kOrderThreads, 0, call.stream>>>(told);
+                if (const int error = cuda::launched(); error != 0) return error;
+                const auto grid = [&](int v) {
+                  return dim3(cuda::blocks_for(told.vocabulary, kSumWarps),
+                              cuda::blocks_for(told.width, cuda::kWarp * v), members);
+                };
+                constexpr int kThreads = kSumWarps * cuda::kWarp;
+                if ((told.dy | told.out) % 16 == 0 && told.width % 4 == 0) {
+                  ordered_sums_kernel<4><<<grid(4), kThreads, 0, call.stream>>>(told);
+                } else {
+                  ordered_sums_kernel<1><<<grid(1), kThreads, 0, call.stream>>>(told);
+                }
+                return cuda::launched();
+              },
+          .scratch_bytes = order_bytes + (vocabulary + 1) * kInteger};
 }
 
 }  // namespace norma

@@ -2,9 +2,9 @@
 // queries of a head in order.
 #include <algorithm>
 
-#include "device/cuda/device.cuh"
 #include "norma/ops/attention_probe.h"
 #include "ops/attention_kernel.h"
+#include "ops/cuda/map.cuh"
 
 namespace norma {
 namespace {
@@ -36,14 +36,14 @@ __device__ __forceinline__ float block_largest(float value, float* shared) {
 // NaN wins.
 __device__ __forceinline__ float largest_of(float a, float b) { return isnan(a) || isnan(b) ? a + b : fmaxf(a, b); }
 
-template <int V>
-__device__ __forceinline__ float probe_dot(const float* q, const float* k, std::int64_t width) {
+template <typename T, int V>
+__device__ __forceinline__ float probe_dot(const T* q, const T* k, std::int64_t width) {
   float sums[V] = {};
 #pragma unroll 4
   for (std::int64_t c = 0; c < width; c += V) {
     float a[V], b[V];
-    cuda::load<float, V>(q + c, a);
-    cuda::load<float, V>(k + c, b);
+    cuda::load<T, V>(q + c, a);
+    cuda::load<T, V>(k + c, b);
 #pragma unroll
     for (int j = 0; j < V; ++j) sums[j] = fmaf(a[j], b[j], sums[j]);
   }
@@ -62,7 +62,7 @@ __device__ __forceinline__ std::int64_t probe_keys(const ProbeCall& call, std::b
   return call.causal && query + 1 < keys ? query + 1 : keys;
 }
 
-template <int V>
+template <typename T, int V>
 __global__ void __launch_bounds__(cuda::kThreads) probe_rows_kernel(const __grid_constant__ ProbeCall call) {
   __shared__ double shared[cuda::kMostWarps];
   __shared__ float shared_max[cuda::kMostWarps];
@@ -71,12 +71,12 @@ __global__ void __launch_bounds__(cuda::kThreads) probe_rows_kernel(const __grid
   const std::int64_t row = blockIdx.x, head = row / call.looked_at, i = row - head * call.looked_at;
   const std::int64_t query = ((i + 1) * call.queries) / call.looked_at - 1;  // the last one included
   const std::int64_t keys = probe_keys(call, member, query);
-  const float* const q = cuda::at<const float>(member, call.q) + head * call.width + query * call.q_row;
-  const float* const k = cuda::at<const float>(member, call.k) + head / call.heads_per_kv * call.width;
+  const T* const q = cuda::at<const T>(member, call.q) + head * call.width + query * call.q_row;
+  const T* const k = cuda::at<const T>(member, call.k) + head / call.heads_per_kv * call.width;
   float* const scores = cuda::at<float>(member, call.scores) + row * call.keys;
   float most = __int_as_float(0xff800000);  // -infinity
   for (std::int64_t key = threadIdx.x; key < keys; key += cuda::kThreads) {
-    const float score = call.scale * probe_dot<V>(q, k + key * call.kv_row, call.width);
+    const float score = call.scale * probe_dot<T, V>(q, k + key * call.kv_row, call.width);
     scores[key] = score;  // read by this thread alone
     most = largest_of(most, score);
   }
@@ -112,14 +112,16 @@ __global__ void __launch_bounds__(cuda::kWarp) probe_heads_kernel(const __grid_c
   out[AttentionProbe::entropy] = static_cast<float>(spread / static_cast<double>(call.looked_at));
 }
 
+template <typename T>
 int run_probe(const ProbeCall& told, cuda::Stream stream) {
+  constexpr int kV = cuda::kWide<T>;
   const auto members = static_cast<unsigned>(told.members.count);
   const dim3 grid(static_cast<unsigned>(told.heads * told.looked_at), members);
-  const bool wide = (told.q | told.k) % 16 == 0 && (told.width | told.q_row | told.kv_row) % 4 == 0;
+  const bool wide = (told.q | told.k) % 16 == 0 && (told.width | told.q_row | told.kv_row) % kV == 0;
   if (wide) {
-    probe_rows_kernel<4><<<grid, cuda::kThreads, 0, stream>>>(told);
+    probe_rows_kernel<T, kV><<<grid, cuda::kThreads, 0, stream>>>(told);
   } else {
-    probe_rows_kernel<1><<<grid, cuda::kThreads, 0, stream>>>(told);
+    probe_rows_kernel<T, 1><<<grid, cuda::kThreads, 0, stream>>>(told);
   }
   if (const int error = cuda::launched(); error != 0) return error;
   const dim3 heads(cuda::blocks_for(told.heads, cuda::kWarp), members);
@@ -144,22 +146,23 @@ cuda::Program cuda_kernel(const AttentionProbe& op, Types in, Types) {
                         .heads_per_kv = s.heads / s.kv_heads,
                         .scale = static_cast<float>(s.scale),
                         .causal = s.mask == Mask::causal};
-  constexpr auto kElement = static_cast<std::int64_t>(sizeof(float));
+  const bool narrow = in[0].dtype == DType::bf16;
+  const std::int64_t to_keys = s.heads * s.width * static_cast<std::int64_t>(size_of(in[0].dtype));  // of a packed wire
   const std::int64_t rows = s.heads * shape.looked_at;
   const std::int64_t row_bytes = rows * static_cast<std::int64_t>(sizeof(ProbeRow));
   return {.launch =
-              [shape, packed, lengths_at, with_lengths, row_bytes](const cuda::Call& call) {
+              [shape, packed, lengths_at, with_lengths, row_bytes, narrow, to_keys](const cuda::Call& call) {
                 ProbeCall told = shape;
                 told.members = call.members;
                 told.q = call.in(0);
-                told.k = packed ? call.in(0) + told.heads * told.width * kElement : call.in(1);
+                told.k = packed ? call.in(0) + to_keys : call.in(1);
                 if (with_lengths) told.lengths = call.in(lengths_at);
                 told.rows = call.scratch;
                 told.scores = call.scratch + row_bytes;
                 told.out = call.out(0);
-                return run_probe(told, call.stream);
+                return narrow ? run_probe<__nv_bfloat16>(told, call.stream) : run_probe<float>(told, call.stream);
               },
-          .scratch_bytes = row_bytes + rows * s.keys * kElement};
+          .scratch_bytes = row_bytes + rows * s.keys * static_cast<std::int64_t>(sizeof(float))};
 }
 
 }  // namespace norma

@@ -37,8 +37,9 @@ class CpuBackend final : public Backend {
 
   // Enters the kernel of an op, for tensors of these floating dtypes; integers are the op's own business.
   template <typename OpType>
-  void add(CpuKernel (*kernel_of)(const OpType& op, Types in, Types out), std::initializer_list<DType> dtypes) {
-    kernels_.add<OpType>(kernel_of, dtypes);
+  void add(CpuKernel (*kernel_of)(const OpType& op, Types in, Types out), std::initializer_list<DType> dtypes,
+           bool (*serves)(const OpType& op, Types in, Types out) = nullptr) {
+    kernels_.add<OpType>(kernel_of, dtypes, serves);
   }
   void add(std::vector<Rewrite> rewrites);
 

@@ -1,0 +1,49 @@
+// Partial sums of dgain and dbias join the sums over rows of other tensors: a norm's backward pass is then one launch.
+#include <algorithm>
+
+#include "norma/norms/cuda_kernels.h"
+#include "norma/norms/row.h"
+#include "norma/ops/column_sums.h"
+#include "norms/cuda/row_launch.h"
+#include "norms/row.h"
+
+namespace norma {
+namespace {
+
+// The nearest sums over rows behind a node that have room for so many tensors more; -1 = none.
+int column_sums_behind(const Rewriter& rewriter, int index, std::size_t more) {
+  constexpr int kFarthest = 96;  // nodes: some layers
+  for (int next = index + 1; next < std::min(rewriter.size(), index + kFarthest); ++next) {
+    if (rewriter.as<ColumnSums>(next) == nullptr) continue;
+    if (rewriter.node(next).inputs.size() + more <= kMostColumnSums) return next;
+  }
+  return -1;
+}
+
+bool norm_lines(Rewriter& rewriter, int index) {
+  const RowNormBackward* const norm = rewriter.as<RowNormBackward>(index);
+  if (norm == nullptr || norm->lines() > 0 || norm->definition().gain != GainExtent::channels) return false;
+  const Affine affine = norm->options().affine;
+  const std::size_t sums = (has_gain(affine) ? 1 : 0) + (has_bias(affine) ? 1 : 0);
+  if (sums == 0) return false;
+  const Shape& x = rewriter.graph().value(rewriter.node(index).inputs[0]).type.shape;
+  const int next = column_sums_behind(rewriter, index, sums);
+  std::vector<int> outputs = rewriter.node(index).outputs;
+  const std::vector<int> wanted(outputs.begin() + 1, outputs.begin() + 1 + static_cast<std::ptrdiff_t>(sums));
+  if (next < 0 || !rewriter.unread_before(wanted, next, index)) return false;
+  std::fill_n(outputs.begin() + 1, sums, -1);
+  rewriter.replace(index, {}, norm->with_lines(cuda::enough_backward_lines(x.rows(), x.channels())),
+                   rewriter.node(index).inputs, std::move(outputs));
+  const std::vector<int>& made = rewriter.node(index).outputs;
+  std::vector<int> inputs = rewriter.node(next).inputs, all = rewriter.node(next).outputs;
+  inputs.insert(inputs.end(), made.begin() + 1, made.begin() + 1 + static_cast<std::ptrdiff_t>(sums));
+  all.insert(all.end(), wanted.begin(), wanted.end());
+  rewriter.replace(next, {}, std::make_shared<ColumnSums>(), std::move(inputs), std::move(all));
+  return true;
+}
+
+}  // namespace
+
+std::vector<Rewrite> norm_line_fusions() { return {{"norm_lines", norm_lines}}; }
+
+}  // namespace norma

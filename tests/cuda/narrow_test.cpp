@@ -1,0 +1,150 @@
+// Kernels that only mixed precision, or long rows and sequences, reach: against the CPU in f64; and what is computed
+// again against what is kept.
+#include "cuda/agreement.h"
+#include "norma/graph/differentiate.h"
+#include "norma/ops/activation.h"
+#include "norma/ops/attention.h"
+#include "norma/ops/cross_entropy.h"
+#include "norma/ops/elementwise.h"
+#include "norma/ops/linear.h"
+#include "norma/ops/reduce.h"
+#include "norma/train/step.h"
+
+namespace norma {
+namespace {
+
+using Build = std::function<Wire(Graph&, DType)>;  // a loss
+
+test::Tensors gradients_by_parameters(const Build& build, const Backend& backend, DType dtype, std::int64_t below,
+                                      CompileOptions options = {}) {
+  Graph graph;
+  const Wire loss = build(graph, dtype);
+  const Wires parameters = graph.parameters();
+  const Wires gradients = differentiate(loss, parameters);
+  graph.output("loss", loss);
+  for (std::size_t i = 0; i < parameters.size(); ++i) graph.output("d/" + parameters[i].name(), gradients[i]);
+  const auto session = make_session(compile(graph, backend, options), {.members = 2, .threads = 1});
+  for (int member = 0; member < 2; ++member) test::stage_start(*session, member, 3, below);
+  session->run();
+  test::Tensors results = test::results_of(*session, 1);
+  std::erase_if(results, [](const auto& one) { return one.first != "loss" && !one.first.starts_with("d/"); });
+  return results;
+}
+
+double length_of_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double wrong = 0, whole = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    wrong += (a[i] - b[i]) * (a[i] - b[i]);
+    whole += a[i] * a[i];
+  }
+  return std::sqrt(wrong / whole);
+}
+
+// In f32 and in bf16, where tensors on the way are rounded to 8 bits: a few roundings are allowed, and a term that is
+// missing or counted twice is an error of the order of one.
+void expect_near_the_cpu(const Build& build, std::int64_t below, const std::string& what) {
+  const test::Tensors truth = gradients_by_parameters(build, cpu_backend(), DType::f64, below);
+  for (const bool narrow : {false, true}) {
+    const test::Tensors gpu = gradients_by_parameters(build, cuda_backend(), DType::f32, below, {.narrow = narrow});
+    for (const auto& [name, values] : truth) {
+      ASSERT_GT(test::largest(values), 0) << what << ": " << name;
+      EXPECT_LT(length_of_difference(values, gpu.at(name)), narrow ? 8 * 0x1p-8 : 2e-5)
+          << what << (narrow ? " bf16: " : " f32: ") << name;
+    }
+  }
+}
+
+// Classes of rows that a block holds in shared memory in both widths, in one of them, and that are too long or do not
+// consist of whole 16 bytes; ignored targets among them.
+TEST(CudaNarrow, LossesOfLongRows) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t classes : {2048, 4096, 5000, 9992, 40000, 60000}) {
+    expect_near_the_cpu(
+        [&](Graph& g, DType t) {
+          const Wire x = g.parameter("x", {{7, 16}, t});
+          return linear_cross_entropy(x * 0.3, g.parameter("w", {{16, classes}, t}),
+                                      g.input("classes", {{7}, DType::i32}), g.input("smoothing", {{1}, t}),
+                                      {.ignore = 1});
+        },
+        3, fmt::format("{} classes", classes));
+  }
+}
+
+// Sequences of several tiles: the backward pass reads the context.
+TEST(CudaNarrow, GradientsOfAttentionWithItsContext) {
+  SKIP_WITHOUT_GPU();
+  for (const auto& [time, width] : {std::pair<std::int64_t, std::int64_t>{200, 64}, {130, 48}, {96, 32}, {20, 16}}) {
+    for (const Mask mask : {Mask::causal, Mask::full}) {
+      expect_near_the_cpu(
+          [&](Graph& g, DType t) {
+            const Wire qkv = g.parameter("qkv", {{2, time, 6 * width}, t});
+            const Wire context = attention_packed(qkv, {.heads = 2, .mask = mask});
+            return sum_all(square(context) * g.input("weight", context.type())) + sum_all(square(context));
+          },
+          2, fmt::format("{} steps, heads of {}, {}", time, width, name_of(mask)));
+    }
+  }
+}
+
+// Gradients of biases of several layers, one launch for some of them.
+TEST(CudaNarrow, GradientsOfManyBiases) {
+  SKIP_WITHOUT_GPU();
+  for (const auto& [rows, width] : {std::pair<std::int64_t, std::int64_t>{700, 72}, {129, 33}, {3, 8}}) {
+    expect_near_the_cpu(
+        [&](Graph& g, DType t) {
+          Wire x = g.parameter("x", {{rows, width}, t});
+          for (int layer = 0; layer < 11; ++layer) {
+            const std::string name = std::to_string(layer);
+            const std::int64_t from = layer % 2 == 0 ? width : 2 * width, to = layer % 2 == 0 ? 2 * width : width;
+            const Wire w = g.parameter("w" + name, {{from, to}, t}) * (0.7 / std::sqrt(static_cast<double>(from)));
+            x = linear(x, w, g.parameter("b" + name, {{to}, t}));
+          }
+          return sum_all(square(x));
+        },
+        2, fmt::format("{} rows of {}", rows, width));
+  }
+}
+
+TEST(CudaNarrow, Activations) {
+  SKIP_WITHOUT_GPU();
+  for (const Activation activation : {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
+    expect_near_the_cpu(
+        [&](Graph& g, DType t) {
+          const Wire x = g.parameter("x", {{33, 24}, t});
+          const Wire y = linear(x, g.parameter("w", {{24, 40}, t}), g.parameter("b", {{40}, t}), activation);
+          return sum_all(square(y));
+        },
+        2, std::string(name_of(activation)));
+  }
+}
+
+// What is made again is made by the same kernels from the same numbers.
+TEST(CudaNarrow, LeanHasTheBitsOfAll) {
+  SKIP_WITHOUT_GPU();
+  for (const std::string scheme : {"pre", "deepnorm"}) {
+    ModelConfig model{.layers = 4, .width = 64, .heads = 2, .vocabulary = 64, .batch = 4, .time = 64};
+    model.scheme = scheme;
+    std::vector<double> losses[2];
+    std::int64_t bytes[2] = {};
+    for (const Keep keep : {Keep::all, Keep::lean}) {
+      const auto at = static_cast<std::size_t>(keep);
+      const TrainingStep step = build_training_step(model, {.keep = keep, .narrow = true, .backend = &cuda_backend()});
+      bytes[at] = step.plan->transient_bytes();
+      const auto session = make_session(step.plan, {.members = 2});
+      for (int member = 0; member < 2; ++member) {
+        test::stage_start(*session, member, 3, 64);
+        initialise(*session, step.parameters, 1, member);
+      }
+      for (int i = 0; i < 4; ++i) {
+        session->run(Watching::no);
+        losses[at].push_back(session->number("loss", 1));
+      }
+    }
+    EXPECT_EQ(losses[0], losses[1]) << scheme;
+    EXPECT_NE(losses[0][0], losses[0][3]) << scheme;
+    EXPECT_LT(bytes[1], bytes[0]) << scheme;
+  }
+}
+
+}  // namespace
+}  // namespace norma
