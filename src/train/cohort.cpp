@@ -41,6 +41,7 @@ RunConfig resolve_config(RunConfig config, const Source& source) {
   const std::vector<TrainConfig> members = member_configs(config);
   model.dropout = std::any_of(members.begin(), members.end(), [](const TrainConfig& one) { return one.dropout > 0; });
   model.smoothing = config.train.smoothing > 0;
+  model.mixture = config.data.settings.contains("mixup") && config.data.settings.at("mixup") > 0;
   config.train.schedule.steps = config.train.steps;
   return config;
 }

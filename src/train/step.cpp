@@ -3,7 +3,7 @@
 #include <set>
 
 #include "norma/backends/cpu.h"
-#include "norma/graph/differentiate.h"
+#include "norma/models/gradients.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/attention_probe.h"
 #include "norma/ops/elementwise.h"
@@ -27,9 +27,10 @@ class StepBuilder {
     Wires parameters;
     for (const ParameterSpec& spec : model.parameters) parameters.push_back(graph_.find(spec.name));
     if (options_.probes) probe(model, forward_nodes);
-    update(model, parameters, gather(parameters, differentiate(objective(model.loss), parameters)));
+    update(model, parameters, gather(parameters, differentiate_model(config_, objective(model.loss), parameters)));
     graph_.output("loss", model.loss);
-    step_.plan = compile(graph_, options_.backend == nullptr ? cpu_backend() : *options_.backend, compile_options());
+    step_.plan =
+        compile(std::move(graph_), options_.backend == nullptr ? cpu_backend() : *options_.backend, compile_options());
     return std::move(step_);
   }
 

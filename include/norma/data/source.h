@@ -13,6 +13,7 @@
 
 #include "norma/data/batch.h"
 #include "norma/data/config.h"
+#include "norma/data/images.h"
 
 namespace norma {
 
@@ -24,6 +25,8 @@ class Tokenizer;
 //             padded; of a classification "targets" i32[batch]
 //   paired    "source" i32[batch, source_time] and "source_lengths" i32[batch] all at once, then the answer in "tokens"
 //             and "targets" from left to right
+//   images    "image" [batch, height, width, channels] and "targets" i32[batch]; where two images of a batch are mixed,
+//             "mixed_targets" i32[batch] of the second and its share in "mixture" [1]
 // A target of kIgnored is not counted.
 
 struct BatchShape {
@@ -67,6 +70,8 @@ class Source {
   virtual std::string decode(std::span<const std::int32_t> tokens) const;  // ids between spaces unless it knows better
   // How text becomes tokens; null where there is no text.
   virtual const Tokenizer* tokenizer() const { return nullptr; }
+  // How files of images are read; null where there are none.
+  virtual const ImageReading* images() const { return nullptr; }
   // Translation: the right answer of a row of an evaluation batch, as it stands in the file.
   virtual std::string reference(std::int64_t index, std::int64_t row) const;
 };

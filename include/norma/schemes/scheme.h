@@ -84,4 +84,8 @@ struct Scheme {
 // Throws Error naming file, key and, for an unknown key, the nearest known one; formulas fail with a caret.
 Scheme parse_scheme(std::string_view name, std::string_view toml_text);
 
+// The first name that a formula gives a value which nothing reads: the key of the formula, its text with a caret under
+// the name, and what to do. Such a formula can be drawn, but what only that value depends on cannot be trained.
+std::optional<std::string> unread_name(const Scheme& scheme);
+
 }  // namespace norma

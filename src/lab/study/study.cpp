@@ -134,11 +134,15 @@ class Study {
   }
 
   void run_grids(const std::string& part) {
-    SweepMeter meter(observer_, part);
-    outcomes_ =
-        run_sweep({.config = sweep_config(), .directory = sweep_directory(), .command_line = request_.command_line},
-                  meter, stop_)
-            .outcomes;
+    const auto per_step = static_cast<double>(tokens_per_step(resolved_));
+    const SweepConfig sweep = sweep_config();
+    SweepMeter meter(
+        observer_, part,
+        {.own = static_cast<double>(sweep.points.size()) * static_cast<double>(config_.base.train.steps) * per_step,
+         .all = rounds_.tokens_of_budget(per_step)});
+    outcomes_ = run_sweep({.config = sweep, .directory = sweep_directory(), .command_line = request_.command_line},
+                          meter, stop_)
+                    .outcomes;
     map_.training_seconds += meter.seconds();
     map_.tokens_trained += meter.tokens();
   }
