@@ -118,7 +118,7 @@ inline std::vector<Example> examples(Sizes sizes = {}) {
   return all;
 }
 
-// Those that no other device than the CPU has kernels for.
+// And those whose sizes are their own; a GPU has tests for them that take every way of its kernels.
 inline std::vector<Example> cpu_examples() {
   std::vector<Example> all = examples();
   all.push_back([](Graph& g, DType t) {
