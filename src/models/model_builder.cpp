@@ -5,6 +5,7 @@
 #include "norma/ops/dropout.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/matmul.h"
+#include "norma/ops/reduce.h"
 #include "norma/ops/views.h"
 
 namespace norma {
@@ -115,6 +116,12 @@ void ModelBuilder::classify(Wire hidden, std::int64_t classes, const StackConfig
   const Wire smoothing = config_.smoothing ? graph_.input("smoothing", {{1}, config_.dtype}) : Wire();
   model_.loss = linear_cross_entropy(x, weight, input("targets"), smoothing, {.weight = transpose});
   if (options_.logits) model_.logits = matmul_rows(x, weight, transpose);
+}
+
+void ModelBuilder::regress(Wire hidden, Wire numbers) {
+  model_.hidden = hidden;
+  model_.loss = mean_all(square(numbers - input("answer")));
+  if (options_.logits) model_.logits = numbers * 1.0;
 }
 
 Model ModelBuilder::take() {

@@ -12,6 +12,7 @@
 #include "norma/ops/gradient_norm.h"
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
+#include "norma/ops/modulate.h"
 #include "norma/ops/neighbours.h"
 #include "norma/ops/one_hot.h"
 #include "norma/ops/optimiser.h"
@@ -21,6 +22,7 @@
 #include "norma/ops/scaled_add.h"
 #include "norma/ops/softmax.h"
 #include "norma/ops/statistics.h"
+#include "norma/ops/upsample.h"
 #include "norma/ops/views.h"
 
 // One line per op: the function cpu_kernel that its own file defines, and the floating dtypes that it computes.
@@ -49,6 +51,8 @@
   KERNEL(LinearCrossEntropyBackward, f32, f64) \
   KERNEL(MatMul, f32, f64)                     \
   KERNEL(MaxPool, f32, f64)                    \
+  KERNEL(Modulate, f32, f64)                   \
+  KERNEL(ModulateBackward, f32, f64)           \
   KERNEL(NeighbourSum, f32, f64)               \
   KERNEL(OneHot, f32, f64)                     \
   KERNEL(Optimiser, f32, f64)                  \
@@ -66,7 +70,8 @@
   KERNEL(SumTo, f32, f64)                      \
   KERNEL(SwiGlu, f32, f64)                     \
   KERNEL(SwiGluBackward, f32, f64)             \
-  KERNEL(UnaryOp, f32, f64)
+  KERNEL(UnaryOp, f32, f64)                    \
+  KERNEL(Upsample, f32, f64)
 
 namespace norma {
 

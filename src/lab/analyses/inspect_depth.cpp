@@ -4,6 +4,7 @@
 #include "norma/lab/inspect.h"
 #include "norma/lab/lens.h"
 #include "norma/lab/paths.h"
+#include "norma/train/result.h"
 
 namespace norma {
 namespace {
@@ -32,20 +33,26 @@ DepthFinding inspect_depth(const Subject& subject, std::vector<std::string>& not
                      .width_equivalence = estimates_of(use.width_equivalence),
                      .influence = estimates_of(use.influence),
                      .angular_distance = use.angular_distance};
+  const bool numbers = !loss_unit(subject.model).empty();
   if (!use.learned)
+    notes.push_back(fmt::format("{} knows no more than {}, so it has no effective depth", found.scheme,
+                                numbers ? "the mean of what is asked" : "how frequent each token is"));
+  if (numbers) {
     notes.push_back(
-        fmt::format("{} knows no more than how frequent each token is, so it has no effective depth", found.scheme));
-  tell(0.7, "logit lens");
-  Subject alone = subject;  // short analyses of one model gain nothing from more threads
-  alone.share = {};
-  const LogitLens lens = measure_lens(alone);
-  found.lens_divergence = means_of(lens.divergence);
-  found.lens_agreement = means_of(lens.agreement);
-  try {
-    tell(0.8, "linear probes");
-    found.probe = estimates_of(measure_probes(alone));
-  } catch (const Error& error) {
-    notes.push_back(fmt::format("no linear probes: {}", error.what()));
+        fmt::format("no logit lens and no linear probes: a {} answers numbers, no classes", subject.model.family->name));
+  } else {
+    tell(0.7, "logit lens");
+    Subject alone = subject;  // short analyses of one model gain nothing from more threads
+    alone.share = {};
+    const LogitLens lens = measure_lens(alone);
+    found.lens_divergence = means_of(lens.divergence);
+    found.lens_agreement = means_of(lens.agreement);
+    try {
+      tell(0.8, "linear probes");
+      found.probe = estimates_of(measure_probes(alone));
+    } catch (const Error& error) {
+      notes.push_back(fmt::format("no linear probes: {}", error.what()));
+    }
   }
   try {
     tell(0.9, "path lengths");

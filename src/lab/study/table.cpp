@@ -46,8 +46,10 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
 }
 
 std::string legend(const std::optional<TaskFacts>& task) {
-  std::string text = "loss: held out, nats per token, mean and 95 % interval";
-  if (task && task->unigram) text += fmt::format("; guessing by frequency loses {:.3f}", *task->unigram);
+  const bool numbers = task && !task->unit.empty();
+  std::string text = fmt::format("loss: held out, {}, mean and 95 % interval", numbers ? task->unit : "nats per token");
+  if (task && task->unigram)
+    text += fmt::format("; {} loses {:.3f}", numbers ? "predicting the mean" : "guessing by frequency", *task->unigram);
   if (task && task->optimum) text += fmt::format(", the optimum is {:.3f}", *task->optimum);
   return text +
          "\nstable: trains in at least half of the tried rates and warmups; narrow: in fewer; needs warmup: does not "
