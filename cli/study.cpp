@@ -12,8 +12,10 @@
 #include "cli/stop.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
+#include "norma/backends/device.h"
 #include "norma/core/error.h"
 #include "norma/lab/study.h"
+#include "norma/lab/study_depths.h"
 #include "norma/lab/sweep_schemes.h"
 #include "norma/report/report.h"
 
@@ -27,7 +29,8 @@ struct StudyOptions {
   std::string config, text, seeds;
   std::string out = "study";
   SchemeLibrary library = SchemeLibrary::of_environment();
-  std::int64_t layers = 0, width = 0, steps = 0;
+  std::vector<std::int64_t> layers;
+  std::int64_t width = 0, steps = 0;
   std::string budget;
   std::int64_t asked_layers = 0, asked_width = 0;
   int extra_rates = StudyConfig().extra_rates;
@@ -48,7 +51,7 @@ class StudyDisplay final : public StudyObserver {
       part_began_ = now;
       progress_.say(fmt::format("{} ...", part));
       // Analyses keep nothing that a stop could lose; training does.
-      const bool analyses = part == "analyses at init" || part == "use of depth";
+      const bool analyses = part.ends_with("analyses at init") || part.ends_with("use of depth");
       set_stop(analyses ? Stop::at_once : Stop::when_saved);
     }
     if (now - shown_ < std::chrono::milliseconds(100) && done < 1) return;
@@ -77,9 +80,35 @@ class StudyDisplay final : public StudyObserver {
   Clock::time_point began_ = Clock::now(), part_began_ = began_, shown_ = {};
 };
 
+// Nothing is said about models, data or training, but where they run.
+bool is_default(const StudyOptions& options, const std::vector<std::string>& extras) {
+  const bool keys = std::ranges::any_of(extras, [](const std::string& key) {
+    return !key.starts_with("--train.device=") && !key.starts_with("--train.threads=");
+  });
+  return !keys && options.config.empty() && options.text.empty() && options.layers.empty() && options.width == 0 &&
+         options.steps == 0 && options.rates.empty() && options.warmups.empty() && !options.no_train;
+}
+
+bool runs_on_gpu(const std::vector<std::string>& extras) {
+  RunConfig config;
+  for (const std::string& key : extras) {
+    if (key.starts_with("--train.device=")) config.train.device = parse_device(key.substr(key.find('=') + 1));
+  }
+  return resolve(config.train.device) == Device::cuda;
+}
+
+// Schemes that a study in this folder began with count where nobody else knows them.
+SchemeLibrary library_to_go_on(const StudyOptions& options) {
+  const std::filesystem::path folder = options.out;
+  SchemeLibrary library = library_to_resume_sweep(folder / "sweep", options.library);
+  for (const std::int64_t layers : options.layers)
+    library = library_to_resume_sweep(study_directory_at(folder, layers) / "sweep", std::move(library));
+  return library;
+}
+
 StudyConfig study_config(const StudyOptions& options, const std::vector<std::string>& extras) {
-  StudyConfig config;
-  const SchemeLibrary library = library_to_resume_sweep(std::filesystem::path(options.out) / "sweep", options.library);
+  StudyConfig config = is_default(options, extras) && runs_on_gpu(extras) ? default_study_on_gpu() : StudyConfig();
+  const SchemeLibrary library = library_to_go_on(options);
   if (!options.config.empty()) config.base = read_config(options.config, library);
   std::vector<std::string> schemes = separate_schemes(options.schemes, library);
   if (schemes.empty()) {
@@ -91,7 +120,7 @@ StudyConfig study_config(const StudyOptions& options, const std::vector<std::str
   if (!options.rates.empty()) config.rates = options.rates;
   if (!options.warmups.empty()) config.warmups = options.warmups;
   if (!options.seeds.empty()) config.seeds = parse_seeds(options.seeds);
-  if (options.layers > 0) config.base.model.layers = options.layers;
+  if (!options.layers.empty()) config.base.model.layers = options.layers[0];
   if (options.width > 0) config.base.model.width = options.width;
   if (options.steps > 0) config.base.train.steps = options.steps;
   if (!options.text.empty()) {
@@ -110,8 +139,43 @@ StudyConfig study_config(const StudyOptions& options, const std::vector<std::str
   return config;
 }
 
+int run_depths(const StudyRequest& request, const std::vector<std::int64_t>& depths, const StudyOptions& options) {
+  const DepthsResult result = [&] {
+    StudyDisplay display(options.quiet || options.json, request.config.budget);
+    return run_study_of_depths(request, depths, display, stop_on_signals());
+  }();
+  set_stop(Stop::at_once);
+  if (result.interrupted) {
+    note("stopped; run the same command again to continue\n");
+    return 130;
+  }
+  if (result.finished_before) note("{} is already finished; nothing was computed\n", request.directory.string());
+  std::vector<Results> all;
+  std::vector<std::int64_t> shown;
+  for (const DepthStudy& study : result.studies) {
+    write_report(study.directory / "report.html", study.results_json);
+    all.push_back(read_results(study.results_json, fmt::format("'{}'", (study.directory / "results.json").string())));
+    shown.push_back(study.layers);
+  }
+  write_depths_report(request.directory / "report.html", result.studies);
+  if (options.json) {
+    std::vector<std::string> documents;
+    for (const DepthStudy& study : result.studies) documents.push_back(study.results_json);
+    write_json(fmt::format("[{}]", fmt::join(documents, ",")));
+    return 0;
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) print("\n{} layers\n{}", shown[i], study_table(all[i]));
+  print("\n{}\nreport: {}\n", depths_table(all, shown), (request.directory / "report.html").string());
+  return 0;
+}
+
 int run(const StudyOptions& options, const std::vector<std::string>& extras) {
   const StudyConfig config = study_config(options, extras);
+  std::vector<std::int64_t> depths = options.layers;
+  if (is_default(options, extras) && runs_on_gpu(extras))
+    depths.assign(std::begin(kDepthsOnGpu), std::end(kDepthsOnGpu));
+  if (depths.size() > 1)
+    return run_depths({.config = config, .directory = options.out, .command_line = command_line()}, depths, options);
   const std::filesystem::path folder = options.out;
   const StudyResult result = [&] {
     StudyDisplay display(options.quiet || options.json, config.budget);
@@ -141,7 +205,10 @@ void add_study(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand("study", "Compare schemes: analyses, training at each one's best rate, verdicts");
   add_schemes_option(*verb, options->schemes, "Names, files or formulas, separated by spaces");
   verb->add_option("--depths", options->depths, "Of the analyses at init")->delimiter(',')->type_name(kList);
-  verb->add_option("--layers,--depth", options->layers, "Of the models that are trained")->check(CLI::Range(1, 10000));
+  verb->add_option("--layers,--depth", options->layers, "Of the models that are trained; several: a study of each")
+      ->delimiter(',')
+      ->type_name(kList)
+      ->check(CLI::Range(1, 10000));
   verb->add_option("--width", options->width, "Of all models")->check(CLI::Range(1, 100000));
   verb->add_option("--lr", options->rates, "Peak learning rates to try")->delimiter(',')->type_name(kList);
   verb->add_option("--extra-rates", options->extra_rates,

@@ -72,6 +72,7 @@ void fields(Io& io, In<Io, Verdict>& verdict) {
 template <typename Io>
 void fields(Io& io, In<Io, Advice>& advice) {
   io.field("words", advice.words);
+  io.sparse("choice", advice.choice);
   io.field("ranking", advice.ranking);
   io.field("confidence", advice.confidence);
   io.field("not_tested", advice.not_tested);

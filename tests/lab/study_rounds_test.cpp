@@ -1,8 +1,10 @@
 // Whole studies with a budget, of tiny models on schemes whose truth is known.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "lab/study/parts.h"
 #include "norma/core/error.h"
 #include "norma/lab/study.h"
 #include "temporary_folder.h"
@@ -190,6 +192,22 @@ TEST(StudyRounds, OfASchemeWhoseUpperHalfDoesNothingAtMostHalfTheDepthIsUsed) {
   ASSERT_EQ(results["depth_use"].size(), 1u) << results["verdicts"];
   EXPECT_LE(results["depth_use"][0]["effective_depth"]["mean"], 2) << results["depth_use"];
   EXPECT_GT(results["depth_use"][0]["effective_depth"]["mean"], 0) << results["depth_use"];
+}
+
+TEST(StudyBudgets, UseOfDepthIsBoundedAndPaidForOutOfTheTime) {
+  StudyConfig config;
+  for (const auto& [all, depth] : {std::pair{9.0, 3.0}, {90.0, 30.0}, {120.0, 30.0}, {180.0, 36.0}, {3600.0, 720.0}}) {
+    config.budget = {StudyBudget::Unit::seconds, all};
+    EXPECT_DOUBLE_EQ(seconds_for_depth_use(config), depth);
+    EXPECT_LT(seconds_for_training(config) + depth, all) << "the report takes time too";
+    EXPECT_GT(seconds_for_training(config) + depth, 0.95 * all);
+  }
+  config.depth_use_whatever_it_takes = true;
+  EXPECT_TRUE(std::isinf(seconds_for_depth_use(config)));
+  config.depth_use_whatever_it_takes = config.depth_use = false;
+  EXPECT_GT(seconds_for_training(config), 0.95 * 3600);
+  config.budget = {StudyBudget::Unit::steps, 40000};
+  EXPECT_TRUE(std::isinf(seconds_for_depth_use(config))) << "work is the same on every machine";
 }
 
 TEST(StudyBudgets, AreReadAndPrinted) {

@@ -59,6 +59,15 @@ TEST(Report, CarriesTheResults) {
   }
 }
 
+TEST(Report, SeveralDepthsAreOnePageWithAFigureAndALinkForEach) {
+  const std::string results = made_up().dump();
+  const std::string report = make_depths_report({{12, "study/layers-12", results}, {48, "study/layers-48", results}});
+  EXPECT_EQ(count_of(report, "<h1>"), 1u);
+  for (const char* part : {"href=\"layers-12/report.html\"", "href=\"layers-48/report.html\"", "id=\"loss-12\"",
+                           "id=\"loss-48\"", "<th scope=\"col\">48 layers</th>"})
+    EXPECT_EQ(count_of(report, part), 1u) << part;
+}
+
 TEST(Report, NoTextLeavesItsPlace) {
   const std::string harmless = make_report(made_up().dump());
   for (const char* hostile : {"</script><script>alert(1)</script>", "</SCRIPT ><img src=x onerror=alert(1)>",

@@ -77,7 +77,12 @@ TEST(Words, TheLeaderIsComparedPairByPair) {
   results.comparisons = {{.a = "a", .b = "b", .apart = true}, {.a = "c", .b = "a"}, {.a = "b", .b = "c"}};
   EXPECT_EQ(comparison_sentence(results, Cast(results)),
             "A is told apart from B, and not from C. Of 3 pairs the final tells 1 apart (paired over seeds and "
-            "held-out data, corrected for their number).");
+            "held-out data, corrected for their number). With ten times the training none of these would be sure to "
+            "last: losses still fall by more than they differ.");
+  results.comparisons[0].lasting = true;
+  EXPECT_TRUE(comparison_sentence(results, Cast(results))
+                  .ends_with("What the schemes behind still gain would not make "
+                             "up for that within ten times the training."));
   results.comparisons = {{.a = "c", .b = "a"}};
   EXPECT_EQ(comparison_sentence(results, Cast(results)),
             "A is not told apart from C. Of 1 pair the final tells 0 apart (paired over seeds and held-out data, "

@@ -141,7 +141,8 @@ Results made_up_results(ResultsKind kind) {
     results.comparisons = {
         {.a = "pre", .b = "post", .difference = kLoss, .p = 0.01, .adjusted_p = 0.02, .apart = true, .lasting = true}};
     results.verdicts = {{"pre", 1, Judgement::needs_warmup, "words", {{"text", kNotANumber, 1, 2}}}};
-    results.advice = {.words = "use pre", .confidence = "low", .ranking = {"pre"}, .not_tested = {"other data"}};
+    results.advice = {
+        .words = "use pre", .confidence = "low", .choice = "pre", .ranking = {"pre"}, .not_tested = {"other data"}};
   }
   return results;
 }

@@ -42,6 +42,11 @@ struct StudyConfig {
   StudyConfig();  // the default study: three minutes, no files
 };
 
+// What a GPU makes of three minutes: wider models on longer rows of a language of seven levels, on which depth pays, at
+// each of `kDepthsOnGpu`.
+StudyConfig default_study_on_gpu();
+inline constexpr std::int64_t kDepthsOnGpu[] = {12, 48};
+
 // What a study tells whoever watches it.
 class StudyObserver {
  public:

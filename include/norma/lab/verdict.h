@@ -61,6 +61,7 @@ struct Verdict {
 
 struct Advice {
   std::string words, confidence;
+  std::string choice = {};  // the scheme to use; empty: undecided, or nothing trained
   std::vector<std::string> ranking, not_tested;
 };
 

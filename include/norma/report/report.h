@@ -4,6 +4,9 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "norma/lab/study_depths.h"
 
 namespace norma {
 
@@ -15,5 +18,10 @@ std::string make_report(std::string_view results_json, std::string_view file = "
 // The same as a file, written whole or not at all.
 void write_report(const std::filesystem::path& path, std::string_view results_json,
                   std::string_view file = "the results");
+
+// The page of one question at several depths: the answer at each, a table of schemes by depth, and links to the pages
+// of the studies, which lie in their own folders beside it.
+std::string make_depths_report(const std::vector<DepthStudy>& studies);
+void write_depths_report(const std::filesystem::path& path, const std::vector<DepthStudy>& studies);
 
 }  // namespace norma

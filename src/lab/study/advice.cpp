@@ -79,6 +79,7 @@ void say_choice(Advice& advice, const std::vector<const SchemeEvidence*>& ranked
   advice.words = final ? fmt::format("At {} layers use {} {}.", chosen.layers, chosen.title, setting)
                        : fmt::format("Undecided at {} layers: of short runs those of {} did best, {}.", chosen.layers,
                                      chosen.title, setting);
+  if (final) advice.choice = chosen.scheme;
   if (final && !chosen.final->margin)
     advice.words += " It has no margin: the next larger rate was not tried or does not train.";
   if (const RateEdge edge = edge_of_best(chosen); edge != RateEdge::none)

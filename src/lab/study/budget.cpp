@@ -1,9 +1,12 @@
 // "3min", "1h", "2e9tokens", "40000steps": what a study may spend.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
+#include "lab/study/parts.h"
 #include "norma/core/error.h"
 #include "norma/core/names.h"
 #include "norma/lab/study.h"
@@ -26,6 +29,9 @@ constexpr BudgetUnit kBudgetUnits[] = {
     {"Mtokens", StudyBudget::Unit::tokens, 1e6}, {"Gtokens", StudyBudget::Unit::tokens, 1e9},
     {"steps", StudyBudget::Unit::steps, 1},
 };
+
+// At least half a minute, unless that is most of a short study.
+double usual_seconds_for_depth_use(double all) { return std::max(0.2 * all, std::min(30.0, all / 3)); }
 
 }  // namespace
 
@@ -53,6 +59,19 @@ std::string print_budget(const StudyBudget& budget) {
     case StudyBudget::Unit::steps: return fmt::format("{}steps", budget.amount);
   }
   return "?";
+}
+
+// A budget of work must give the same on every machine, so no clock bounds it.
+double seconds_for_depth_use(const StudyConfig& config) {
+  if (config.budget.unit != StudyBudget::Unit::seconds || config.depth_use_whatever_it_takes)
+    return std::numeric_limits<double>::infinity();
+  return usual_seconds_for_depth_use(config.budget.amount);
+}
+
+double seconds_for_training(const StudyConfig& config) {
+  constexpr double kReport = 0.03;
+  const double all = config.budget.amount;
+  return all * (1 - kReport) - (config.depth_use ? usual_seconds_for_depth_use(all) : 0);
 }
 
 }  // namespace norma

@@ -36,6 +36,18 @@ StudyConfig::StudyConfig()
   base.train.tensorboard = false;
 }
 
+StudyConfig default_study_on_gpu() {
+  StudyConfig config;
+  config.base.model.width = 64;
+  config.base.model.time = 128;
+  config.base.model.batch = 16;
+  config.base.data.task = "grammar";
+  config.base.data.depth = 7;
+  config.base.train.steps = 300;
+  config.warmups = {0, 60};
+  return config;
+}
+
 void check_study(const StudyConfig& config) {
   if (config.schemes.empty()) fail("a study needs at least one scheme");
   if (config.schemes.size() > kMostSchemes)

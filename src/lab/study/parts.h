@@ -24,6 +24,11 @@ void gather_rounds(std::vector<SchemeEvidence>& evidence, const RoundPlayer& rou
 // How gradient, amplification and stream change with depth, if the analysis is one of these.
 void gather_laws(std::vector<SchemeEvidence>& evidence, const Analysis& analysis);
 
+// Of a time: what the use of depth may take, a fifth or half a minute where that is at most a third; and what is left
+// for networks at init and for training when that and the report are paid for.
+double seconds_for_depth_use(const StudyConfig& config);
+double seconds_for_training(const StudyConfig& config);
+
 // A network at init costs little, and single ones scatter: the seeds of the runs and the next ones up to eight.
 std::vector<std::uint64_t> seeds_at_init(const std::vector<std::int64_t>& seeds);
 

@@ -6,14 +6,13 @@
 
 #include "lab/study/final_losses.h"
 #include "lab/study/meter.h"
+#include "lab/study/parts.h"
 #include "lab/sweep/keys.h"
 #include "norma/core/machine.h"
 #include "norma/train/data.h"
 
 namespace norma {
 namespace {
-
-constexpr double kReserve = 0.1;  // of a time, for the use of depth and the report
 
 // Beyond what seeds and held-out sampling explain.
 bool is_below(const LossTable& losses, std::optional<double> optimum) {
@@ -99,7 +98,7 @@ double RoundPlayer::tokens_left() const {
     case StudyBudget::Unit::steps: return config_.budget.amount * state_.tokens_per_step - tokens_planned();
     case StudyBudget::Unit::seconds: break;
   }
-  double seconds = config_.budget.amount * (1 - kReserve) - log_.before.seconds;
+  double seconds = seconds_for_training(config_) - log_.before.seconds;
   for (const Round& round : log_.rounds) seconds -= round.seconds;
   const double each = seconds_per_token();
   return each > 0 ? seconds / each : 0;

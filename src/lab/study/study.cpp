@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 
 #include "lab/directory_kind.h"
 #include "lab/study/depth.h"
@@ -203,14 +202,8 @@ class Study {
           add(outcome, sweep_directory() / "runs" / outcome.id);
       }
     }
-    measure_depth_of(subjects, source_, threads(), evidence_, findings_, observer_, stop_, seconds_for_depth());
-  }
-
-  // A budget of time bounds it; one of work must give the same on every machine.
-  double seconds_for_depth() const {
-    constexpr double kShare = 0.2, kLeast = 30;
-    const bool timed = config_.budget.unit == StudyBudget::Unit::seconds && !config_.depth_use_whatever_it_takes;
-    return timed ? std::max(kLeast, kShare * config_.budget.amount) : std::numeric_limits<double>::infinity();
+    measure_depth_of(subjects, source_, threads(), evidence_, findings_, observer_, stop_,
+                     seconds_for_depth_use(config_));
   }
 
   // There is something to train.

@@ -279,6 +279,7 @@ export type Verdict = {
 };
 export type Advice = {
   words: string;
+  choice?: string;
   ranking: Texts;
   confidence: string;
   not_tested: Texts;
