@@ -102,12 +102,13 @@ void print_json(const SampleCommand& command, const DenoisedSamples& samples, co
   }
   if (quality.frechet) {
     const FrechetQuality& f = *quality.frechet;
-    result["frechet"] = {{"classifier", command.judge},
-                         {"distance", json_of(f.distance)},
-                         {"floor", f.floor},
-                         {"held_out", f.held_out},
-                         {"features", f.features},
-                         {"agreement", std::isnan(f.agreement) ? nlohmann::ordered_json() : f.agreement}};
+    result["frechet"] = {
+        {"classifier", command.judge},
+        {"distance", json_of(f.distance)},
+        {"floor", f.floor},
+        {"held_out", f.held_out},
+        {"features", f.features},
+        {"agreement", std::isnan(f.agreement) ? nlohmann::ordered_json() : nlohmann::ordered_json(f.agreement)}};
   }
   write_json(result.dump(2) + "\n");
 }
