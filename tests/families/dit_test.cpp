@@ -219,7 +219,7 @@ TEST(Dit, AnswersAsTheReferenceModelDoes) {
     double largest = 0;
     for (std::size_t c = 0; c < 4; ++c) {
       for (std::size_t at = 0; at < 36; ++at) {
-        EXPECT_NEAR(answer[at * 4 + c], expected[c * 36 + at], 2e-5) << c << " " << at;
+        EXPECT_NEAR(answer[at * 4 + c], expected[c * 36 + at], 4e-5) << c << " " << at;
         largest = std::max(largest, std::abs(expected[c * 36 + at]));
       }
     }

@@ -39,7 +39,7 @@ TEST(Unet, HalvesAndDoublesAndJoinsWhatItHasSeen) {
   EXPECT_EQ(model.logits.shape(), (Shape{2, 4, 8, 3}));
   EXPECT_EQ(graph.find("grow1.weight").shape(), (Shape{3, 3, 12, 12}));
   EXPECT_EQ(graph.find("down.layers.2.conv.condition.weight").shape(), (Shape{24, 24})) << "scales and shifts";
-  EXPECT_TRUE(graph.find("final.norm1.gain"));
+  EXPECT_TRUE(graph.find("up.final.norm1.gain"));
 }
 
 TEST(Unet, HasTheRightGradients) {

@@ -75,17 +75,21 @@ void build_unet(ModelBuilder& b) {
     if (layer > 0) skips.push_back(stream);
     return stream;
   };
-  x = b.through(down, b.dropped(x, "stem"));
+  const auto through = [&](const char* scope_name, const StackConfig& stack, Wire stream) {
+    const auto scope = b.graph().scope(scope_name);
+    return b.through(stack, stream);
+  };
+  x = through("down", down, b.dropped(x, "stem"));
   skips.push_back(x);
   middle.width = up.width = x.shape().channels();
-  x = b.through(middle, x);
+  x = through("middle", middle, x);
   up.enter = [&](std::int64_t layer, Wire stream) {
     const UnetBlock& block = layout.up[static_cast<std::size_t>(layer)];
     if (block.grows) stream = grown(b, stream, block, layer, rules);
     const Wire parts[] = {stream, skips[skips.size() - 1 - static_cast<std::size_t>(layer)]};
     return concat_last(parts);
   };
-  const Wire out = b.through(up, x);
+  const Wire out = through("up", up, x);
   const std::int64_t height = size_of(c, "image_height"), width = size_of(c, "image_width");
   b.regress(out,
             convolve(b.parameters(), stream_as_image(out, height, width),
