@@ -81,7 +81,12 @@ MemberResult result_of_member(const Cohort& cohort, int member, const Source& so
 }  // namespace
 
 std::string loss_unit(const ModelConfig& config) {
-  return config.family->output(config).kind == OutputSpec::Kind::numbers ? "mean squared error" : "";
+  // Asked of a configuration whose sizes the data have yet to tell, so of its inputs: who is asked for no classes is
+  // asked for numbers.
+  const std::vector<InputSpec> inputs = config.family->inputs(config);
+  return std::ranges::find(inputs, InputSpec::Content::targets, &InputSpec::content) == inputs.end()
+             ? "mean squared error"
+             : "";
 }
 
 double unigram_entropy(const Source& source, std::uint64_t seed) {

