@@ -50,14 +50,15 @@ struct Passes {
   double forward, backward;
 };
 Passes passes_of(NormKind kind) {
-  const bool over_positions = kind == NormKind::batch || kind == NormKind::instance || kind == NormKind::group;
+  const bool over_positions =
+      kind == NormKind::batch || kind == NormKind::instance || kind == NormKind::group || kind == NormKind::sample;
   return over_positions ? Passes{3, 5} : Passes{2, 3};
 }
 
 // Statistics over positions are taken per sample; everything else sees plain rows.
 Shape shape_of(NormKind kind, std::int64_t rows, std::int64_t width) {
   constexpr std::int64_t kPositions = 256;
-  const bool samples = kind == NormKind::instance || kind == NormKind::group;
+  const bool samples = kind == NormKind::instance || kind == NormKind::group || kind == NormKind::sample;
   return samples ? Shape{rows / kPositions, kPositions, width} : Shape{rows, width};
 }
 

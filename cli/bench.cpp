@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bench/images.h"
 #include "bench/kernels.h"
 #include "bench/limits.h"
 #include "bench/steps.h"
@@ -116,6 +117,7 @@ void measure_cpu(const BenchOptions& options, bench::Report& report) {
   if (wanted("steps")) {
     progress("training steps");
     bench::bench_steps(report, options.measure);
+    bench::bench_images(report, options.measure);
   }
   if (wanted("theory")) {
     progress("theory");

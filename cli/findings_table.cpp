@@ -168,12 +168,14 @@ std::string depth_table(const DepthFinding& found) {
   const auto cell = [](const std::vector<Estimate>& y, std::size_t i) {
     return i < y.size() ? fmt::format("{:+.3g}", y[i].mean) : std::string();
   };
+  const auto number = [](const std::vector<double>& y, std::size_t i) {
+    return i < y.size() ? fmt::format("{:.3g}", y[i]) : std::string();
+  };
+  const std::vector<double> influence = means_of(found.influence), probe = means_of(found.probe);
   for (std::size_t layer = 0; layer < found.deletion.size(); ++layer)
     table.row({fmt::format("{}", layer), cell(found.deletion, layer), cell(found.swap, layer),
-               cell(found.width_equivalence, layer), fmt::format("{:.3g}", found.influence[layer].mean),
-               fmt::format("{:.3g}", found.lens_divergence[layer + 1]),
-               fmt::format("{:.3g}", found.lens_agreement[layer + 1]),
-               layer + 1 < found.probe.size() ? fmt::format("{:.3g}", found.probe[layer + 1].mean) : ""});
+               cell(found.width_equivalence, layer), number(influence, layer), number(found.lens_divergence, layer + 1),
+               number(found.lens_agreement, layer + 1), number(probe, layer + 1)});
   text += table.text();
   text += fmt::format("  loss with 0 to {} layers  {}  {:.3g} \u2192 {:.3g}\n", found.layers,
                       sparkline(found.kept_loss, false), found.kept_loss.front(), found.kept_loss.back());

@@ -33,7 +33,7 @@ namespace {
 struct InspectVerb {
   std::vector<std::string> schemes;
   Family family = "decoder";
-  std::string depths, norm = "layer", task = "random", text, out, report;
+  std::string depths, sizes, norm = "layer", task = "random", text, out, report;
   std::int64_t layers = 0, width = 128, heads = 4, hidden = 0, batch = 4, time = 64, vocabulary = 256;
   int batches = 8, threads = 0;
   std::string seeds = "3", only, run, device = "auto";
@@ -80,6 +80,7 @@ ModelConfig model_of(const InspectVerb& verb) {
   model.batch = verb.batch;
   model.time = verb.time;
   model.norm = norm(verb.norm).kind;
+  for (const auto& [name, size] : parse_sizes(verb.sizes)) set_size(model, name, size);
   return model;
 }
 
@@ -108,6 +109,7 @@ std::string repeat_command(const InspectVerb& verb) {
   command += fmt::format(" --family {} --depths {} --width {} --heads {} --hidden {} --time {} --batch {} --norm {}",
                          verb.family->name, verb.depths, verb.width, verb.heads, verb.hidden, verb.time, verb.batch,
                          verb.norm);
+  if (!verb.sizes.empty()) command += " --sizes " + verb.sizes;
   command += fmt::format(" --seeds {}", verb.seeds);
   command += verb.text.empty() ? fmt::format(" --task {}", verb.task) : fmt::format(" --text '{}'", verb.text);
   if (reads_random(verb)) command += fmt::format(" --vocabulary {}", verb.vocabulary);
@@ -304,6 +306,8 @@ void add_inspect(CLI::App& app, int&) {
   command->add_option("--time", verb->time, "Tokens per sequence (64)")->check(CLI::Range(1, 1 << 16));
   command->add_option("--batch", verb->batch, "Sequences per batch (4)")->check(CLI::Range(1, 1 << 16));
   command->add_option("--norm", verb->norm, "What `norm` means in a formula");
+  command->add_option("--sizes", verb->sizes, "Of the family alone: stages=1,image_height=32 (docs/families.md)")
+      ->type_name(kList);
   command->add_option("--seeds", verb->seeds, std::string("Networks of each kind (3). ") + kSeedsHelp)
       ->take_last()
       ->type_name(kList);

@@ -1,5 +1,7 @@
 #include "cli/overrides.h"
 
+#include <algorithm>
+#include <charconv>
 #include <fstream>
 
 #include "norma/core/error.h"
@@ -18,6 +20,26 @@ void apply_overrides(RunConfig& config, const std::vector<std::string>& argument
     }
     override_config(config, assignment, schemes);
   }
+}
+
+std::vector<std::pair<std::string, std::int64_t>> parse_sizes(const std::string& list) {
+  constexpr std::int64_t kLargestSize = 1 << 20;
+  std::vector<std::pair<std::string, std::int64_t>> sizes;
+  for (std::size_t begin = 0; begin < list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::string part = list.substr(begin, end - begin);
+    const std::size_t equals = part.find('=');
+    std::int64_t size = 0;
+    const char* const last = part.data() + part.size();
+    const bool whole = equals != std::string::npos && equals > 0 &&
+                       std::from_chars(part.data() + equals + 1, last, size).ptr == last && size >= 1;
+    if (!whole || size > kLargestSize)
+      fail("--sizes: '{}' in '{}' is no size; expected names and whole numbers from 1 to {}, such as stages=1,patch=4",
+           part, list, kLargestSize);
+    sizes.emplace_back(part.substr(0, equals), size);
+    begin = end + 1;
+  }
+  return sizes;
 }
 
 std::vector<std::string> command_line() {

@@ -1,7 +1,9 @@
 // Configuration keys given on the command line, and the command line itself.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "norma/train/config.h"
@@ -11,6 +13,9 @@ namespace norma::cli {
 // "--train.lr=3e-4", or "--train.lr" followed by "3e-4". Throws Error for
 // anything else.
 void apply_overrides(RunConfig& config, const std::vector<std::string>& arguments, const SchemeLibrary& schemes);
+
+// "stages=1,image_height=32": sizes of a family by name, whole numbers from 1. Throws Error for anything else.
+std::vector<std::pair<std::string, std::int64_t>> parse_sizes(const std::string& list);
 
 // How this process was called.
 std::vector<std::string> command_line();

@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "norma/core/error.h"
+#include "norma/models/stack.h"
+#include "norma/models/weight_form.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/linear.h"
@@ -32,17 +34,21 @@ struct Dense {
     const auto scope = parameters.graph().scope(scope_name);
     const std::int64_t in = x.shape().channels();
     std::int64_t out = 0;
-    std::vector<ColumnBlock> blocks;
+    std::vector<ColumnBlock> blocks, gains;
     std::vector<std::string> roles;
+
     bool replaced = false;  // a rule names the deviation: that is a normal distribution
     for (const Part& part : parts) {
       const double xavier = std::sqrt(2.0 / static_cast<double>(in + part.columns));
       const std::optional<double> deviation = init.deviation_of(part.role);
-      blocks.push_back({part.columns, deviation.value_or(xavier) * init.gain_of(part.role)});
+      const FormedStart start = formed_start(style.form, in, xavier, deviation, init.gain_of(part.role));
+      blocks.push_back({part.columns, start.weight});
+      gains.push_back({part.columns, start.gain});
       replaced = replaced || deviation.has_value();
       roles.push_back(part.role);
       out += part.columns;
     }
+    if (style.unit && style.form != WeightForm::plain) throw NotBuiltError("weights of unit length have no other form");
     const bool uniform = style.start == WeightInit::xavier_uniform && !replaced;
     ParameterSpec spec{.name = "weight",
                        .init = uniform ? Init::uniform(std::sqrt(3.0)) : Init::normal(1),
@@ -50,7 +56,9 @@ struct Dense {
                        .role = role,
                        .unit = style.unit ? unit : UnitVectors::none};
     optimiser.apply(roles, spec);
-    const Wire weight = parameters.share({in, out}, spec);
+    ParameterSpec gain{.name = {}, .init = Init::constant(1), .blocks = std::move(gains), .role = "norm"};
+    optimiser.apply("norm", gain);
+    const Wire weight = formed(parameters, parameters.share({in, out}, spec), style.form, std::move(gain));
     if (!style.biases) return linear(x, weight, {}, activation);
     ParameterSpec bias{.name = "bias", .init = Init::constant(0), .role = "bias"};
     optimiser.apply("bias", bias);

@@ -38,10 +38,12 @@ StackConfig ModelBuilder::stack_config(std::size_t index) const {
                     .layers = sites.layers,
                     .width = config_.width,
                     .widths = sites.widths,
+                    .since = sites.since,
                     .heads = config_.heads,
                     .hidden = config_.hidden,
                     .activation = config_.activation,
                     .norm = config_.norm,
+                    .norm_groups = config_.norm_groups,
                     .statistics = statistics(),
                     .dropout = dropout_,
                     .dropout_key = dropout_key_,
@@ -53,6 +55,7 @@ StackConfig ModelBuilder::stack_config(std::size_t index) const {
                     .biases = config_.biases,
                     .qk_norm = config_.qk_norm,
                     .weights = config_.weights,
+                    .weight_form = config_.weight_form,
                     .constants = config_.constants,
                     .profile = options_.profile};
   if (index + 1 == sites_.size()) stack.order = options_.order;

@@ -27,7 +27,7 @@ Wire NormSites::apply(std::string_view name, std::string_view site, Wire x, std:
     wires.at(tensor.name) = from_one ? stored + 1.0 : stored;
   }
   NormSettings settings;
-  settings.groups = std::gcd(settings.groups, width);
+  settings.groups = groups_ > 0 ? groups_ : std::gcd(settings.groups, width);
   if (statistics_ == BatchStatistics::running) settings.mode = NormMode::evaluate;
   if (statistics_ != BatchStatistics::of_batch) add_statistics(info, x, wires);
   return apply_norm(info, x, wires, settings);

@@ -14,8 +14,8 @@ namespace norma {
 class NormSites {
  public:
   NormSites(Parameters& parameters, const Scheme& scheme, NormKind configured,
-            BatchStatistics statistics = BatchStatistics::of_batch)
-      : parameters_(parameters), scheme_(scheme), configured_(configured), statistics_(statistics) {}
+            BatchStatistics statistics = BatchStatistics::of_batch, std::int64_t groups = 0)
+      : parameters_(parameters), scheme_(scheme), configured_(configured), statistics_(statistics), groups_(groups) {}
 
   // A norm of that name ("norm", "rmsnorm", "unit", ...) over the last axis of x, its parameters under the open scope.
   // `role` is whose rules they follow.
@@ -29,6 +29,7 @@ class NormSites {
   const Scheme& scheme_;
   NormKind configured_;
   BatchStatistics statistics_;
+  std::int64_t groups_;  // of GroupNorm; 0: the customary number, or what of it divides the channels
 };
 
 }  // namespace norma

@@ -31,7 +31,7 @@ class StackBuilder {
         graph_(parameters.graph()),
         scheme_(scheme),
         config_(checked(scheme, config, x.shape().channels())),
-        norms_(parameters, scheme, config.norm, config.statistics),
+        norms_(parameters, scheme, config.norm, config.statistics, config.norm_groups),
         schedules_(graph_, parameters.dtype(), schedules_of(scheme, config.kind, config.constants)) {
     numbers_ = numbers(1, 1);
     rules_ = rules_of(scheme_, numbers_);
@@ -91,12 +91,13 @@ class StackBuilder {
       const auto scope = graph_.scope("layers." + std::to_string(layer));
       layer_ = layer;
       if (config_.enter) wires_["x"] = config_.enter(layer, wires_.at("x"));
+      read_ = {};  // nobody calls its branch
       numbers_ = numbers(layer + 1, sublayers() * layer + 1);
       rules_ = rules_of(scheme_, numbers_);
       for (const LayerBranch& branch : config_.branches) {
-        if (branch.skip == nullptr) continue;
         const auto inside = graph_.scope(branch.kind->scope);
-        wires_["x"] = called(branch, branch.skip, wires_.at("x"), {});
+        enter(branch);
+        if (branch.skip != nullptr) wires_["x"] = called(branch, branch.skip, wires_.at("x"), {});
       }
     }
   }
@@ -143,6 +144,9 @@ class StackBuilder {
   void build_sublayer(const LayerBranch& branch, std::int64_t layer, std::int64_t k, NamedWires& in_layer) {
     const auto scope = graph_.scope(branch.kind->scope);
     numbers_ = numbers(layer, k);
+    read_ = {};
+    enter(branch);
+    in_layer["x"] = wires_.at("x");
     NamedWires here = in_layer;
     schedules_.add(here, Reach::sublayer, numbers_);
     std::set<std::string> used;
@@ -155,6 +159,10 @@ class StackBuilder {
     trace_formula(*branch_formula(scheme_, *branch.kind), here, branches, fit_of(branch));
     close_sites(first_site);
     for (const auto& [stream, wire] : wires_) in_layer[stream] = wire;
+  }
+
+  void enter(const LayerBranch& branch) {
+    if (branch.enter != nullptr) wires_["x"] = called(branch, branch.enter, wires_.at("x"), {});
   }
 
   void build_final(const Formula& final) {
@@ -179,6 +187,7 @@ class StackBuilder {
   Wire call(const LayerBranch& branch, Wire in, const BranchOptions& given) {
     std::string name = graph_.full_name("");
     name.pop_back();  // the dot
+    if (!read_) read_ = in;
     if (reuse_) return calls_by_name_.at(name);
     const auto key = std::tuple{name, in.id(), given};
     if (const auto known = calls_.find(key); known != calls_.end()) return known->second;
@@ -202,7 +211,8 @@ class StackBuilder {
                   .style = style(),
                   .norm = norm_maker(),
                   .carried = carried_[branch.kind->key],
-                  .layer = layer_});
+                  .layer = layer_,
+                  .read = read_});
   }
 
   // A sum of the stream and a branch that changes its shape takes the stream through the branch's skip, once.
@@ -218,7 +228,10 @@ class StackBuilder {
   }
 
   WeightStyle style() const {
-    return {.start = config_.weights, .biases = config_.biases && scheme_.weights.biases, .unit = scheme_.weights.unit};
+    return {.start = config_.weights,
+            .biases = config_.biases && scheme_.weights.biases,
+            .unit = scheme_.weights.unit,
+            .form = form_of_weights(scheme_, config_)};
   }
 
   // The wires after a formula.
@@ -326,6 +339,7 @@ class StackBuilder {
   NamedWires carried_;  // what branches of the layer below left for those of this one, by key
   std::map<std::tuple<std::string, int, BranchOptions>, Wire> calls_;  // of branches, in this layer
   std::map<std::string, Wire> calls_by_name_;                          // the first of each branch
+  Wire read_;                                                          // what the branch of this sublayer read first
   bool reuse_ = false;  // branches give what they gave at their first call
   std::vector<SublayerSite> sites_;
 };
@@ -341,7 +355,8 @@ Variables stack_numbers(const Scheme& scheme, const StackConfig& config, std::in
                     .heads = config.heads,
                     .layer = l,
                     .sublayer = k,
-                    .branches = std::ssize(config.branches)};
+                    .branches = std::ssize(config.branches),
+                    .since = config.since.empty() ? k - 1 : config.since[static_cast<std::size_t>(l - 1)]};
   return numbers_at(scheme, place, config.constants);
 }
 

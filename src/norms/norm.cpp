@@ -96,6 +96,15 @@ const std::vector<NormInfo>& table() {
        1e-5,
        {gain, bias},
        {}},
+      {NormKind::sample,
+       "sample",
+       "LayerNorm of whole samples",
+       "y = gain (x - mean) / sqrt(var + eps) + bias over all positions and channels of one sample",
+       "Ba, Kiros, Hinton 2016, arXiv 1607.06450; GroupNorm with one group",
+       NormReach::sample_group,
+       1e-5,
+       {gain, bias},
+       {}},
   };
   return infos;
 }
@@ -159,6 +168,7 @@ Wire apply_norm(const NormInfo& info, Wire x, const NormWires& wires, const Norm
                  : batch_norm_eval(x, wires.gain, wires.bias, wires.running, eps);
     case NormKind::instance: return instance_norm(x, wires.gain, wires.bias, eps);
     case NormKind::group: return group_norm(x, settings.groups, wires.gain, wires.bias, eps);
+    case NormKind::sample: return group_norm(x, 1, wires.gain, wires.bias, eps);
   }
   fail("norm '{}' cannot be applied", info.name);
 }

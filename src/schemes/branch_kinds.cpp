@@ -54,8 +54,15 @@ const std::vector<BranchKind>& table() {
        .scope = "conv",
        .title = "convolution",
        .reads = BranchKind::Reads::sequence,
-       .options = {"inner", "skip", "stem", "activation"},
+       .options = {"form", "inner", "skip", "skip_reads", "skip_pool", "stem", "head", "activation", "activation_gain"},
        .roles = {"conv", "conv_out", "conv_skip"},
+       .weights = {{"out.weight", 0, 1, Weight::Part::last}, {"in.weight", 0, 1, Weight::Part::first}}},
+      {.key = "token",
+       .scope = "token",
+       .title = "token mixing",
+       .reads = BranchKind::Reads::sequence,
+       .options = {"inner"},
+       .roles = {},
        .weights = {{"out.weight", 0, 1, Weight::Part::last}, {"in.weight", 0, 1, Weight::Part::first}}},
       {.key = "gcn",
        .scope = "gcn",
@@ -112,10 +119,16 @@ void check_branch_option(std::string_view option, const std::string& value) {
   const auto is = [&](std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), option) != names.end();
   };
-  if (is({"q", "k", "v", "inner", "skip", "stem"})) {
+  if (is({"q", "k", "v", "inner", "skip", "stem", "head"})) {
     if (value != "unit") norm_called(value, NormKind::layer);
   } else if (option == "width") {
     check_word(option, value, {"head", "full"});
+  } else if (option == "form") {
+    check_word(option, value, {"plain", "inverted"});
+  } else if (option == "skip_reads") {
+    check_word(option, value, {"stream", "branch"});
+  } else if (option == "skip_pool") {
+    check_word(option, value, {"average"});
   } else if (option == "activation") {
     parse_activation(value);
   } else if (option == "edges") {
@@ -126,7 +139,7 @@ void check_branch_option(std::string_view option, const std::string& value) {
     check_word(option, value, {"carry"});
   } else if (option == "head_gain") {
     check_word(option, value, {"projected"});
-  } else if (is({"scale", "qk_gain", "qk_gain_stored", "gain", "gain_stored"})) {
+  } else if (is({"scale", "activation_gain", "qk_gain", "qk_gain_stored", "gain", "gain_stored"})) {
     parse_expression(value);
   }
 }

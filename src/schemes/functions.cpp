@@ -51,7 +51,7 @@ constexpr Function kFunctions[] = {
     {"silu", "w", [](Numbers a) { return a[0] / (1 + std::exp(-a[0])); },
      [](Traces a) { return activate(at(a, 0), Activation::silu); }, Rule::elementwise, kDrawnAsBox, kBends},
     {"relu", "w", [](Numbers a) { return std::max(a[0], 0.0); },
-     [](Traces a) { return activate(at(a, 0), Activation::relu); }, Rule::elementwise, kDrawnAsBox, kBends},
+     [](Traces a) { return activate(at(a, 0), Activation::relu); }, Rule::rectify, kDrawnAsBox, kBends},
     {"sg", "w", [](Numbers a) { return a[0]; }, [](Traces a) { return stop_gradient(at(a, 0)); }, Rule::stop,
      Drawing{Drawing::Kind::pill, "stop gradient"}, ShareRule::same},
     {"floor", "n", [](Numbers a) { return std::floor(a[0]); }, kOnlyNumbers, kOnlyNumbers, kOnlyNumbers, kOnlyNumbers},

@@ -63,10 +63,14 @@ std::vector<NamedExpression> constants_of(const Scheme& scheme, StackKind stack)
 Variables numbers_at(const Scheme& scheme, const Place& place, const Variables& given) {
   check_given(scheme, given);
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
-  Variables known = {
-      {"l", number(place.layer)},    {"k", number(place.sublayer)}, {"n", number(place.branches * place.layers)},
-      {"N", number(place.layers)},   {"M", number(place.layers)},   {"d", number(place.width)},
-      {"heads", number(place.heads)}};
+  Variables known = {{"l", number(place.layer)},
+                     {"k", number(place.sublayer)},
+                     {"n", number(place.branches * place.layers)},
+                     {"N", number(place.layers)},
+                     {"M", number(place.layers)},
+                     {"d", number(place.width)},
+                     {"heads", number(place.heads)},
+                     {"since", number(place.since < 0 ? place.sublayer - 1 : place.since)}};
   const bool encoder = place.stack == StackKind::encoder;
   const double both[] = {number(encoder ? place.layers : place.other_layers),
                          number(encoder ? place.other_layers : place.layers)};

@@ -238,9 +238,14 @@ class Reader {
 
   void read_weights(Scheme& scheme) const {
     if (const toml::table* weights = table("weights")) {
-      check_keys("weights.", *weights, {"bias", "unit"});
+      check_keys("weights.", *weights, {"bias", "form", "unit"});
       scheme.weights.biases = choice<bool>(*weights, "weights.", "bias", {{"zero", true}, {"none", false}});
       scheme.weights.unit = choice<bool>(*weights, "weights.", "unit", {{"none", false}, {"embedding", true}});
+      scheme.weights.form = choice<WeightForm>(*weights, "weights.", "form",
+                                               {{"plain", WeightForm::plain},
+                                                {"standardised", WeightForm::standardised},
+                                                {"weight_norm", WeightForm::weight_norm},
+                                                {"spectral", WeightForm::spectral}});
     }
     if (const toml::table* head = table("head")) {
       check_keys("head.", *head, {"scale", "gain", "gain_stored"});

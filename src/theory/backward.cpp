@@ -13,7 +13,8 @@ void TheoryPropagation::retrace(const TheoryProgram& program) {
       case TheoryInstruction::Op::combine: backward_combine(instruction); break;
       case TheoryInstruction::Op::norm: backward_norm(instruction); break;
       case TheoryInstruction::Op::stop: backward_stop(instruction); break;
-      case TheoryInstruction::Op::tanh: backward_squash(instruction); break;
+      case TheoryInstruction::Op::tanh:
+      case TheoryInstruction::Op::relu: backward_squash(instruction); break;
       case TheoryInstruction::Op::branch:
         if (instruction.branch->reads == BranchKind::Reads::memory) {
           backward_cross(instruction);
@@ -42,7 +43,10 @@ void TheoryPropagation::backward_stop(const TheoryInstruction& instruction) {
 }
 
 void TheoryPropagation::backward_norm(const TheoryInstruction& instruction) {
-  gradient_.run(instruction.backward, single_factor(take_back<1>()[0]));
+  const double factor = take_back<1>()[0], shared = gradient_.at(instruction.to)[kShared];
+  gradient_.run(instruction.backward, single_factor(factor));
+  // What all tokens share of a gradient would move the mean alone.
+  if (instruction.removes_shared) hand_back(instruction.terms[0].from, -factor * factor, {shared, shared});
 }
 
 void TheoryPropagation::backward_squash(const TheoryInstruction& instruction) {

@@ -49,6 +49,13 @@ TheoryProgram TheoryCompiler::run() {
     if (stream.grows && found->second.count->expression->name != count_name(stream.name))
       counts.emplace_back(count_name(stream.name), *found->second.count);
   }
+  // A branch would be added to what has no negative part, and the next relu would not read a Gaussian.
+  const auto calls = [](const TheoryInstruction& one) { return one.op == TheoryInstruction::Op::branch; };
+  const auto ends_it = [&](const TheoryInstruction& one) {
+    return one.op == TheoryInstruction::Op::relu && one.to == ends.front();
+  };
+  if (std::ranges::any_of(instructions_, calls) && std::ranges::any_of(instructions_, ends_it))
+    throw not_predicted("a stream that is rectified in every layer");
   TheoryProgram program = registers(std::move(ends), {}).take();
   program.counts = std::move(counts);
   return program;

@@ -72,6 +72,7 @@ class TheoryCompiler {
 
   // compiler_calls.cpp
   bool is_branch(const std::string& name) const;
+  TheoryWires image_norm(const NormInfo& info, int from);
   TheoryWires norm_call(const Expression& e, const Value& argument);
   TheoryWires branch_call(const Expression& e, const Value& argument);
   Value function_call(const Expression& e, const Function& function, const std::vector<Value>& arguments);

@@ -57,6 +57,7 @@ TheoryCompiler::Value TheoryCompiler::function_call(const Expression& e, const F
     case MomentRule::shorten:
     case MomentRule::stop:
     case MomentRule::squash:
+    case MomentRule::rectify:
       if (function.number && !is_wire(arguments[0])) return of_weights(e, function, arguments);
       return of_wire(e, rule, arguments[0]);
     case MomentRule::repeat:
@@ -105,8 +106,23 @@ TheoryWires TheoryCompiler::norm_call(const Expression& e, const Value& argument
       }
       return plain(emit({.op = TheoryInstruction::Op::tanh, .terms = {{from, {1.0}}}, .slope = alpha}));
     }
-    default: throw not_predicted(fmt::format("{}, whose statistics go beyond a token", info.title));
+    case NormKind::batch:
+    case NormKind::instance:
+    case NormKind::group:
+    case NormKind::sample: return image_norm(info, from);
   }
+  throw not_predicted(std::string(info.title));
+}
+
+// Tokens of the theory are the pixels of all images here: what they share is what such a norm removes. Groups of many
+// channels have no mean to speak of.
+TheoryWires TheoryCompiler::image_norm(const NormInfo& info, int from) {
+  const bool images = std::ranges::all_of(s_.branches, [](const BranchKind* kind) { return kind->key == "conv"; });
+  if (!images) throw not_predicted(fmt::format("{}, whose statistics go beyond a token", info.title));
+  return plain(emit({.op = TheoryInstruction::Op::norm,
+                     .terms = {{from, {1.0}}},
+                     .eps = info.eps,
+                     .removes_shared = info.kind == NormKind::batch || info.kind == NormKind::instance}));
 }
 
 TheoryWires TheoryCompiler::branch_call(const Expression& e, const Value& argument) {
@@ -132,6 +148,7 @@ TheoryWires TheoryCompiler::of_wire(const Expression& e, MomentRule rule, const 
   const int from = materialise(linear(inner, argument));
   if (rule == MomentRule::stop) return plain(emit({.op = TheoryInstruction::Op::stop, .terms = {{from, {1.0}}}}));
   if (rule == MomentRule::squash) return plain(emit({.op = TheoryInstruction::Op::tanh, .terms = {{from, {1.0}}}}));
+  if (rule == MomentRule::rectify) return plain(emit({.op = TheoryInstruction::Op::relu, .terms = {{from, {1.0}}}}));
   if (normalises) return plain(emit({.op = TheoryInstruction::Op::norm, .terms = {{from, {1.0}}}, .eps = kRmsEps}));
   const double length = 1 / std::sqrt(static_cast<double>(s_.config.width));
   return plain(TheorySum{{emit({.op = TheoryInstruction::Op::norm, .terms = {{from, {1.0}}}}), {length}}});

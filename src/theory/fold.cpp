@@ -42,6 +42,8 @@ ExpressionPtr FoldingAlgebra::text(const Expression& e) { return std::make_share
 
 ExpressionPtr FoldingAlgebra::name(const Expression& e) {
   if (e.name == "l" || e.name == "k" || e.name.starts_with('#')) return std::make_shared<const Expression>(e);
+  // Nothing that the theory covers makes a stream anew.
+  if (e.name == "since") return parse_expression("k - 1");
   if (of_stack_ && e.name == "N") return number_at(s_.encoder_depth, e);
   if (of_stack_ && e.name == "M") return number_at(s_.decoder_depth, e);
   if (const auto found = s_.numbers.find(e.name); found != s_.numbers.end()) return number_at(found->second, e);

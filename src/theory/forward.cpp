@@ -13,7 +13,8 @@ void TheoryPropagation::step(const TheoryInstruction& instruction) {
     case TheoryInstruction::Op::combine: combine(instruction); break;
     case TheoryInstruction::Op::stop: forward_.run(instruction.forward, instruction.factors); break;
     case TheoryInstruction::Op::norm: norm(instruction); break;
-    case TheoryInstruction::Op::tanh: squash(instruction); break;
+    case TheoryInstruction::Op::tanh:
+    case TheoryInstruction::Op::relu: squash(instruction); break;
     case TheoryInstruction::Op::branch:
       if (instruction.branch->reads == BranchKind::Reads::memory) {
         cross(instruction);
@@ -39,17 +40,23 @@ void TheoryPropagation::combine(const TheoryInstruction& instruction) {
 }
 
 void TheoryPropagation::norm(const TheoryInstruction& instruction) {
-  const double variance = forward_.at(instruction.terms[0].from)[kOwn] + instruction.eps;
+  const Forward::Cell& in = forward_.at(instruction.terms[0].from);
+  const double variance = in[kOwn] - (instruction.removes_shared ? in[kShared] : 0) + instruction.eps;
   if (!(variance > 0)) fail("scheme '{}': a norm reads a stream that is zero", stack_.scheme().name);
   const double factor = 1 / std::sqrt(variance);
   leave(factor);
   forward_.run(instruction.forward, single_factor(factor));
+  if (!instruction.removes_shared) return;
+  const Forward::Cell out = forward_.at(instruction.to);
+  forward_.set(instruction.to, {out[kOwn] - out[kShared], 0, out[kChangeOwn] - out[kChangeShared], 0});
 }
 
 void TheoryPropagation::squash(const TheoryInstruction& instruction) {
   const int from = instruction.terms[0].from;
   const Forward::Cell before = forward_.at(from);
-  const SquashResponse response = squash_response(instruction.slope, before[kOwn], correlation(from));
+  const SquashResponse response = instruction.op == TheoryInstruction::Op::relu
+                                      ? relu_response(before[kOwn], correlation(from))
+                                      : squash_response(instruction.slope, before[kOwn], correlation(from));
   leave(response.mean_slope, response.slope.own, response.slope.shared);
   forward_.run(instruction.forward, single_factor(response.mean_slope));
   forward_.set(instruction.to, {response.output.own, response.output.shared, before[kChangeOwn] * response.slope.own,
@@ -77,8 +84,10 @@ const BranchScale& TheoryPropagation::scale_of(const TheoryInstruction& instruct
 
 void TheoryPropagation::branch(const TheoryInstruction& instruction) {
   const int from = instruction.terms[0].from;
-  const BranchScale& scale = scale_of(instruction);
+  BranchScale scale = scale_of(instruction);
   const Forward::Cell& in = forward_.at(from);
+  // Asked at the middle of the table, and not between its points, where what falls as the square is not a line.
+  if (gains_.forgets_size(*instruction.branch) && in[kOwn] > 0) scale.input = 1 / in[kOwn];
   const double variance = scale.input * in[kOwn];
   const BranchTable::Spot spot = table(instruction).spot(variance, correlation(from));
   leave(spot.corner, spot.scale, spot.correlation, scale.weight * variance, scale.input * scale.output);

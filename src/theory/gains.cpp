@@ -15,8 +15,11 @@ struct GainLaws {
     const char* kind;
     Scale scale;
   };
-  static constexpr Row kRows[] = {
-      {"attention", &RoleGains::attention_scale}, {"cross", nullptr}, {"ffn", &RoleGains::ffn_scale}};
+  static constexpr Row kRows[] = {{"attention", &RoleGains::attention_scale},
+                                  {"cross", nullptr},
+                                  {"ffn", &RoleGains::ffn_scale},
+                                  {"conv", &RoleGains::conv_scale},
+                                  {"token", &RoleGains::token_scale}};
 
   static const Row* find(const BranchKind& kind) {
     const auto* found = std::ranges::find_if(kRows, [&](const Row& row) { return row.kind == kind.key; });
@@ -37,6 +40,10 @@ void RoleGains::read() {
   }
   attention_values_normed_ = values_are_normed("attention");
   cross_values_normed_ = values_are_normed("cross");
+  if (const auto found = s_.scheme.branch_options.find("conv"); found != s_.scheme.branch_options.end()) {
+    const auto inner = found->second.find("inner");
+    if (inner != found->second.end() && inner->second != "dyt") forgetful_ = &branch_kind("conv");
+  }
   if (!constant()) return;
   attention_ = attention({});
   cross_ = cross_gains({});
@@ -88,7 +95,8 @@ CrossScale RoleGains::cross(bool normed, double variance, double memory_variance
 }
 
 bool RoleGains::moves_branches(const std::string& role) {
-  static const std::vector<std::string> roles = {"all", "block", "weight", "query", "key", "value", "out", "ffn"};
+  static const std::vector<std::string> roles = {"all",   "block", "weight", "query", "key",
+                                                 "value", "out",   "ffn",    "conv",  "conv_out"};
   const std::string own = role.starts_with("cross_") ? role.substr(6) : role;
   return std::find(roles.begin(), roles.end(), own) != roles.end();
 }
@@ -118,6 +126,32 @@ BranchScale RoleGains::ffn_scale(bool normed, const Variables& place) const {
   const double in = first * first, out = last * last;
   if (normed) return {in, 1, 1 / out, 1 / out, 1 / in, 1};
   return {in, out, 1, 1, out / in, 1};
+}
+
+double RoleGains::factor(std::initializer_list<std::string_view> roles, const Variables& place) const {
+  for (const std::string_view role : roles) {
+    if (const auto found = gains_.find(role); found != gains_.end()) return value_of(found->second, place);
+  }
+  return 1;
+}
+
+// As a feed-forward branch, over the deviation of He et al.; a family that is given another one says so itself.
+BranchScale RoleGains::conv_scale(bool normed, const Variables& place) const {
+  const double first = factor({"conv", "ffn", "weight", "block", "all"}, place);
+  const double last = factor({"conv_out", "conv", "ffn", "weight", "block", "all"}, place);
+  return scale_of_two(first, last, normed);
+}
+
+// Its weights are feed-forward weights; the family refuses deviations, which would have to know its positions.
+BranchScale RoleGains::token_scale(bool normed, const Variables& place) const {
+  const double gain = factor({"ffn", "weight", "block", "all"}, place);
+  return scale_of_two(gain, gain, normed);
+}
+
+BranchScale RoleGains::scale_of_two(double first, double last, bool normed) {
+  const double in = first * first, out = last * last;
+  if (normed) return {in, 1, 1 / out, 1 / out, 1 / in, 1};
+  return {in, out, 1, 1, in == 0 ? 0 : out / in, 1};
 }
 
 BranchScale RoleGains::attention_scale(bool normed, const Variables& place) const {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "theory/program.h"
 
@@ -39,6 +41,8 @@ class RoleGains {
   void read();
   bool constant() const;
   BranchScale scale(const BranchKind& kind, bool normed, const Variables& place) const;
+  // Whether the size of what the branch reads changes nothing: a norm follows its first product.
+  bool forgets_size(const BranchKind& kind) const { return &kind == forgetful_; }
   AttentionGains attention(const Variables& place) const;
   // Cross-attention was measured with queries and memory of one size. With gains q, k, v, o it is K f(a x, b m), where
   // a b = q k keeps the scores and a and b bring both inputs to that size.
@@ -52,6 +56,11 @@ class RoleGains {
   static const Coefficient* rule(const Rules& rules, const char* role);
   double gain(const char* role, double xavier, const Variables& place) const;
   BranchScale ffn_scale(bool normed, const Variables& place) const;
+  // The nearest rule of a chain of roles.
+  double factor(std::initializer_list<std::string_view> roles, const Variables& place) const;
+  BranchScale conv_scale(bool normed, const Variables& place) const;
+  BranchScale token_scale(bool normed, const Variables& place) const;
+  static BranchScale scale_of_two(double first, double last, bool normed);  // matrices with these gains
   BranchScale attention_scale(bool normed, const Variables& place) const;
   bool values_are_normed(const char* branch) const;
 
@@ -60,6 +69,7 @@ class RoleGains {
   const TheorySurroundings& s_;
   Rules gains_, deviations_;
   std::optional<AttentionGains> attention_ = {}, cross_ = {};  // where they are the same everywhere
+  const BranchKind* forgetful_ = nullptr;
   bool attention_values_normed_ = false, cross_values_normed_ = false;
 };
 

@@ -91,5 +91,8 @@ struct SquashResponse {
   Moments slope;  // E y'^2, and for two tokens E y'(1) y'(2)
 };
 SquashResponse squash_response(double slope, double variance, double correlation);
+// The same of y = max(x, 0), whose moments are known (Cho, Saul 2009): with an angle t between two tokens, cos t =
+// correlation, E y(1) y(2) = v (sin t + (pi - t) cos t) / (2 pi).
+SquashResponse relu_response(double variance, double correlation);
 
 }  // namespace norma

@@ -28,7 +28,9 @@ std::int64_t measured_sequences(const ModelConfig& model, const StackSites& site
 
 BranchShape branch_shape(const ModelConfig& model, const StackSites& sites) {
   const std::int64_t sequences = measured_sequences(model, sites);
-  const int seeds = sequences > 2 ? BranchShape().seeds : 1;
+  // What images share is removed by norms over the batch; one image at a time, pixels share nothing but that.
+  const bool images = sites.branches.front().kind->key == "conv";
+  const int seeds = images ? static_cast<int>(sequences) : sequences > 2 ? BranchShape().seeds : 1;
   return {.branches = sites.branches,
           .width = model.width,
           .heads = model.heads,
@@ -100,6 +102,12 @@ struct ModelTheory::Parts {
     if (model.family->start == nullptr || !(alone || pair))
       throw NotPredictedError(
           fmt::format("the theory has no prediction for models of the family {}", model.family->name));
+    if (model.family->positions(model) < 1)
+      fail("the theory asks for the sizes of a {}'s data, which are not given", model.family->name);
+    input_variance(model, scheme, model.layers, model.encoder_layers);  // families name what they do not cover there
+    const WeightForm form = model.weight_form == WeightForm::plain ? scheme.weights.form : model.weight_form;
+    if (form != WeightForm::plain)
+      throw NotPredictedError("the theory has no rule for weights that are standardised or normed");
   }
 
   TheoryConfig config(std::int64_t layers, std::int64_t encoder_layers) const {

@@ -29,7 +29,7 @@ struct Coefficient {
 };
 
 struct TheoryInstruction {
-  enum class Op { combine, norm, tanh, branch, stop };
+  enum class Op { combine, norm, tanh, relu, branch, stop };
   struct Term {
     int from = 0;
     Coefficient coefficient = {};
@@ -39,6 +39,7 @@ struct TheoryInstruction {
   std::vector<Term> terms = {};  // combine: any number; otherwise one, with coefficient 1; cross: then the memory
   double eps = 0;                // norm
   bool centres = false;          // norm: removes the mean
+  bool removes_shared = false;   // norm: over tokens, for each channel; what they share is the mean that it removes
   double slope = 1;              // tanh: tanh(slope*x)
   const BranchKind* branch = nullptr;
   bool normed = false;  // branch: together with the norm that follows it

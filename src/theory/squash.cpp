@@ -175,4 +175,12 @@ SquashResponse squash_response(double slope, double variance, double correlation
           .slope = {square * derivative.total, square * derivative.at(correlation, 1)}};
 }
 
+SquashResponse relu_response(double variance, double correlation) {
+  const double rho = std::clamp(correlation, -1.0, 1.0), angle = std::acos(rho);
+  const double both = (std::numbers::pi - angle) / (2 * std::numbers::pi);  // the chance that both are positive
+  return {.mean_slope = 0.5,
+          .output = {variance / 2, variance * (std::sin(angle) / (2 * std::numbers::pi) + rho * both)},
+          .slope = {0.5, both}};
+}
+
 }  // namespace norma

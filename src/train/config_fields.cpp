@@ -13,6 +13,10 @@ constexpr Word<Positions> kPositions[] = {{"learned", Positions::learned},
                                           {"none", Positions::none}};
 constexpr Word<WeightInit> kWeights[] = {{"xavier_normal", WeightInit::xavier_normal},
                                          {"xavier_uniform", WeightInit::xavier_uniform}};
+constexpr Word<WeightForm> kWeightForms[] = {{"plain", WeightForm::plain},
+                                             {"standardised", WeightForm::standardised},
+                                             {"weight_norm", WeightForm::weight_norm},
+                                             {"spectral", WeightForm::spectral}};
 constexpr Word<NormStatistics> kNormStatistics[] = {
     {"running", NormStatistics::running}, {"frozen", NormStatistics::frozen}, {"batch", NormStatistics::batch}};
 constexpr Word<DType> kDTypes[] = {{"f32", DType::f32}, {"f64", DType::f64}};
@@ -51,6 +55,8 @@ void model_fields(FieldList& f, ModelConfig& m, const SchemeLibrary& schemes) {
   f.choice<NormKind>(
       "model.norm", m.norm, [](std::string_view name) { return norm(name).kind; },
       [](NormKind kind) { return std::string_view(norm(kind).name); }, "what `norm` means in a formula");
+  f.whole("model.norm_groups", m.norm_groups, 0, kMillion, "of GroupNorm; 0: as many as 32 and the channels allow");
+  f.only_unless("0");
   f.word("model.norm_statistics", m.norm_statistics, kNormStatistics, "statistics of norms over the batch",
          "running, frozen or batch");
   f.only_unless("\"running\"");
@@ -63,6 +69,9 @@ void model_fields(FieldList& f, ModelConfig& m, const SchemeLibrary& schemes) {
   f.flag("model.tied", m.tied, "the head is the token table");
   f.flag("model.biases", m.biases, "of linear layers");
   f.word("model.weights", m.weights, kWeights, "initial distribution", "xavier_normal or xavier_uniform");
+  f.word("model.weight_form", m.weight_form, kWeightForms, "how weights are made of what is learned",
+         "plain, standardised, weight_norm or spectral");
+  f.only_unless("\"plain\"");
   f.number("model.embedding_std", m.embedding_std, 0, 1e6, "of token and position tables");
   f.number("model.head_std", m.head_std, 0, 1e6, "of the head, unless it is tied");
   f.flag("model.scale_embedding", m.scale_embedding, "tokens times sqrt(width)");

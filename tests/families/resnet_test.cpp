@@ -114,6 +114,10 @@ TEST(ResNet, LayersCanBeLeftOut) {
   EXPECT_EQ(model.sites[1].stream_in.shape(), (Shape{4, 9, 8}));
   EXPECT_TRUE(graph.find("layers.1.conv.skip.weight"));
   EXPECT_FALSE(graph.find("layers.1.conv.in.weight"));
+  Graph first;  // nothing was read by a branch yet, so that its projection takes the stream
+  EXPECT_EQ(build_model(first, config, {.order = LayerOrder{.layers = {0}}}).sites[0].stream_out.shape(),
+            (Shape{4, 30, 4}));
+  EXPECT_TRUE(first.find("layers.2.conv.skip.weight"));
   Graph turned;
   EXPECT_EQ(test::error_of([&] {
               build_model(turned, config, {.order = LayerOrder{.layers = {1, 0, 2}}});

@@ -118,7 +118,9 @@ TEST_P(NormConformance, NanSpoilsItsOwnStatisticsAndNothingElse) {
           case NormReach::row: expected = at / width == row; break;
           case NormReach::batch_channel: expected = at % width == 0; break;
           case NormReach::sample_group:
-            expected = at < 6 * width && at % width < (info().kind == NormKind::group ? group : 1);
+            expected = at < 6 * width && at % width < (info().kind == NormKind::group    ? group
+                                                       : info().kind == NormKind::sample ? width
+                                                                                         : 1);
             break;
         }
         ASSERT_EQ(std::isnan(result[i]), expected) << name << "[" << i << "]";

@@ -211,8 +211,9 @@ void check_model(const json& test, Family family) {
 
 // Loss and gradients with the statistics of the batch, logits with running ones.
 template <typename T>
-void check_classifier(const json& test, Family family, const char* scheme) {
+void check_classifier(const json& test, Family family, const char* usual) {
   const json& a = test.at("attributes");
+  const std::string scheme = a.value("scheme", usual);
   ModelConfig config{.family = family,
                      .layers = a.at("layers"),
                      .width = a.at("width"),
@@ -224,7 +225,10 @@ void check_classifier(const json& test, Family family, const char* scheme) {
   config.sizes = a.at("sizes").get<std::map<std::string, double>>();
   if (a.contains("heads")) config.heads = a.at("heads");
   if (a.contains("hidden")) config.hidden = a.at("hidden");
-  if (std::string_view(scheme) == "pre") config.norm = NormKind::layer;
+  config.norm = norm(a.value("norm", scheme == "pre" ? "layer" : "batch")).kind;
+  const std::string form = a.value("weight_form", "plain");
+  if (form == "standardised") config.weight_form = WeightForm::standardised;
+  if (form == "weight_norm") config.weight_form = WeightForm::weight_norm;
   Graph training, evaluation;
   const Model model = build_model(training, config);
   const Wires parameters = training.parameters();

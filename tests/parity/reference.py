@@ -16,6 +16,7 @@ import sys
 import torch
 import torch.nn.functional as F
 
+from blocks import blocks
 from images import images_and_graphs
 from schemes import schemes
 
@@ -104,6 +105,8 @@ def norms(writer, dtype):
         differentiable(writer, f"group {groups}", "norm", dtype, {"x": x, **both},
                        lambda x, gain, bias: F.group_norm(x.transpose(1, 2), groups, gain, bias, eps).transpose(1, 2), x.numel(),
                        kind="group", eps=eps, groups=groups)
+    differentiable(writer, "sample", "norm", dtype, {"x": x, **both},
+                   lambda x, gain, bias: gain * F.layer_norm(x, x.shape[1:], None, None, eps) + bias, x.numel(), kind="sample", eps=eps)
 
 
 def attend(q, k, v, heads, causal, lengths=None):
@@ -310,6 +313,7 @@ def main():
         schemes(writer, dtype, DTYPES[dtype])
         optimisers(writer, dtype)
         images_and_graphs(writer, dtype, differentiable)
+        blocks(writer, dtype)
     writer.finish()
     print(f"{len(writer.cases)} cases from PyTorch {torch.__version__}")
 

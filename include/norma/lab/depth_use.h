@@ -32,6 +32,8 @@ struct DepthUse {
   bool learned = true;  // some member knows more than frequencies
   static constexpr double kTolerance = 0.1;
 
+  // Layers that change the shape of the stream can be left out, but neither moved nor compared: then these two, and
+  // `swap` and `width_equivalence`, are empty.
   std::vector<std::vector<double>> influence;  // 1 - mean cosine of the stream before and after layer l; by member
   std::vector<std::vector<double>> angular_distance;  // [from][to] over layer borders 0 to all, first member
 };

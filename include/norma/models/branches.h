@@ -11,6 +11,7 @@
 #include "norma/models/rules.h"
 #include "norma/ops/activation.h"
 #include "norma/ops/softmax.h"
+#include "norma/schemes/scheme.h"
 
 namespace norma {
 
@@ -23,6 +24,7 @@ struct WeightStyle {
   WeightInit start = WeightInit::xavier_normal;
   bool biases = true;
   bool unit = false;  // vectors along the embedding dimension have unit length
+  WeightForm form = WeightForm::plain;
 };
 
 // A learned gain that starts at `start` and is stored as `stored`: what multiplies is stored * start / stored.

@@ -50,6 +50,8 @@ struct StackSites {
   std::int64_t other_layers = 0;          // of the stack that it belongs together with
   LayerBranches branches = {};            // of every layer, in order
   std::vector<std::int64_t> widths = {};  // of the stream behind each layer; empty: that of the model everywhere
+  // How many branches the stream that enters each layer has taken up since a projection last made it anew; empty: all.
+  std::vector<std::int64_t> since = {};
 
   std::string prefix() const { return scope.empty() ? "" : scope + "."; }
   // "decoder.layers.3.ffn"

@@ -24,6 +24,7 @@ struct BranchCall {
   NormMaker norm;
   Wire& carried;           // what this branch of the layer below left for it, empty at first
   std::int64_t layer = 0;  // from 0
+  Wire read = {};          // of a skip: what the branch read; empty where it was not called
 };
 using BranchBuilder = std::function<Wire(const BranchCall&)>;
 
@@ -35,6 +36,8 @@ struct LayerBranch {
   std::function<Wire(const BranchCall&, Wire values)> apart = nullptr;
   // Of a branch that changes the shape of the stream: what it is added to is made of a stream of the old shape.
   BranchBuilder skip = nullptr;
+  // Of a branch that changes the shape of the stream before its formula begins: what the stream becomes.
+  BranchBuilder enter = nullptr;
 };
 using LayerBranches = std::vector<LayerBranch>;
 

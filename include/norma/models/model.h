@@ -39,6 +39,7 @@ struct ModelConfig {
   SchemeChoice scheme = "pre";
   std::map<std::string, double> constants = {};  // instead of the scheme's own, by name
   NormKind norm = NormKind::layer;               // what `norm` means in a formula
+  std::int64_t norm_groups = 0;                  // of GroupNorm; 0: as many as 32 and the channels allow
   NormStatistics norm_statistics = NormStatistics::running;
   std::string qk_norm = {};                  // a norm on queries and keys per head, unless the scheme has its own
   Activation activation = Activation::gelu;  // of the feed-forward branch
@@ -49,9 +50,10 @@ struct ModelConfig {
   bool dropout = false;                      // whether dropout nodes exist; the rate is an input
   bool smoothing = false;                    // whether label smoothing is an input
   WeightInit weights = WeightInit::xavier_normal;
-  double embedding_std = 0.02;   // of token and position tables
-  double head_std = 0.02;        // of the head, unless it is tied
-  bool scale_embedding = false;  // tokens times sqrt(width)
+  WeightForm weight_form = WeightForm::plain;  // plain: as the scheme says
+  double embedding_std = 0.02;                 // of token and position tables
+  double head_std = 0.02;                      // of the head, unless it is tied
+  bool scale_embedding = false;                // tokens times sqrt(width)
   DType dtype = DType::f32;
   std::map<std::string, double> sizes = {};  // of this family alone, by name (FamilyRow::sizes)
 };

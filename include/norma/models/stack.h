@@ -42,10 +42,12 @@ struct StackConfig {
   std::int64_t layers = 6;
   std::int64_t width = 0;                 // that of what enters it, where 0
   std::vector<std::int64_t> widths = {};  // of what leaves each layer; empty: all as wide as what enters
+  std::vector<std::int64_t> since = {};   // StackSites::since
   std::int64_t heads = 4;
   std::int64_t hidden = 0;  // of the feed-forward branch; 0: four times the width
   Activation activation = Activation::gelu;
   NormKind norm = NormKind::layer;  // what `norm` means in a formula
+  std::int64_t norm_groups = 0;     // ModelConfig::norm_groups
   BatchStatistics statistics = BatchStatistics::of_batch;
   Wire dropout = {}, dropout_key = {};  // rate [1] and key i32[4]; empty: no dropout
   StackKind kind = StackKind::single;
@@ -56,8 +58,9 @@ struct StackConfig {
   bool biases = true;
   std::string qk_norm = {};
   WeightInit weights = WeightInit::xavier_normal;
-  Wire lengths = {};                      // i32[batch]: tokens of this stack from there on are padding
-  Wire memory = {}, memory_lengths = {};  // of a decoder: what cross-attention reads
+  WeightForm weight_form = WeightForm::plain;  // plain: as the scheme says
+  Wire lengths = {};                           // i32[batch]: tokens of this stack from there on are padding
+  Wire memory = {}, memory_lengths = {};       // of a decoder: what cross-attention reads
   Wire condition = {};  // [batch, any]: what a scheme makes scales and shifts of; empty: models have none
   bool ends = true;     // whether the scheme's `final` follows the last layer
   // What the stream becomes before a layer (from 0) reads it: skip connections of a U-Net join it. Empty: itself.
@@ -88,6 +91,11 @@ struct Stack {
 // or sublayer is an input for each, "schedule.layers.3.<name>". Dropout follows every branch, inside of f; attention
 // probabilities have none. Throws NotBuiltError for what a stack cannot build.
 Stack build_stack(Parameters& parameters, const Scheme& scheme, const StackConfig& config, Wire x);
+
+// The form of the weights of its branches: the model's, or the scheme's where it has none.
+inline WeightForm form_of_weights(const Scheme& scheme, const StackConfig& config) {
+  return config.weight_form == WeightForm::plain ? scheme.weights.form : config.weight_form;
+}
 
 // The values of a scheme's constants that do not depend on the step, at layer l and sublayer k of a stack.
 Variables stack_numbers(const Scheme& scheme, const StackConfig& config, std::int64_t width, std::int64_t l,

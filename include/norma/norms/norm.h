@@ -12,7 +12,7 @@
 
 namespace norma {
 
-enum class NormKind { layer, weightless, rms, prms, scale, dyt, batch, instance, group };
+enum class NormKind { layer, weightless, rms, prms, scale, dyt, batch, instance, group, sample };
 
 // A tensor that a norm carries: a learned parameter, or a running statistic.
 struct NormTensor {

@@ -34,6 +34,7 @@ using WireFunction = Wire (*)(std::span<const Traced> arguments);
 // What the theory does (docs/theory.md), beyond applying `number` to numbers. To streams:
 enum class MomentRule {
   squash,     // Gaussian moments of tanh
+  rectify,    // Gaussian moments of relu
   stop,       // passes forward, stops backward
   normalise,  // to rms 1
   shorten,    // to length 1

@@ -22,12 +22,13 @@ struct Place {
   std::int64_t layer = 1;     // l
   std::int64_t sublayer = 1;  // k
   std::int64_t branches = 2;  // of one layer; n is this times `layers`
+  std::int64_t since = -1;    // branches since a projection last made the stream anew; -1: k - 1
 };
 
-// l, k, n, N, M, d, heads, and the constants that do not depend on the step, `given` ones instead of the scheme's own.
-// N and M are the depth of the stack at hand, except inside [constants.encoder] and [constants.decoder], where they
-// are the depths of encoder and decoder. Throws Error for constants that need one another, and for a given name that
-// the scheme does not have.
+// l, k, n, N, M, d, heads, since, and the constants that do not depend on the step, `given` ones instead of the
+// scheme's own. N and M are the depth of the stack at hand, except inside [constants.encoder] and [constants.decoder],
+// where they are the depths of encoder and decoder. Throws Error for constants that need one another, and for a given
+// name that the scheme does not have.
 Variables numbers_at(const Scheme& scheme, const Place& place, const Variables& given = {});
 
 // The same, and the constants that depend on the step, as they are before the first (t = 0, of T = 1).

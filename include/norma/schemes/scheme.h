@@ -39,10 +39,14 @@ struct Constants {
   std::vector<NamedExpression> common, encoder, decoder;
 };
 
+// How the weight that a layer uses is made of the tensor that is learned (models/weight_form.h).
+enum class WeightForm { plain, standardised, weight_norm, spectral };
+
 // What a scheme asks of weights everywhere.
 struct WeightSpec {
-  bool biases = true;  // of linear layers
-  bool unit = false;   // every vector along the embedding dimension has unit length, at the start and after each step
+  WeightForm form = WeightForm::plain;  // of branches, stems and projected skips
+  bool biases = true;                   // of linear layers
+  bool unit = false;  // every vector along the embedding dimension has unit length, at the start and after each step
 };
 
 // What a scheme asks of the output projection; null: nothing.

@@ -19,6 +19,17 @@
 namespace norma {
 namespace {
 
+// The stream before a sublayer in the shape that it has behind it: where the sublayer changes that, what it keeps of
+// it.
+Wire before_of(const SublayerSite& site, const Contribution& parts) {
+  const Shape& after = site.stream_out.shape();
+  if (site.stream_in.shape() == after) return site.stream_in;
+  if (parts.kept.shape() != after)
+    fail("'{}' turns a stream {} into {} and keeps nothing of that shape: there is no angle between them", site.name,
+         site.stream_in.shape().str(), after.str());
+  return parts.kept;
+}
+
 // Of each token's vectors before and after, [batch, time, 1]; see turn.h.
 Wire squared_turn(Wire a, Wire b) {
   const auto unit = [](Wire x) { return x * rsqrt(sum_last(square(x)) + 1e-30); };
@@ -83,12 +94,13 @@ class Tracer {
     watch("kept/" + site.name, parts.kept);
     watch("added/" + site.name, parts.added);
     watch("out/" + site.name, site.stream_out);
-    graph_.output("turn/" + site.name, squared_turn(site.stream_in, site.stream_out));
+    const Wire before = before_of(site, parts);
+    graph_.output("turn/" + site.name, squared_turn(before, site.stream_out));
     graph_.output("sample/" + site.name, slice_rows(site.stream_out, 0, 1) * 1.0);
     const std::string layer = layer_of(site.name);
     if (!ends_.contains(layer)) {
       found_.layers.push_back(layer);
-      ends_[layer] = {site.stream_in, site.stream_out};
+      ends_[layer] = {before, site.stream_out};
     }
     ends_[layer].second = site.stream_out;
   }

@@ -42,7 +42,13 @@ class DepthMeter {
     const auto layers = static_cast<double>(subject.model.layers);
     planned_ = 2 + 4 * layers;
     // Drawing initial weights again for every variant would cost more than running it.
-    Rig rig(subject, [](Graph& graph, const Model& model) { graph.output("loss", model.loss); });
+    Rig rig(subject, [&](Graph& graph, const Model& model) {
+      graph.output("loss", model.loss);
+      for (const SublayerSite& site : model.sites)
+        one_shape_ = one_shape_ && site.stream_in.shape() == site.stream_out.shape() &&
+                     site.stream_in.shape() == model.sites.front().stream_in.shape();
+    });
+    one_shape_ = one_shape_ || subject.model.family->sites(subject.model).size() > 1;  // stacks may differ
     subject_.weights = weights_of(rig.session(), rig.parameters());
   }
 
@@ -57,7 +63,8 @@ class DepthMeter {
       std::erase(rest, layer);
       orders.push_back({.layers = rest});
     }
-    for (std::int64_t layer = 0; layer + 1 < layers; ++layer) {
+    const std::int64_t moved = one_shape_ ? layers : 0;
+    for (std::int64_t layer = 0; layer + 1 < moved; ++layer) {
       Layers swapped = all;
       std::swap(swapped[static_cast<std::size_t>(layer)], swapped[static_cast<std::size_t>(layer + 1)]);
       orders.push_back({.layers = swapped});
@@ -69,12 +76,12 @@ class DepthMeter {
       return minus(mean_of(found[static_cast<std::size_t>(index)]), use.loss);
     };
     for (std::int64_t layer = 0; layer < layers; ++layer) use.deletion.push_back(change(1 + layer));
-    for (std::int64_t layer = 0; layer + 1 < layers; ++layer) {
+    for (std::int64_t layer = 0; layer + 1 < moved; ++layer) {
       use.swap.push_back(change(1 + layers + 2 * layer));
       use.width_equivalence.push_back(change(2 + layers + 2 * layer));
     }
     keep_best(use, found[0]);
-    states(use);
+    if (one_shape_) states(use);
     return use;
   }
 
@@ -214,6 +221,7 @@ class DepthMeter {
   std::mutex telling_;
   std::int64_t batches_ = 0;
   double planned_ = 1, done_ = 0;
+  bool one_shape_ = true;  // of the stream, everywhere
 };
 
 }  // namespace

@@ -13,8 +13,10 @@
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
 #include "norma/core/names.h"
+#include "norma/lab/jacobian.h"
 #include "norma/models/budget.h"
 #include "norma/schemes/diagram.h"
+#include "norma/train/data.h"
 
 namespace norma {
 namespace {
@@ -56,6 +58,17 @@ void draw_layer(const Scheme& scheme, const ModelConfig& model, SchemeSummary& s
   } catch (const std::exception& problem) {
     summary.diagram_note = problem.what();
   }
+}
+
+// Of an analysis that says nothing, why.
+void explain_missing(const std::vector<Instrument>& used, const ModelConfig& model, std::vector<std::string>& notes) {
+  if (std::ranges::none_of(used, [](const Instrument& one) { return one.name == "jacobian"; })) return;
+  const std::string why = why_no_jacobian(model, StackEnd::before_final);
+  const std::string pooled = why.empty() ? why_no_jacobian(model, StackEnd::after_final) : "";
+  const std::string note = !why.empty()      ? "no Jacobian: " + why
+                           : !pooled.empty() ? "no Jacobian with the final formula: " + pooled
+                                             : "";
+  if (!note.empty() && std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
 }
 
 void check(const InspectOptions& options) {
@@ -275,11 +288,15 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
     if (asks_for_depth(options.only))
       findings.depth_use.push_back(inspect_depth(one.subject, findings.notes, progress));
   }
+  for (const ModelReadings& one : readings) {
+    if (one.subject.model.layers == depths.back()) explain_missing(used, one.subject.model, findings.notes);
+  }
   if (progress) progress(1, "");
   if (options.theory) {
     for (const SchemeChoice& scheme : options.schemes) {
       ModelConfig model = options.model;
       model.scheme = scheme;
+      take_sizes(*readings.front().subject.source, model);  // images have sizes that only the data know
       add_theory_curves(findings, model);
     }
   }
@@ -307,6 +324,7 @@ Findings inspect(const Subject& subject, const std::vector<std::string>& only, i
     findings.analyses = collector.finish({subject.model.scheme.asked()});
     if (measured) measured(findings, i + 1, used.size() + (depth ? 1 : 0));
   }
+  explain_missing(used, subject.model, findings.notes);
   if (depth)
     findings.depth_use.push_back(inspect_depth(subject, findings.notes, [&](double share, std::string_view what) {
       if (progress) progress((total + share * of_depth) / (total + of_depth), what);

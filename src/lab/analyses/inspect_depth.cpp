@@ -1,4 +1,6 @@
 // What the layers of one model are worth: every analysis of depth together.
+#include <algorithm>
+
 #include "norma/core/error.h"
 #include "norma/lab/depth_use.h"
 #include "norma/lab/inspect.h"
@@ -13,6 +15,11 @@ std::vector<double> means_of(const std::vector<std::vector<double>>& values) {
   std::vector<double> means;
   for (const std::vector<double>& one : values) means.push_back(estimate_of(one).mean);
   return means;
+}
+
+// Models of several depths say the same.
+void add_note(std::vector<std::string>& notes, std::string note) {
+  if (std::ranges::find(notes, note) == notes.end()) notes.push_back(std::move(note));
 }
 
 }  // namespace
@@ -34,31 +41,37 @@ DepthFinding inspect_depth(const Subject& subject, std::vector<std::string>& not
                      .influence = estimates_of(use.influence),
                      .angular_distance = use.angular_distance};
   const bool numbers = !loss_unit(subject.model).empty();
+  if (use.influence.empty())
+    add_note(notes,
+             fmt::format(
+                 "layers of {} change the shape of the stream: they are left out one by one, not swapped or compared",
+                 found.scheme));
   if (!use.learned)
-    notes.push_back(fmt::format("{} knows no more than {}, so it has no effective depth", found.scheme,
+    add_note(notes, fmt::format("{} knows no more than {}, so it has no effective depth", found.scheme,
                                 numbers ? "the mean of what is asked" : "how frequent each token is"));
-  if (numbers) {
-    notes.push_back(
-        fmt::format("no logit lens and no linear probes: a {} answers numbers, no classes", subject.model.family->name));
-  } else {
+  Subject alone = subject;  // short analyses of one model gain nothing from more threads
+  alone.share = {};
+  try {
     tell(0.7, "logit lens");
-    Subject alone = subject;  // short analyses of one model gain nothing from more threads
-    alone.share = {};
+    if (numbers) fail("a {} answers numbers, no classes", subject.model.family->name);
     const LogitLens lens = measure_lens(alone);
     found.lens_divergence = means_of(lens.divergence);
     found.lens_agreement = means_of(lens.agreement);
-    try {
-      tell(0.8, "linear probes");
-      found.probe = estimates_of(measure_probes(alone));
-    } catch (const Error& error) {
-      notes.push_back(fmt::format("no linear probes: {}", error.what()));
-    }
+  } catch (const Error& error) {
+    add_note(notes, fmt::format("no logit lens: {}", error.what()));
+  }
+  try {
+    tell(0.8, "linear probes");
+    if (numbers) fail("a {} answers numbers, no classes", subject.model.family->name);
+    found.probe = estimates_of(measure_probes(alone));
+  } catch (const Error& error) {
+    add_note(notes, fmt::format("no linear probes: {}", error.what()));
   }
   try {
     tell(0.9, "path lengths");
     found.path_share = means_of(measure_path_lengths(subject).share);
   } catch (const Error& error) {
-    notes.push_back(fmt::format("no path lengths: {}", error.what()));
+    add_note(notes, fmt::format("no path lengths: {}", error.what()));
   }
   tell(1, "");
   return found;

@@ -29,11 +29,6 @@ std::vector<std::string> roles_of(const GradientProfile& profile, const std::str
   return roles;
 }
 
-// Whether every position of the stream has an answer of its own: none is pooled.
-bool answers_where_it_reads(const ModelConfig& model) {
-  return model.family->output(model).shape.rows() == model.batch * model.family->positions(model);
-}
-
 std::vector<Reading> read_gradient(const Subject& subject, int batches) {
   const GradientProfile profile = measure_gradient(subject, batches);
   const StackSites stack = last_stack(subject.model);
@@ -200,9 +195,13 @@ Instrument jacobian_instrument() {
                     .source = "Bachlechner et al. 2020 (ReZero)"}},
       .measure =
           [](const Subject& subject) {
-            if (!answers_where_it_reads(subject.model)) return std::vector<Reading>{};
-            return std::vector<Reading>{read_jacobian("jacobian", subject, StackEnd::before_final),
-                                        read_jacobian("jacobian_final", subject, StackEnd::after_final)};
+            std::vector<Reading> readings;
+            const std::pair<const char*, StackEnd> ends[] = {{"jacobian", StackEnd::before_final},
+                                                             {"jacobian_final", StackEnd::after_final}};
+            for (const auto& [name, end] : ends) {
+              if (why_no_jacobian(subject.model, end).empty()) readings.push_back(read_jacobian(name, subject, end));
+            }
+            return readings;
           },
       .on_request = true};
 }

@@ -53,6 +53,17 @@ StackEnds ends_of(const Model& model, const ModelConfig& config, StackEnd end) {
   return {first->stream_in, out};
 }
 
+std::string why_no_jacobian(const ModelConfig& config, StackEnd end) {
+  Graph graph;
+  const Model model = build_model(graph, config);
+  try {
+    ends_of(model, config, end);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
 Wire trace_pull(Graph& graph, const StackEnds& stack) {
   const Wire v = graph.input("v", stack.out.type());
   const Wire outs[] = {stack.out}, directions[] = {v}, wrt[] = {stack.in};

@@ -1,108 +1,148 @@
 #include "models/resnet/branch.h"
 
-#include <cmath>
-
 #include "models/options.h"
+#include "models/resnet/weights.h"
 #include "norma/core/error.h"
 #include "norma/models/stack.h"
+#include "norma/ops/activation.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/views.h"
 
 namespace norma {
 namespace {
 
-// Streams are [batch, pixels, channels].
-Wire as_image(Wire x, std::int64_t height, std::int64_t width) {
-  return reshape(x, {x.shape()[0], height, width, x.shape().channels()});
-}
-
-Wire as_stream(Wire image) {
-  const Shape& s = image.shape();
-  return reshape(image, {s[0], s[1] * s[2], s[3]});
-}
-
-Wire image_of(const BranchCall& call, const ImageLayer& layer) {
-  const Shape& s = call.in.shape();
-  if (s.rank() != 3 || s[1] != layer.height * layer.width || s[2] != layer.in)
-    fail("layer {} reads images {} x {} of {} channels, but was given {}", call.layer, layer.height, layer.width,
-         layer.in, s.str());
-  return as_image(call.in, layer.height, layer.width);
-}
-
-Activation activation_of(const BranchCall& call) {
-  const std::string given = call.options.text("activation");
-  return given.empty() ? call.stack.activation : parse_activation(given);
-}
-
-Wire build_convolutions(const BranchCall& call, const ImageLayer& layer, std::int64_t expansion) {
-  if (call.style.unit) throw NotBuiltError("convolutions have no weights of unit length");
-  const std::string inner = call.options.text("inner");
-  // A norm that follows has a bias of its own.
-  const bool bias = call.style.biases && inner.empty();
-  const Activation activation = activation_of(call);
-  const auto between = [&](Wire image, const char* site) {
-    Wire x = as_stream(image);
-    if (!inner.empty()) x = call.norm(inner, site, x);
-    return as_image(activate(x, activation), image.shape()[1], image.shape()[2]);
-  };
-  const bool bottleneck = expansion > 1;
-  Wire x = convolve(call.parameters, image_of(call, layer),
-                    {.scope = "in",
-                     .role = "conv",
-                     .kernel = bottleneck ? 1 : 3,
-                     .out = layer.inner,
-                     .stride = bottleneck ? 1 : layer.stride,
-                     .bias = bias},
-                    call.rules);
-  x = between(x, "inner_norm");
-  if (bottleneck) {
-    x = convolve(call.parameters, x,
-                 {.scope = "middle", .role = "conv", .out = layer.inner, .stride = layer.stride, .bias = bias},
-                 call.rules);
-    x = between(x, "inner_norm2");
+// One block as a formula calls it.
+class BlockBuilder {
+ public:
+  BlockBuilder(const BranchCall& call, const ImageLayout& layout)
+      : call_(call),
+        layout_(layout),
+        layer_(layout.layers.at(static_cast<std::size_t>(call.layer))),
+        inner_(call.options.text("inner")) {
+    if (call.style.unit) throw NotBuiltError("convolutions have no weights of unit length");
   }
-  // A rule for the deviation of output projections holds for the last weight of any branch.
-  const char* last = call.rules.init.deviation.contains("out") ? "out" : "conv_out";
-  return as_stream(convolve(
-      call.parameters, x, {.scope = "out", .role = last, .kernel = bottleneck ? 1 : 3, .out = layer.out, .bias = bias},
-      call.rules));
-}
 
-// The stream as it is, or projected by a convolution of 1 x 1 and the norm that the scheme wants there.
-Wire build_skip(const BranchCall& call, const ImageLayer& layer) {
-  if (!layer.changes_shape()) return call.in;
-  const Wire projected = as_stream(convolve(
-      call.parameters, image_of(call, layer),
-      {.scope = "skip", .role = "conv_skip", .kernel = 1, .out = layer.out, .stride = layer.stride}, call.rules));
-  const std::string kind = call.options.text("skip");
-  return kind.empty() ? projected : call.norm(kind, "skip_norm", projected);
-}
+  Wire branch() const { return layout_.inverted ? inverted() : convolutions(); }
+
+  // The stream as it is, or projected by a convolution of 1 x 1 and the norm that the scheme wants there.
+  Wire skip() const {
+    if (layout_.inverted || !layer_.changes_shape()) return call_.in;
+    const bool of_branch = call_.options.text("skip_reads") == "branch" && call_.read;
+    Wire x = image_of(of_branch ? call_.read : call_.in, layer_.height, layer_.width, layer_.in);
+    std::int64_t stride = layer_.stride;
+    if (stride > 1 && !call_.options.text("skip_pool").empty()) {
+      x = halved(x);
+      stride = 1;
+    }
+    const Wire projected =
+        as_stream(made(x, {.scope = "skip", .role = "conv_skip", .kernel = 1, .out = layer_.out, .stride = stride}));
+    const std::string kind = call_.options.text("skip");
+    return kind.empty() ? projected : call_.norm(kind, "skip_norm", projected);
+  }
+
+  // Inverted blocks read a stream that has their shape already: a norm, and a convolution of 2 x 2 that halves it.
+  Wire enter() const {
+    if (!layout_.inverted || !layer_.changes_shape()) return call_.in;
+    const std::string kind = call_.options.text("skip");
+    const Wire x = kind.empty() ? call_.in : call_.norm(kind, "skip_norm", call_.in);
+    Wire image = image_of(x, layer_.height, layer_.width, layer_.in);
+    for (const int axis : {1, 2}) {
+      if (image.shape()[axis] % layer_.stride != 0) image = pad(image, axis, 0, image.shape()[axis] + 1);
+    }
+    return as_stream(made(image, {.scope = "skip",
+                                  .role = "conv_skip",
+                                  .kernel = layer_.stride,
+                                  .out = layer_.out,
+                                  .stride = layer_.stride,
+                                  .reach = ConvolutionWeight::Reach::patches,
+                                  .bias = call_.style.biases}));
+  }
+
+ private:
+  Wire image_of(Wire x, std::int64_t height, std::int64_t width, std::int64_t channels) const {
+    const Shape& s = x.shape();
+    if (s.rank() != 3 || s[1] != height * width || s[2] != channels)
+      fail("layer {} reads images {} x {} of {} channels, but was given {}", call_.layer, height, width, channels,
+           s.str());
+    return as_image(x, height, width);
+  }
+
+  Wire made(Wire x, ConvolutionWeight weight) const {
+    weight.form = call_.style.form;
+    return convolve(call_.parameters, x, weight, call_.rules);
+  }
+
+  Wire activated(Wire x) const {
+    const std::string given = call_.options.text("activation");
+    const Wire y = activate(x, given.empty() ? call_.stack.activation : parse_activation(given));
+    const std::optional<double> gain = call_.options.number("activation_gain");
+    return gain ? y * *gain : y;
+  }
+
+  // The inner norm, where there is one, and the activation.
+  Wire between(Wire image, const char* site) const {
+    Wire x = as_stream(image);
+    if (!inner_.empty()) x = call_.norm(inner_, site, x);
+    return as_image(activated(x), image.shape()[1], image.shape()[2]);
+  }
+
+  // A rule for the deviation of output projections holds for the last weight of any branch.
+  const char* last_role() const { return call_.rules.init.deviation.contains("out") ? "out" : "conv_out"; }
+
+  Wire convolutions() const {
+    const bool bottleneck = layout_.expansion > 1;
+    const bool bias = call_.style.biases && inner_.empty();  // a norm that follows has one of its own
+    Wire x =
+        made(image_of(call_.in, layer_.height, layer_.width, layer_.in), {.scope = "in",
+                                                                          .role = "conv",
+                                                                          .kernel = bottleneck ? 1 : layout_.kernel,
+                                                                          .out = layer_.inner,
+                                                                          .stride = bottleneck ? 1 : layer_.stride,
+                                                                          .bias = bias});
+    x = between(x, "inner_norm");
+    if (bottleneck) {
+      x = made(x, {.scope = "middle",
+                   .role = "conv",
+                   .kernel = layout_.kernel,
+                   .out = layer_.inner,
+                   .stride = layer_.stride,
+                   .bias = bias});
+      x = between(x, "inner_norm2");
+    }
+    return as_stream(made(x, {.scope = "out",
+                              .role = last_role(),
+                              .kernel = bottleneck ? 1 : layout_.kernel,
+                              .out = layer_.out,
+                              .bias = bias}));
+  }
+
+  Wire inverted() const {
+    const std::int64_t height = layer_.out_height(), width = layer_.out_width(), channels = layer_.out;
+    const bool bias = call_.style.biases;
+    Wire x = made(image_of(call_.in, height, width, channels), {.scope = "depthwise",
+                                                                .role = "conv",
+                                                                .kernel = layout_.kernel,
+                                                                .out = channels,
+                                                                .groups = channels,
+                                                                .bias = bias && inner_.empty()});
+    if (!inner_.empty()) x = as_image(call_.norm(inner_, "inner_norm", as_stream(x)), height, width);
+    x = activated(made(x, {.scope = "in", .role = "conv", .kernel = 1, .out = layer_.inner, .bias = bias}));
+    return as_stream(made(x, {.scope = "out", .role = last_role(), .kernel = 1, .out = channels, .bias = bias}));
+  }
+
+  const BranchCall& call_;
+  const ImageLayout& layout_;
+  const ImageLayer& layer_;
+  std::string inner_;
+};
 
 }  // namespace
 
-Wire convolve(Parameters& parameters, Wire x, const ConvolutionWeight& weight, const SchemeRules& rules) {
-  const auto scope = parameters.graph().scope(weight.scope);
-  const std::int64_t in = x.shape().channels(), k = weight.kernel;
-  const double he = std::sqrt(2 / static_cast<double>(k * k * weight.out));
-  const double deviation = rules.init.deviation_of(weight.role).value_or(he) * rules.init.gain_of(weight.role);
-  ParameterSpec spec{.name = "weight", .init = Init::normal(deviation), .role = "conv"};
-  rules.optimiser.apply(weight.role, spec);
-  const Wire y =
-      conv2d(x, parameters.share({k, k, in, weight.out}, spec), {.stride = weight.stride, .padding = (k - 1) / 2});
-  if (!weight.bias) return y;
-  ParameterSpec bias{.name = "bias", .init = Init::constant(0), .role = "bias"};
-  rules.optimiser.apply("bias", bias);
-  return y + parameters.share({weight.out}, bias);
-}
-
 LayerBranch convolution_layer_branch(const ImageLayout& layout) {
-  const auto layer_of = [layers = layout.layers](const BranchCall& call) {
-    return layers.at(static_cast<std::size_t>(call.layer));
-  };
   return {.kind = &branch_kind("conv"),
-          .build = [=, expansion = layout.expansion](
-                       const BranchCall& call) { return build_convolutions(call, layer_of(call), expansion); },
-          .skip = [=](const BranchCall& call) { return build_skip(call, layer_of(call)); }};
+          .build = [layout](const BranchCall& call) { return BlockBuilder(call, layout).branch(); },
+          .skip = [layout](const BranchCall& call) { return BlockBuilder(call, layout).skip(); },
+          .enter = [layout](const BranchCall& call) { return BlockBuilder(call, layout).enter(); }};
 }
 
 }  // namespace norma

@@ -2,13 +2,18 @@
 // final(x), times V. He et al. 2016, arXiv 1512.03385 and 1603.05027.
 #include "models/resnet/family.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "models/model_builder.h"
 #include "models/norm_sites.h"
 #include "models/options.h"
 #include "models/resnet/branch.h"
+#include "models/resnet/weights.h"
 #include "norma/core/error.h"
+#include "norma/models/branch_tables.h"
+#include "norma/ops/activation.h"
 #include "norma/ops/pooling.h"
-#include "norma/ops/views.h"
 
 namespace norma {
 namespace {
@@ -37,36 +42,80 @@ std::vector<StackSites> resnet_stack(const ModelConfig& c) {
   const ImageLayout layout = image_layout(c);
   StackSites stack{.layers = c.layers, .branches = {convolution_layer_branch(layout)}};
   for (const ImageLayer& layer : layout.layers) stack.widths.push_back(layer.out);
+  stack.since = layout.since();
   return {stack};
 }
 
-// The first convolution, with the norm and activation that the scheme wants there, and pooling where it is large.
-Wire build_stem(ModelBuilder& b, const StackConfig& stack, const SchemeRules& rules) {
+// The norm of that option, where the scheme wants one there, on x[batch, .., channels].
+Wire normed(ModelBuilder& b, const BranchChoice& options, const char* option, const char* site, Wire x,
+            const SchemeRules& rules) {
+  const std::string kind = options.text(option);
+  if (kind.empty()) return x;
+  return NormSites(b.parameters(), b.scheme(), b.config().norm, b.statistics(), b.config().norm_groups)
+      .apply(kind, site, x, "norm", rules.optimiser);
+}
+
+// The first convolutions, with the norm and activation that the scheme wants there, and pooling where they are large.
+Wire build_stem(ModelBuilder& b, const StackConfig& stack, const BranchChoice& options, const SchemeRules& rules) {
   const ModelConfig& c = b.config();
   const ImageLayout layout = image_layout(c);
-  const bool large = layout.stem == 7;
-  const Variables numbers = stack_numbers(b.scheme(), stack, c.width, 1, 1);
-  const BranchChoice options(b.scheme(), branch_kind("conv"), {}, numbers);
-  Wire x = convolve(
-      b.parameters(), b.input("image"),
-      {.scope = "stem", .role = "embedding", .kernel = layout.stem, .out = c.width, .stride = large ? 2 : 1}, rules);
-  if (const std::string kind = options.text("stem"); !kind.empty()) {
-    const Shape s = x.shape();
-    const std::string activation = options.text("activation");
-    x = NormSites(b.parameters(), b.scheme(), c.norm, b.statistics())
-            .apply(kind, "stem.norm", reshape(x, {s[0], s[1] * s[2], s[3]}), "norm", rules.optimiser);
-    x = reshape(activate(x, activation.empty() ? c.activation : parse_activation(activation)), s);
+  const std::string word = options.text("activation");
+  const Activation activation = word.empty() ? c.activation : parse_activation(word);
+  const auto part = [&](Wire image, const char* scope, std::int64_t kernel, std::int64_t out, std::int64_t stride) {
+    const Wire y =
+        convolve(b.parameters(), image,
+                 {.scope = scope,
+                  .role = "embedding",
+                  .kernel = kernel,
+                  .out = out,
+                  .stride = stride,
+                  .reach = layout.patches() ? ConvolutionWeight::Reach::patches : ConvolutionWeight::Reach::centred,
+                  .bias = layout.patches() && c.biases && b.scheme().weights.biases,
+                  .form = form_of_weights(b.scheme(), stack)},
+                 rules);
+    const Wire x = normed(b, options, "stem", (std::string(scope) + ".norm").c_str(), as_stream(y), rules);
+    // Patches are embedded, not looked at: nothing bends them.
+    const bool bends = !options.text("stem").empty() && !layout.patches();
+    return as_image(bends ? activate(x, activation) : x, y.shape()[1], y.shape()[2]);
+  };
+  const std::int64_t stride = layout.patches() ? layout.stem : layout.pooled() ? 2 : 1;
+  Wire x = b.input("image");
+  if (layout.deep_stem) {
+    x = part(x, "stem1", 3, c.width / 2, stride);
+    x = part(part(x, "stem2", 3, c.width / 2, 1), "stem", 3, c.width, 1);
+  } else {
+    x = part(x, "stem", layout.stem, c.width, stride);
   }
-  if (large) x = max_pool(x, {.size = 3, .stride = 2, .padding = 1});
-  const Shape& s = x.shape();
-  return b.dropped(reshape(x, {s[0], s[1] * s[2], s[3]}), "stem");
+  if (layout.pooled()) x = max_pool(x, {.size = 3, .stride = 2, .padding = 1});
+  return b.dropped(as_stream(x), "stem");
 }
 
 void build_resnet(ModelBuilder& b) {
   const StackConfig stack = b.stack_config(0);
   const SchemeRules rules = b.rules(stack);
-  const Wire out = b.through(stack, build_stem(b, stack, rules));
-  b.classify(global_average_pool(out), b.config().classes, stack, rules);
+  const Variables numbers = stack_numbers(b.scheme(), stack, b.config().width, 1, 1);
+  const BranchChoice options(b.scheme(), branch_kind("conv"), {}, numbers);
+  const Wire out = b.through(stack, build_stem(b, stack, options, rules));
+  const Wire mean = global_average_pool(out);
+  b.classify(normed(b, options, "head", "head_norm", mean, rules), b.config().classes, stack, rules);
+}
+
+// Of pixels of variance 1, away from the border. What the theory cannot follow is named here, where it first asks.
+double stem_variance(const ModelConfig& c, const SchemeRules& rules) {
+  const ImageLayout layout = image_layout(c);
+  const auto refuse = [](const std::string& what) { return NotPredictedError("the theory has no rule for " + what); };
+  if (std::ranges::any_of(layout.layers, [](const ImageLayer& layer) { return layer.changes_shape(); }))
+    throw refuse("a stream whose shape changes; it predicts residual networks of one stage (model.sizes.stages = 1)");
+  if (layout.inverted) throw refuse("inverted blocks of convolutions");
+  if (rules.init.deviation_of("conv") || rules.init.deviation_of("conv_out"))
+    throw refuse("convolutions that start with a deviation of their own");
+  const auto options = c.scheme->branch_options.find("conv");
+  if (options != c.scheme->branch_options.end() && options->second.contains("stem"))
+    throw refuse("a stem with a norm and an activation");
+  const double pixels = static_cast<double>(layout.stem * layout.stem * size_of(c, "image_channels"));
+  const double he = std::sqrt(2 / static_cast<double>(layout.stem * layout.stem * c.width));
+  const double deviation = rules.init.deviation_of("embedding").value_or(he) * rules.init.gain_of("embedding");
+  return pixels * deviation * deviation;
 }
 
 }  // namespace
@@ -88,6 +137,8 @@ FamilyRow resnet_family() {
                     {"width3"},
                     {"width4"},
                     {"stem"},
+                    {"deep_stem"},
+                    {"kernel"},
                     {"expansion"}},
           .check = check_resnet,
           .inputs = image_inputs,
@@ -98,7 +149,8 @@ FamilyRow resnet_family() {
           .positions = [](const ModelConfig& c) { return image_layout(c).positions(); },
           .sites = resnet_stack,
           .build = build_resnet,
-          .layers = FamilyRow::Layers::different};
+          .layers = FamilyRow::Layers::different,
+          .start = stem_variance};
 }
 
 }  // namespace norma

@@ -7,10 +7,6 @@
 
 namespace norma {
 
-// Streams are [batch, pixels, channels].
-Wire stream_as_image(Wire x, std::int64_t height, std::int64_t width);
-Wire image_as_stream(Wire image);
-
 enum class Told { by_block, by_formula };  // who makes something of the condition
 
 LayerBranch unet_layer_branch(const std::vector<UnetBlock>& blocks, Told told);

@@ -5,7 +5,7 @@
 #include "models/unet/family.h"
 
 #include "models/dit/condition.h"
-#include "models/resnet/branch.h"
+#include "models/resnet/weights.h"
 #include "models/unet/branch.h"
 #include "norma/core/error.h"
 #include "norma/ops/activation.h"
@@ -51,9 +51,9 @@ std::vector<StackSites> unet_stacks(const ModelConfig& c) {
 // Made twice as large, and smooth again.
 Wire grown(ModelBuilder& b, Wire x, const UnetBlock& block, std::int64_t layer, const SchemeRules& rules) {
   const std::string scope = "grow" + std::to_string(layer);
-  const Wire large = upsample(stream_as_image(x, block.height / 2, block.width / 2));
+  const Wire large = upsample(as_image(x, block.height / 2, block.width / 2));
   const auto root = b.graph().scope_at("");
-  return image_as_stream(convolve(
+  return as_stream(convolve(
       b.parameters(), large,
       {.scope = scope.c_str(), .role = "conv_skip", .out = x.shape().channels(), .bias = b.config().biases}, rules));
 }
@@ -64,8 +64,8 @@ void build_unet(ModelBuilder& b) {
   StackConfig down = b.stack_config(0), middle = b.stack_config(1), up = b.stack_config(2);
   const SchemeRules rules = b.rules(down);
   const Wire condition = activate(build_condition(b, kConditionFactor * c.width, rules), Activation::silu);
-  Wire x = image_as_stream(convolve(b.parameters(), b.input("noised"),
-                                    {.scope = "stem", .role = "embedding", .out = c.width, .bias = c.biases}, rules));
+  Wire x = as_stream(convolve(b.parameters(), b.input("noised"),
+                              {.scope = "stem", .role = "embedding", .out = c.width, .bias = c.biases}, rules));
   std::vector<Wire> skips;  // what each block on the way down has answered
   for (StackConfig* stack : {&down, &middle, &up}) {
     stack->condition = condition;
@@ -92,7 +92,7 @@ void build_unet(ModelBuilder& b) {
   const Wire out = through("up", up, x);
   const std::int64_t height = size_of(c, "image_height"), width = size_of(c, "image_width");
   b.regress(out,
-            convolve(b.parameters(), stream_as_image(out, height, width),
+            convolve(b.parameters(), as_image(out, height, width),
                      {.scope = "head", .role = "head", .out = size_of(c, "image_channels"), .bias = c.biases}, rules));
 }
 

@@ -1,0 +1,65 @@
+#include "models/resnet/weights.h"
+
+#include <cmath>
+
+#include "norma/ops/convolution.h"
+#include "norma/ops/elementwise.h"
+#include "norma/ops/pooling.h"
+#include "norma/ops/views.h"
+
+namespace norma {
+namespace {
+
+// Padded by zeros to an even size; the mean over the last two then counts one of them, so it is doubled.
+Wire halved_along(Wire image, int axis, Wire& factor) {
+  const std::int64_t size = image.shape()[axis];
+  if (size % 2 == 0) return image;
+  Graph& graph = image.graph();
+  const auto ones = [&](std::int64_t count, double value) {
+    return graph.fill({axis == 1 ? Shape{1, count, 1, 1} : Shape{1, 1, count, 1}, image.dtype()}, value);
+  };
+  const Wire last = ones(1, 2), both[] = {ones(size / 2, 1), last};
+  const Wire here = size == 1 ? last : concat(both, axis);
+  factor = factor ? factor * here : here;
+  return pad(image, axis, 0, size + 1);
+}
+
+}  // namespace
+
+Wire as_image(Wire stream, std::int64_t height, std::int64_t width) {
+  return reshape(stream, {stream.shape()[0], height, width, stream.shape().channels()});
+}
+
+Wire as_stream(Wire image) {
+  const Shape& s = image.shape();
+  return reshape(image, {s[0], s[1] * s[2], s[3]});
+}
+
+Wire convolve(Parameters& parameters, Wire x, const ConvolutionWeight& weight, const SchemeRules& rules) {
+  const auto scope = parameters.graph().scope(weight.scope);
+  const std::int64_t in = x.shape().channels() / weight.groups, k = weight.kernel;
+  const double he = std::sqrt(2 / static_cast<double>(k * k * (weight.out / weight.groups)));
+  const FormedStart start =
+      formed_start(weight.form, k * k * in, he, rules.init.deviation_of(weight.role), rules.init.gain_of(weight.role));
+  ParameterSpec spec{.name = "weight", .init = Init::normal(start.weight), .role = "conv"};
+  ParameterSpec gain{.name = {}, .init = Init::constant(start.gain), .role = "norm"};
+  rules.optimiser.apply(weight.role, spec);
+  rules.optimiser.apply("norm", gain);
+  const Wire learned = parameters.share({k, k, in, weight.out}, spec);
+  const bool patches = weight.reach == ConvolutionWeight::Reach::patches;
+  const Wire y = conv2d(x, formed(parameters, learned, weight.form, std::move(gain)),
+                        {.stride = weight.stride, .padding = patches ? 0 : (k - 1) / 2, .groups = weight.groups});
+  if (!weight.bias) return y;
+  ParameterSpec bias{.name = "bias", .init = Init::constant(0), .role = "bias"};
+  rules.optimiser.apply("bias", bias);
+  return y + parameters.share({weight.out}, bias);
+}
+
+Wire halved(Wire image) {
+  Wire factor;
+  const Wire even = halved_along(halved_along(image, 1, factor), 2, factor);
+  const Wire means = average_pool(even, 2);
+  return factor ? means * factor : means;
+}
+
+}  // namespace norma

@@ -1,0 +1,32 @@
+// Weights of convolutions, and streams as images.
+#pragma once
+
+#include <string>
+
+#include "norma/models/layer_branch.h"
+#include "norma/models/weight_form.h"
+
+namespace norma {
+
+// Streams are [batch, pixels, channels].
+Wire as_image(Wire stream, std::int64_t height, std::int64_t width);
+Wire as_stream(Wire image);
+
+// A weight [kernel, kernel, in / groups, out] named "weight" in a scope of this name, and what it makes of x[batch,
+// height, width, in]. It starts with the deviation sqrt(2 groups / (kernel^2 out)) (He et al. 2015) unless a rule for
+// its role says otherwise. With a bias where asked for.
+struct ConvolutionWeight {
+  const char* scope;
+  std::string role;
+  std::int64_t kernel = 3, out = 0;
+  std::int64_t stride = 1, groups = 1;
+  enum class Reach { centred, patches } reach = Reach::centred;  // patches: side by side, without padding
+  bool bias = false;
+  WeightForm form = WeightForm::plain;
+};
+Wire convolve(Parameters& parameters, Wire x, const ConvolutionWeight& weight, const SchemeRules& rules);
+
+// Means of squares of two by two pixels; where a side is odd, the last of them are of those that there are.
+Wire halved(Wire image);
+
+}  // namespace norma
