@@ -43,7 +43,7 @@ TEST(Unet, HalvesAndDoublesAndJoinsWhatItHasSeen) {
 }
 
 TEST(Unet, HasTheRightGradients) {
-  for (const char* scheme : {"unet", "resnet_v2", "pre", "adaln_zero", "fixup"}) {
+  for (const char* scheme : {"unet", "resnet_v2", "pre", "skipinit", "fixup"}) {
     SCOPED_TRACE(scheme);
     const ModelConfig config = tiny_unet(scheme, DType::f64);
     std::vector<ParameterSpec> specs;
