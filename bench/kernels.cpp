@@ -101,6 +101,8 @@ void bench_norm(Report& report, const NormInfo& info, std::int64_t rows, std::in
 
 void bench_norms(Report& report, const Options& options) {
   for (const NormInfo& info : norms()) {
+    if (info.kind == NormKind::graph || info.kind == NormKind::pair || info.kind == NormKind::mean)
+      continue;  // no kernels of their own
     bench_norm(report, info, 131072, 1024, "copy_gbps", options);
     bench_norm(report, info, 4096, 512, "cache_copy_gbps", options);
     // Rows of this width do not stay in the first cache between the passes over them.

@@ -200,6 +200,108 @@ def bench_steps(report):
         report.keep(f"step/{name}/tokens", "tokens/s", batch * steps / best)
 
 
+class Convolution(torch.nn.Module):
+    """Layers of a graph network over pairs of neighbours, sorted by node, each node with itself."""
+
+    def __init__(self, kind, width, heads=4):
+        super().__init__()
+        self.kind, self.heads = kind, heads
+        self.out = torch.nn.Linear(width, width)
+        if kind == "sage":
+            self.own = torch.nn.Linear(width, width, bias=False)
+        if kind == "gin":
+            self.inner, self.eps = torch.nn.Linear(width, width), torch.nn.Parameter(torch.zeros(1))
+        if kind == "gat":
+            self.query, self.key = (torch.nn.Parameter(0.3 * torch.randn(heads, width // heads)) for _ in range(2))
+
+    def forward(self, x, graph):
+        if self.kind == "gcn":
+            return self.out(graph["symmetric"](x))
+        if self.kind == "sage":
+            return self.out((graph["sum"](x) - x) / graph["others"]) + self.own(x)
+        if self.kind == "gin":
+            return self.out(F.relu(self.inner(self.eps * x + graph["sum"](x))))
+        node, other = graph["pairs"]
+        h = F.linear(x, self.out.weight).view(len(x), self.heads, -1)
+        scores = F.leaky_relu((h * self.query).sum(-1)[node] + (h * self.key).sum(-1)[other], 0.2)
+        weights = (scores - scores.detach().max()).exp()
+        sums = torch.zeros(len(x), self.heads).index_add(0, node, weights)
+        y = torch.zeros_like(h).index_add(0, node, h[other] * weights[..., None])
+        return (y / sums[..., None]).reshape(x.shape) + self.out.bias
+
+
+def neighbour_sums(node, other, nodes):
+    """Sums over pairs of neighbours, sorted by node, in the fastest of the ways that PyTorch has for them."""
+    degrees = torch.bincount(node, minlength=nodes).float()
+
+    def ways(values):
+        rows = torch.cat([torch.zeros(1, dtype=torch.int64), degrees.long().cumsum(0)])
+        csr = torch.sparse_csr_tensor(rows, other, values, (nodes, nodes))
+        coo = torch.sparse_coo_tensor(torch.stack([node, other]), values, (nodes, nodes)).coalesce()
+
+        def product(matrix):
+            class Product(torch.autograd.Function):  # the matrix is its own transpose, which saves PyTorch making one
+                @staticmethod
+                def forward(context, x):
+                    return matrix @ x
+
+                @staticmethod
+                def backward(context, dy):
+                    return matrix @ dy.contiguous()
+
+            return Product.apply
+
+        return {"csr, own derivative": product(csr), "coo, own derivative": product(coo),
+                "coo": lambda x: torch.sparse.mm(coo, x),
+                "index_add": lambda x: torch.zeros_like(x).index_add(0, node, x[other] * values[:, None])}
+
+    symmetric, timed = ways((degrees[node] * degrees[other]).rsqrt()), {}
+    for name, way in symmetric.items():
+        x = torch.randn(nodes, 64, requires_grad=True)
+        timed[name] = best_seconds(lambda: torch.autograd.grad(way(x).sum(), x), 0.1)
+    best = min(timed, key=timed.get)
+    return {"pairs": (node, other), "others": (degrees - 1).clamp_min(1)[:, None], "symmetric": symmetric[best],
+            "sum": ways(torch.ones(len(node)))[best], "way": best}
+
+
+def citation_graph(nodes, edges):
+    generator = torch.Generator().manual_seed(1)
+    pairs = {(i, i) for i in range(nodes)}
+    while len(pairs) < nodes + 2 * edges:
+        a, b = torch.randint(nodes, (2,), generator=generator).tolist()
+        if a != b:
+            pairs |= {(a, b), (b, a)}
+    return neighbour_sums(*torch.tensor(sorted(pairs)).T.contiguous(), nodes)
+
+
+def bench_graphs(report):
+    nodes, features, classes, width, layers = 2708, 1433, 7, 64, 32
+    names = {kind: f"step/{kind} {layers} layers d={width} Cora's size" for kind in ("gcn", "sage", "gin", "gat")}
+    if not any(report.wants(name) for name in names.values()):
+        return
+    graph = citation_graph(nodes, 5278)
+    x = torch.zeros(nodes, features).scatter_(1, torch.randint(features, (nodes, 18)), 1 / 18)
+    targets = torch.full((nodes,), -100)
+    targets[:140] = torch.arange(140) % classes
+    for kind, name in names.items():
+        if not report.wants(name):
+            continue
+        first, head = torch.nn.Linear(features, width), torch.nn.Linear(width, classes, bias=False)
+        convolutions = torch.nn.ModuleList(Convolution(kind, width) for _ in range(layers))
+        parameters = [p for module in (first, convolutions, head) for p in module.parameters()]
+        optimizer = torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.01)
+
+        def step():
+            optimizer.zero_grad(set_to_none=True)
+            h = first(x)
+            for convolution in convolutions:
+                h = F.relu(convolution(h, graph))
+            F.cross_entropy(head(h), targets).backward()
+            optimizer.step()
+
+        report.keep(f"{name}/steps", "steps/s", 1 / best_seconds(step, 2 * report.seconds))
+
+
 def bench_images(report):
     name, batch = "step/resnet-20 32x32 B=64", 64
     if not report.wants(name):
@@ -233,7 +335,7 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     report = Report(arguments.seconds, arguments.match)
-    for bench in (bench_norms, bench_attention, bench_steps, bench_images):
+    for bench in (bench_norms, bench_attention, bench_graphs, bench_steps, bench_images):
         bench(report)
     print(json.dumps({"torch": torch.__version__, "threads": torch.get_num_threads(), "results": report.results},
                      indent=2))

@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bench/graphs.h"
 #include "bench/images.h"
 #include "bench/kernels.h"
 #include "bench/limits.h"
@@ -114,6 +115,10 @@ void measure_cpu(const BenchOptions& options, bench::Report& report) {
     progress("attention");
     bench::bench_attention(report, options.measure);
   }
+  if (wanted("graphs")) {
+    progress("graphs");
+    bench::bench_graphs(report, options.measure);
+  }
   if (wanted("steps")) {
     progress("training steps");
     bench::bench_steps(report, options.measure);
@@ -152,8 +157,8 @@ void add_bench(CLI::App& app, int&) {
   CLI::App* verb = app.add_subcommand("bench", "Measure kernels and training steps against this machine's limits");
   verb->add_flag("--json", options->json, "Print JSON instead of a table");
   verb->add_option("--only", options->only, "Part to measure")
-      ->type_name("all|limits|norms|attention|steps|theory")
-      ->check(CLI::IsMember({"all", "limits", "norms", "attention", "steps", "theory"}));
+      ->type_name("all|limits|norms|attention|graphs|steps|theory")
+      ->check(CLI::IsMember({"all", "limits", "norms", "attention", "graphs", "steps", "theory"}));
   verb->add_option("--match", options->measure.match, "Only what has this text in its name");
   verb->add_option("--seconds", options->measure.seconds, "Time per measurement")->check(CLI::Range(0.001, 600.0));
   verb->add_option("--threads", options->measure.threads, "Threads; 0 = all cores")->check(CLI::Range(0, 1024));

@@ -80,6 +80,10 @@ ModelConfig model_of(const InspectVerb& verb) {
   model.batch = verb.batch;
   model.time = verb.time;
   model.norm = norm(verb.norm).kind;
+  if (!reads_random(verb)) {  // the task knows them
+    model.sizes.clear();
+    model.classes = 0;
+  }
   for (const auto& [name, size] : parse_sizes(verb.sizes)) set_size(model, name, size);
   return model;
 }

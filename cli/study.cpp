@@ -106,6 +106,20 @@ SchemeLibrary library_to_go_on(const StudyOptions& options) {
   return library;
 }
 
+// Where nobody names schemes: those that are for this family's branches alone, if there are any that it can build.
+void choose_schemes_of_family(const SchemeLibrary& library, StudyConfig& config) {
+  std::vector<SchemeChoice> own;
+  const ModelConfig& model = config.base.model;
+  for (const BranchKind* const kind : model.family->sites(model).back().kinds()) {
+    for (const Scheme& scheme : catalogue(kind->key)) {
+      // GCNII takes a graph convolution apart, which only one of them lets happen.
+      if (scheme.name != "gcnii" || model.convolution == GraphConvolution::gcn)
+        own.push_back(library.find(scheme.name));
+    }
+  }
+  if (!own.empty()) config.schemes = std::move(own);
+}
+
 StudyConfig study_config(const StudyOptions& options, const std::vector<std::string>& extras) {
   StudyConfig config = is_default(options, extras) && runs_on_gpu(extras) ? default_study_on_gpu() : StudyConfig();
   const SchemeLibrary library = library_to_go_on(options);
@@ -136,6 +150,7 @@ StudyConfig study_config(const StudyOptions& options, const std::vector<std::str
   config.asked_layers = options.asked_layers;
   config.asked_width = options.asked_width;
   apply_overrides(config.base, extras, library);
+  if (options.schemes.empty()) choose_schemes_of_family(library, config);
   return config;
 }
 

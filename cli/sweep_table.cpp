@@ -33,15 +33,22 @@ std::string shortened(const std::string& name) {
 std::string tuned_table(const std::vector<Tuned>& all) {
   TextTable table;
   table.column("scheme", Align::left);
-  for (const char* heading :
-       {"lr", "warmup", "loss", "stable lr", "no warmup", "sensitivity", "needs warmup", "diverged"})
+  const bool judged = std::ranges::any_of(all, [](const Tuned& one) { return one.accuracy.has_value(); });
+  for (const char* heading : {"lr", "warmup", "loss"}) table.column(heading);
+  if (judged) table.column("accuracy");
+  for (const char* heading : {"stable lr", "no warmup", "sensitivity", "needs warmup", "diverged"})
     table.column(heading);
   for (const Tuned& one : all) {
-    table.row(
-        {shortened(Contest{one.scheme, one.layers, one.rest, {}}.name()), one.lr ? fmt::format("{:.1e}", *one.lr) : "-",
-         one.lr ? fmt::format("{}", one.warmup) : "-", spread(one.loss, 4), rate_text(one.with_warmup),
-         rate_text(one.without_warmup), one.sensitivity ? spread(*one.sensitivity, 3) : "-",
-         one.needs_warmup ? fmt::format("{}", *one.needs_warmup) : "-", fmt::format("{:.0f} %", 100 * one.diverged)});
+    std::vector<std::string> cells = {shortened(Contest{one.scheme, one.layers, one.rest, {}}.name()),
+                                      one.lr ? fmt::format("{:.1e}", *one.lr) : "-",
+                                      one.lr ? fmt::format("{}", one.warmup) : "-", spread(one.loss, 4)};
+    if (judged) cells.push_back(one.accuracy ? spread(*one.accuracy, 3) : "-");
+    for (const std::string& cell :
+         {rate_text(one.with_warmup), rate_text(one.without_warmup),
+          one.sensitivity ? spread(*one.sensitivity, 3) : "-",
+          one.needs_warmup ? fmt::format("{}", *one.needs_warmup) : "-", fmt::format("{:.0f} %", 100 * one.diverged)})
+      cells.push_back(cell);
+    table.row(cells);
   }
   return table.text();
 }
@@ -97,7 +104,7 @@ std::string depth_table(const std::vector<DepthEfficiency>& all) {
   if (all.empty()) return "";
   TextTable table;
   table.column("depth", Align::left);
-  table.column("nats per doubling");
+  table.column("loss per doubling");
   table.column("useful layers", Align::left);
   for (const DepthEfficiency& one : all)
     table.row({shortened(one.scheme + (one.rest.empty() ? "" : ", " + one.rest)),

@@ -7,7 +7,9 @@
 #include "data/diffusion/noised.h"
 #include "data/grammar.h"
 #include "data/graphs/block_model.h"
+#include "data/graphs/mixing.h"
 #include "data/graphs/planetoid.h"
+#include "data/graphs/tu.h"
 #include "data/held_out.h"
 #include "data/hops.h"
 #include "data/images/images.h"
@@ -104,8 +106,11 @@ const Task kTasks[] = {
      make<BlockModel>,
      {"graph"},
      From::rules,
-     {"nodes", "classes", "features", "taught", "degree", "inside", "signal"}},
-    {"planetoid", make<Planetoid>, {"graph"}, From::file},
+     {"nodes", "classes", "features", "taught", "degree", "inside", "signal", "drop_edge"}},
+    {"planetoid", make<Planetoid>, {"graph"}, From::file, {"drop_edge"}},
+    {"edge_list", make<Planetoid>, {"graph"}, From::file, {"drop_edge"}},
+    {"mixing", make<Mixing>, {"graphs"}, From::rules, {"graphs", "nodes", "colours", "degree", "inside", "drop_edge"}},
+    {"tu", make<TuGraphs>, {"graphs"}, From::file, {"drop_edge"}},
     {"images", make<Images>, {"images", "noised"}, From::file, {"crop", "flip", "cutout"}},
 };
 

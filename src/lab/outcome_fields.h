@@ -102,6 +102,7 @@ void fields(Io& io, In<Io, Tuned>& tuned) {
   io.field("steps_to_target", tuned.steps_to_target.steps);
   io.field("target", tuned.target);
   io.sparse("steps", tuned.steps);
+  io.sparse("accuracy", tuned.accuracy);
 }
 
 template <typename Io>

@@ -17,9 +17,9 @@ namespace {
 
 // The one table: a row for each family, made in its own folder.
 const std::vector<FamilyRow>& rows() {
-  static const std::vector<FamilyRow> all = {decoder_family(), encoder_family(), encoder_decoder_family(), mlp_family(),
-                                             resnet_family(),  vit_family(),     mixer_family(),           gcn_family(),
-                                             dit_family(),     unet_family()};
+  static const std::vector<FamilyRow> all = {
+      decoder_family(), encoder_family(), encoder_decoder_family(), mlp_family(), resnet_family(), vit_family(),
+      mixer_family(),   gcn_family(),     graphs_family(),          dit_family(), unet_family()};
   return all;
 }
 

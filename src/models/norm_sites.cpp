@@ -27,6 +27,15 @@ Wire NormSites::apply(std::string_view name, std::string_view site, Wire x, std:
     wires.at(tensor.name) = from_one ? stored + 1.0 : stored;
   }
   NormSettings settings;
+  if (const Wire graph_of = parameters_.graph().find("graph_of")) {
+    // Of a batch of graphs: norms over nodes are of each graph, and there is room for nodes that are not there.
+    if (info.kind == NormKind::batch)
+      fail(
+          "{} over a batch of graphs would count the room for nodes that are not there; expected graphnorm, which is "
+          "of each graph, or a norm of single nodes such as layernorm",
+          info.title);
+    settings.segments = {.ids = graph_of, .count = parameters_.graph().find("targets").shape()[0]};
+  }
   settings.groups = groups_ > 0 ? groups_ : std::gcd(settings.groups, width);
   if (statistics_ == BatchStatistics::running) settings.mode = NormMode::evaluate;
   if (statistics_ != BatchStatistics::of_batch) add_statistics(info, x, wires);

@@ -105,6 +105,33 @@ const std::vector<NormInfo>& table() {
        1e-5,
        {gain, bias},
        {}},
+      {NormKind::graph,
+       "graph",
+       "GraphNorm",
+       "y = gain z / sqrt(mean(z^2) + eps) + bias, z = x - alpha mean, over the nodes of a graph",
+       "Cai et al. 2021, arXiv 2009.03294",
+       NormReach::batch_channel,
+       1e-5,
+       {{"alpha"}, gain, bias},
+       {}},
+      {NormKind::pair,
+       "pair",
+       "PairNorm",
+       "y = z / sqrt(mean(|z|^2) + eps), z = x - mean, over the nodes of a graph",
+       "Zhao, Akoglu 2020, arXiv 1909.12223",
+       NormReach::batch,
+       1e-6,
+       {},
+       {}},
+      {NormKind::mean,
+       "mean",
+       "MeanNorm",
+       "y = x - mean over the nodes of a graph",
+       "Yang et al. 2020, arXiv 2003.13663",
+       NormReach::batch_channel,
+       0,
+       {},
+       {}},
   };
   return infos;
 }
@@ -169,6 +196,9 @@ Wire apply_norm(const NormInfo& info, Wire x, const NormWires& wires, const Norm
     case NormKind::instance: return instance_norm(x, wires.gain, wires.bias, eps);
     case NormKind::group: return group_norm(x, settings.groups, wires.gain, wires.bias, eps);
     case NormKind::sample: return group_norm(x, 1, wires.gain, wires.bias, eps);
+    case NormKind::graph: return graph_norm(x, wires.alpha, wires.gain, wires.bias, eps, settings.segments);
+    case NormKind::pair: return pair_norm(x, eps, settings.segments);
+    case NormKind::mean: return mean_norm(x, settings.segments);
   }
   fail("norm '{}' cannot be applied", info.name);
 }

@@ -13,6 +13,7 @@
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
 #include "norma/ops/modulate.h"
+#include "norma/ops/neighbour_attention.h"
 #include "norma/ops/neighbours.h"
 #include "norma/ops/one_hot.h"
 #include "norma/ops/optimiser.h"
@@ -20,6 +21,7 @@
 #include "norma/ops/reduce.h"
 #include "norma/ops/rope.h"
 #include "norma/ops/scaled_add.h"
+#include "norma/ops/segments.h"
 #include "norma/ops/softmax.h"
 #include "norma/ops/statistics.h"
 #include "norma/ops/upsample.h"
@@ -53,14 +55,20 @@
   KERNEL(MaxPool, f32, f64)                    \
   KERNEL(Modulate, f32, f64)                   \
   KERNEL(ModulateBackward, f32, f64)           \
+  KERNEL(NeighbourAttention, f32, f64)         \
+  KERNEL(NeighbourAttentionBackward, f32, f64) \
+  KERNEL(NeighbourMax, f32, f64)               \
+  KERNEL(NeighbourScaled, f32, f64)            \
   KERNEL(NeighbourSum, f32, f64)               \
   KERNEL(OneHot, f32, f64)                     \
   KERNEL(Optimiser, f32, f64)                  \
   KERNEL(Pad, f32, f64, bf16)                  \
   KERNEL(Permute, f32, f64, bf16)              \
+  KERNEL(PickedRows, f32, f64)                 \
   KERNEL(Places, f32, f64)                     \
   KERNEL(Rope, f32, f64)                       \
   KERNEL(ScaledAdd, f32, f64)                  \
+  KERNEL(SegmentReduce, f32, f64)              \
   KERNEL(Slice, f32, f64, bf16)                \
   KERNEL(Softmax, f32, f64)                    \
   KERNEL(SoftmaxBackward, f32, f64)            \

@@ -68,8 +68,8 @@ const std::vector<BranchKind>& table() {
        .scope = "gcn",
        .title = "graph convolution",
        .reads = BranchKind::Reads::sequence,
-       .options = {"edges", "weight"},
-       .roles = {"gcn"},
+       .options = {"edges", "weight", "activation"},
+       .roles = {"gcn", "gcn_score"},
        .weights = {{"out.weight", 0, 1, Weight::Part::last}}},
   };
   return kinds;
@@ -132,7 +132,7 @@ void check_branch_option(std::string_view option, const std::string& value) {
   } else if (option == "activation") {
     parse_activation(value);
   } else if (option == "edges") {
-    check_word(option, value, {"symmetric", "mean", "sum", "none"});
+    check_word(option, value, {"symmetric", "mean", "sum", "max", "none"});
   } else if (option == "weight") {
     check_word(option, value, {"none"});
   } else if (option == "scores") {

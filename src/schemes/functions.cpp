@@ -70,7 +70,6 @@ constexpr Function kFunctions[] = {
     {"softmax", "w", kOnlyWires, [](Traces a) { return softmax(at(a, 0)); }, Rule::softmax, kDrawnAsBox, kBends},
     {"modulate", "www", kOnlyWires, [](Traces a) { return modulate(at(a, 0), at(a, 1), at(a, 2)); }, kOfCondition,
      kDrawnAsBox, kBends},
-    {"pairnorm", "w", kOnlyWires, pair_norm_of_rows, kWholeBatch, kDrawnAsBox, kBends},
     {"mean", "w", kOnlyWires, [](Traces a) { return mean_all(at(a, 0)); }, kWholeBatch, kDrawnAsBox, kBends},
     {"var", "w", kOnlyWires, variance_of_all, Rule::variance, kDrawnAsBox, kBends},
     {"copies", "wn", kOnlyWires, copies_of_one, Rule::repeat, kDrawnAsBox, kBends},

@@ -145,17 +145,6 @@ Wire sinkhorn_matrix(Arguments a) {
   return reshape(permute(m, {2, 0, 1}), s);
 }
 
-// Distances between rows keep their mean square: rows minus their mean, over the root of their mean squared length
-// (Zhao and Akoglu 2020).
-Wire pair_norm_of_rows(Arguments a) {
-  constexpr double kLeast = 1e-6;
-  const Wire x = wire(a, 0);
-  const std::int64_t channels = x.shape().channels();
-  const double rows = static_cast<double>(x.shape().rows());
-  const Wire centred = x - sum_to(x, {channels}) / rows;
-  return centred * rsqrt(sum_all(square(centred)) / rows + kLeast);
-}
-
 Wire variance_of_all(Arguments a) {
   const Wire x = wire(a, 0);
   return mean_all(square(x - mean_all(x)));

@@ -17,7 +17,6 @@ Wire dot_last(std::span<const Traced> a);
 Wire flat_copies(std::span<const Traced> a);
 Wire as_matrix(std::span<const Traced> a);
 Wire sinkhorn_matrix(std::span<const Traced> a);
-Wire pair_norm_of_rows(std::span<const Traced> a);
 Wire variance_of_all(std::span<const Traced> a);
 
 }  // namespace norma

@@ -110,6 +110,9 @@ TheoryWires TheoryCompiler::norm_call(const Expression& e, const Value& argument
     case NormKind::instance:
     case NormKind::group:
     case NormKind::sample: return image_norm(info, from);
+    case NormKind::graph:
+    case NormKind::pair:
+    case NormKind::mean: throw not_predicted(fmt::format("{}, whose statistics go beyond a token", info.title));
   }
   throw not_predicted(std::string(info.title));
 }

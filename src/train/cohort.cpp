@@ -48,8 +48,10 @@ RunConfig resolve_config(RunConfig config, const Source& source) {
 std::int64_t tokens_per_step(const RunConfig& config) {
   std::int64_t read = 0;
   for (const InputSpec& input : config.model.family->inputs(config.model)) {
-    if (input.content == InputSpec::Content::ids) read += input.shape().elements();
+    if (input.content == InputSpec::Content::ids && input.sizes.front().name == "batch")
+      read += input.shape().elements();
   }
+  if (read == 0) read = size_of(config.model, "nodes");  // of graphs
   return (read > 0 ? read : config.model.batch) * config.train.accumulate;
 }
 

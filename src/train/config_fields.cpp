@@ -13,6 +13,11 @@ constexpr Word<Positions> kPositions[] = {{"learned", Positions::learned},
                                           {"none", Positions::none}};
 constexpr Word<WeightInit> kWeights[] = {{"xavier_normal", WeightInit::xavier_normal},
                                          {"xavier_uniform", WeightInit::xavier_uniform}};
+constexpr Word<GraphConvolution> kConvolutions[] = {{"gcn", GraphConvolution::gcn},
+                                                    {"sage", GraphConvolution::sage},
+                                                    {"gin", GraphConvolution::gin},
+                                                    {"gat", GraphConvolution::gat}};
+constexpr Word<Segmented> kReadouts[] = {{"sum", Segmented::sum}, {"mean", Segmented::mean}, {"max", Segmented::max}};
 constexpr Word<WeightForm> kWeightForms[] = {{"plain", WeightForm::plain},
                                              {"standardised", WeightForm::standardised},
                                              {"weight_norm", WeightForm::weight_norm},
@@ -69,6 +74,11 @@ void model_fields(FieldList& f, ModelConfig& m, const SchemeLibrary& schemes) {
   f.flag("model.tied", m.tied, "the head is the token table");
   f.flag("model.biases", m.biases, "of linear layers");
   f.word("model.weights", m.weights, kWeights, "initial distribution", "xavier_normal or xavier_uniform");
+  f.word("model.convolution", m.convolution, kConvolutions, "of graph networks", "gcn, sage, gin or gat");
+  f.only_unless("\"gcn\"");
+  f.word("model.readout", m.readout, kReadouts, "of the nodes of a graph, where graphs are classified",
+         "sum, mean or max");
+  f.only_unless("\"mean\"");
   f.word("model.weight_form", m.weight_form, kWeightForms, "how weights are made of what is learned",
          "plain, standardised, weight_norm or spectral");
   f.only_unless("\"plain\"");

@@ -17,6 +17,7 @@
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
 #include "norma/ops/modulate.h"
+#include "norma/ops/neighbour_attention.h"
 #include "norma/ops/neighbours.h"
 #include "norma/ops/one_hot.h"
 #include "norma/ops/optimiser.h"
@@ -24,6 +25,7 @@
 #include "norma/ops/reduce.h"
 #include "norma/ops/rope.h"
 #include "norma/ops/scaled_add.h"
+#include "norma/ops/segments.h"
 #include "norma/ops/softmax.h"
 #include "norma/ops/statistics.h"
 #include "norma/ops/stop_gradient.h"
@@ -128,6 +130,19 @@ inline std::vector<Example> cpu_examples() {
                     g.parameter("shift", {{2, 4}, t}));
   });
   all.push_back([](Graph& g, DType t) { return upsample(g.parameter("x", {{2, 3, 4, 5}, t})); });
+  const auto nodes = [](Graph& g, DType t) { return g.parameter("x", {{4, 6}, t}); };
+  const auto edges = [](Graph& g) { return g.input("edges", {{2, 5}, DType::i32}); };
+  all.push_back([=](Graph& g, DType t) {
+    return neighbour_sum(nodes(g, t), edges(g), g.input("left", {{4}, t}), g.input("right", {{4}, t}));
+  });
+  all.push_back([=](Graph& g, DType t) { return neighbour_max(nodes(g, t), edges(g)); });
+  all.push_back([=](Graph& g, DType t) {
+    return neighbour_attention(nodes(g, t), g.parameter("query", {{4, 2}, t}), g.parameter("key", {{4, 2}, t}),
+                               edges(g), {.heads = 2});
+  });
+  all.push_back([=](Graph& g, DType t) {
+    return segment_reduce(Segmented::mean, nodes(g, t), g.input("ids", {{4}, DType::i32}), 2);
+  });
   all.push_back([](Graph& g, DType t) { return max_pool(g.parameter("x", {{2, 4, 4, 3}, t})); });
   return all;
 }

@@ -125,7 +125,7 @@ TEST(ImageFamiliesMistakes, OfSizesAreNamed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, ImageFamilies, testing::ValuesIn(kCases),
-                         [](const auto& info) { return info.param.family + "_" + info.param.scheme; });
+                         [](const auto& one) { return one.param.family + "_" + one.param.scheme; });
 
 }  // namespace
 }  // namespace norma

@@ -107,6 +107,37 @@ TEST(WeightForms, AreWhatTheyAreCalled) {
   }
 }
 
+// Eight iterations come close from below, so that the largest singular value of what a layer uses is 1 or little more.
+TEST(WeightForms, OfSpectralNormHaveTheLargestSingularValueOne) {
+  constexpr std::size_t kRows = 45, kColumns = 16;
+  Graph graph;
+  Parameters parameters(graph, DType::f64);
+  const Wire weight = parameters.make({3, 3, 5, 16}, {.name = "weight", .init = Init::normal(0.3), .role = "conv"});
+  graph.output("formed", formed(parameters, weight, WeightForm::spectral, {.name = {}, .init = Init::constant(1)}));
+  CpuSession session(test::plain_plan(graph), {.threads = 1});
+  initialise(session, parameters.specs(), 4);
+  session.run();
+  const auto w = session.tensor<double>("formed");
+  std::vector<double> u(kColumns, 1), v(kRows);
+  double largest = 0;
+  for (int iteration = 0; iteration < 2000; ++iteration) {
+    double length = 0;
+    for (std::size_t row = 0; row < kRows; ++row) {
+      v[row] = 0;
+      for (std::size_t column = 0; column < kColumns; ++column) v[row] += w[row * kColumns + column] * u[column];
+    }
+    for (std::size_t column = 0; column < kColumns; ++column) {
+      u[column] = 0;
+      for (std::size_t row = 0; row < kRows; ++row) u[column] += w[row * kColumns + column] * v[row];
+      length += u[column] * u[column];
+    }
+    largest = std::pow(length, 0.25);  // |W^T W u| of a u of length 1 is the square of it
+    for (double& number : u) number /= std::sqrt(length);
+  }
+  EXPECT_GE(largest, 1 - 1e-9);
+  EXPECT_LT(largest, 1.1);
+}
+
 // A gain of 0 is the learned gain's, so that the weight below it keeps a direction.
 TEST(WeightForms, StartWithTheSizeThatPlainWeightsHave) {
   for (const char* scheme : {"pre", "deepnorm", "x + f(norm(x))"}) {

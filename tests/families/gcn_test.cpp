@@ -1,7 +1,10 @@
 // Graph convolutional networks: placements by formula, gradients, over-smoothing, and a task whose best score is known.
 #include <cmath>
+#include <set>
 
 #include "models/model_check.h"
+#include "norma/store/safetensors.h"
+#include "norma/store/safetensors_writer.h"
 #include "norma/train/cohort.h"
 #include "norma/train/data.h"
 #include "temporary_folder.h"
@@ -47,44 +50,143 @@ TEST(Gcn, LayersAreGraphConvolutionsWiredByTheScheme) {
   EXPECT_EQ(built.config.model.batch, 1) << "a graph is read whole";
 }
 
+// Of every parameter of a model of a run's usual task, in double.
+void check_model_gradients(RunConfig run) {
+  const auto source = open_data(run);
+  run.model.dtype = DType::f64;
+  const ModelConfig config = resolve_config(run, *source).model;
+  std::vector<ParameterSpec> specs;
+  {
+    Graph graph;
+    specs = build_model(graph, config).parameters;
+  }
+  std::vector<std::string> names;
+  for (const ParameterSpec& spec : specs) names.push_back(spec.name);
+  const auto prepare = [&](CpuSession& session) {
+    initialise(session, specs, 1);
+    for (const ParameterSpec& spec : specs) {
+      const RandomStream stream(2, spec.name);
+      const std::span<double> tensor = session.tensor<double>(spec.name);
+      for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] += 0.2 * stream.normal(i);
+    }
+    Batch batch;
+    source->fill(0, 1, batch);
+    for (const InputSpec& input : config.family->inputs(config)) {
+      if (input.content == InputSpec::Content::numbers) {
+        const Batch::Numbers& numbers = batch.numbers(input.name);
+        session.write<double>(input.name, std::vector<double>(numbers.begin(), numbers.end()), 0);
+      } else {
+        session.write<std::int32_t>(input.name, batch.ids(input.name), 0);
+      }
+    }
+  };
+  test::check_gradients([&](Graph& g) { return build_model(g, config).loss; }, names,
+                        {.tolerance = 1e-6, .most_elements = 3, .prepare = prepare});
+}
+
 TEST(Gcn, HasTheRightGradients) {
   for (const char* scheme : {"gcn", "gcn_res", "res_plus", "pairnorm", "gcnii", "pre", "x + f(x, edges = \"mean\")",
-                             "x + f(x, edges = \"sum\")/10"}) {
+                             "x + f(x, edges = \"sum\")/10", "x + f(x, edges = \"max\")"}) {
     SCOPED_TRACE(scheme);
     RunConfig run = block_run(2, scheme);
     run.model.width = 5;
-    run.data.settings = {{"nodes", 40}, {"taught", 3}, {"features", 4}};
-    const auto source = open_data(run);
-    run.model.dtype = DType::f64;
-    const ModelConfig config = resolve_config(run, *source).model;
-    std::vector<ParameterSpec> specs;
-    {
-      Graph graph;
-      specs = build_model(graph, config).parameters;
-    }
-    std::vector<std::string> names;
-    for (const ParameterSpec& spec : specs) names.push_back(spec.name);
-    const auto prepare = [&](CpuSession& session) {
-      initialise(session, specs, 1);
-      for (const ParameterSpec& spec : specs) {
-        const RandomStream stream(2, spec.name);
-        const std::span<double> tensor = session.tensor<double>(spec.name);
-        for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] += 0.2 * stream.normal(i);
-      }
-      Batch batch;
-      source->fill(0, 1, batch);
-      for (const InputSpec& input : config.family->inputs(config)) {
-        if (input.content == InputSpec::Content::numbers) {
-          const Batch::Numbers& numbers = batch.numbers(input.name);
-          session.write<double>(input.name, std::vector<double>(numbers.begin(), numbers.end()), 0);
-        } else {
-          session.write<std::int32_t>(input.name, batch.ids(input.name), 0);
-        }
-      }
-    };
-    test::check_gradients([&](Graph& g) { return build_model(g, config).loss; }, names,
-                          {.tolerance = 1e-6, .most_elements = 3, .prepare = prepare});
+    run.data.settings = {{"nodes", 40}, {"taught", 3}, {"features", 4}, {"drop_edge", 0.2}};
+    check_model_gradients(run);
   }
+}
+
+TEST(Gcn, EveryConvolutionHasTheRightGradients) {
+  for (const GraphConvolution convolution : {GraphConvolution::sage, GraphConvolution::gin, GraphConvolution::gat}) {
+    for (const char* scheme : {"gcn", "res_plus", "post"}) {
+      SCOPED_TRACE(fmt::format("{} {}", static_cast<int>(convolution), scheme));
+      RunConfig run = block_run(2, scheme);
+      run.model.convolution = convolution;
+      run.model.width = 6;
+      run.model.heads = 2;
+      run.data.settings = {{"nodes", 40}, {"taught", 3}, {"features", 4}};
+      check_model_gradients(run);
+    }
+  }
+}
+
+TEST(Gcn, EveryConvolutionLearnsTheBlockModel) {
+  for (const GraphConvolution convolution :
+       {GraphConvolution::gcn, GraphConvolution::sage, GraphConvolution::gin, GraphConvolution::gat}) {
+    SCOPED_TRACE(static_cast<int>(convolution));
+    RunConfig config = block_run(2, "gcn_res");
+    config.model.convolution = convolution;
+    config.train.optimiser.weight_decay = 0.05;
+    config.train.steps = 60;
+    config.data.settings = {{"nodes", 600}, {"taught", 50}};
+    const auto source = open_data(config);
+    Cohort cohort(config, source);
+    while (cohort.step() < config.train.steps) cohort.train_step();
+    cohort.evaluate();
+    EXPECT_GT(*cohort.member(0).evaluation_accuracy, 0.75);
+    EXPECT_LT(*cohort.member(0).evaluation_accuracy, *source->best_accuracy() + 0.04);
+  }
+}
+
+TEST(Gcn, OnlyGcnHasPartsOfAConvolution) {
+  ModelConfig config = test::tiny("gcn", "gcnii");
+  config.convolution = GraphConvolution::gat;
+  const std::string said = error_of([&] {
+    Graph graph;
+    build_model(graph, config);
+  });
+  EXPECT_NE(said.find("f(x, weight = \"none\") is not for model.convolution = \"gat\""), std::string::npos) << said;
+  config = test::tiny("gcn", "gcn");
+  config.convolution = GraphConvolution::gat;
+  config.heads = 5;
+  EXPECT_NE(error_of([&] {
+              Graph graph;
+              build_model(graph, config);
+            }).find("is not divisible by 5 heads"),
+            std::string::npos);
+}
+
+// Which edges are left out is a function of seed and batch, so a run that goes on sees the same ones.
+TEST(Gcn, DropEdgeLeavesOutEdgesInBothDirections) {
+  RunConfig config = block_run(2, "gcn");
+  config.data.settings = {{"drop_edge", 0.3}};
+  const auto source = open_data(config);
+  Batch whole, batch, again, other;
+  source->fill_evaluation(0, whole);
+  source->fill(5, 1, batch);
+  source->fill(5, 1, again);
+  source->fill(6, 1, other);
+  EXPECT_EQ(batch.ids("edges"), again.ids("edges"));
+  EXPECT_NE(batch.ids("edges"), other.ids("edges"));
+  const Batch::Ids& edges = batch.ids("edges");
+  const std::size_t count = edges.size() / 2;
+  std::set<std::pair<std::int32_t, std::int32_t>> pairs;
+  std::vector<float> degrees(400, 0);
+  for (std::size_t i = 0; i < count && edges[i] < 400; ++i) {
+    pairs.emplace(edges[i], edges[count + i]);
+    ++degrees[static_cast<std::size_t>(edges[i])];
+  }
+  for (const auto& [a, b] : pairs) EXPECT_TRUE(pairs.contains({b, a}));
+  for (std::int32_t node = 0; node < 400; ++node) EXPECT_TRUE(pairs.contains({node, node}));
+  EXPECT_EQ(batch.numbers("degrees"), degrees);
+  const double share = static_cast<double>(pairs.size() - 400) / static_cast<double>(count - 400);
+  EXPECT_NEAR(share, 0.7, 0.05);
+  EXPECT_EQ(whole.ids("edges")[count - 1], 399) << "evaluation has all edges";
+}
+
+TEST(Gcn, ARunWithDropEdgeGoesOnWithTheSameBits) {
+  RunConfig config = block_run(2, "gcn");
+  config.data.settings = {{"drop_edge", 0.5}};
+  const auto weights_after = [&](Cohort& cohort, int steps) {
+    while (cohort.step() < steps) cohort.train_step();
+    return cohort.session().read<float>("layers.1.gcn.out.weight", 0);
+  };
+  Cohort whole(config, open_data(config)), first(config, open_data(config)), second(config, open_data(config));
+  const std::vector<float> expected = weights_after(whole, 9);
+  weights_after(first, 5);
+  const test::TemporaryFolder folder;
+  write_safetensors(folder / "half", first.checkpoint_tensors(), first.checkpoint_metadata());
+  second.restore(SafetensorsFile(folder / "half"));
+  EXPECT_EQ(weights_after(second, 9), expected);
 }
 
 // Without edges that say something the features alone remain, and the best score is that of a Gaussian.
@@ -164,7 +266,7 @@ TEST(Gcn, MistakesAreNamed) {
   config.sizes.erase("edges");
   EXPECT_EQ(said(config), "model.sizes.edges is not given; expected that of the graph");
   ModelConfig other = test::tiny("gcn", "x + f(x, edges = \"most\")");
-  EXPECT_NE(said(other).find("edges is 'most'; expected symmetric or mean or sum or none"), std::string::npos)
+  EXPECT_NE(said(other).find("edges is 'most'; expected symmetric or mean or sum or max or none"), std::string::npos)
       << said(other);
 }
 
@@ -180,7 +282,11 @@ TEST(Gcn, ReadsTablesOfNodesAndEdges) {
     config.data.target_path = folder / "edges.tsv";
     return open_data(config);
   };
-  const auto source = open(nodes, "0\t1\n2\t0\n2\t0\n");
+  const auto source = open(nodes, "0\t1\n2\t0\n2\t0\n3 3\n");
+  EXPECT_NE(source->describe().find("2 edges (given twice and counted once: 1) (from a node to itself, where there is "
+                                    "one anyway: 1)"),
+            std::string::npos)
+      << source->describe();
   EXPECT_EQ(source->sizes(),
             (std::map<std::string, std::int64_t>{{"classes", 2}, {"nodes", 4}, {"edges", 8}, {"features", 3}}));
   Batch batch;
@@ -196,7 +302,7 @@ TEST(Gcn, ReadsTablesOfNodesAndEdges) {
   };
   EXPECT_NE(said(nodes, "0\t4\n").find("line 1: an edge between 0 and 4, but nodes are 0 to 3"), std::string::npos);
   EXPECT_NE(said(nodes, "0\tx\n").find("line 1: a node is 'x'; expected a whole number"), std::string::npos);
-  EXPECT_NE(said(nodes, "\n").find("no edges; expected some"), std::string::npos);
+  EXPECT_NE(said(nodes, "\n").find("no edges between two nodes; expected some"), std::string::npos);
   EXPECT_NE(said("node\tlabel\n1\t0\ttrain\t0\n", "0 1\n").find("this is node 1; expected 0"), std::string::npos);
   EXPECT_NE(said("node\tlabel\n0\t0\tteach\t0\n", "0 0\n").find("the part is 'teach'; expected train"),
             std::string::npos);
@@ -204,6 +310,34 @@ TEST(Gcn, ReadsTablesOfNodesAndEdges) {
             std::string::npos);
   config.data.target_path.clear();
   EXPECT_NE(error_of([&] { open_data(config); }).find("data.target_path is not given"), std::string::npos);
+}
+
+TEST(Gcn, ReadsEdgeListsWithNumbersForFeatures) {
+  const test::TemporaryFolder folder;
+  const std::string nodes = "node label part a b\n0 0 train 1 5\n1 1 train 3 5\n2 0 val 5 6\n3 1 test -1 5\n";
+  RunConfig config = block_run(2, "gcn");
+  config.data.task = "edge_list";
+  const auto open = [&](const std::string& of_nodes, const std::string& of_edges) {
+    test::write_file(folder / "nodes.txt", of_nodes);
+    test::write_file(folder / "edges.txt", of_edges);
+    config.data.path = folder / "nodes.txt";
+    config.data.target_path = folder / "edges.txt";
+    return open_data(config);
+  };
+  Batch batch;
+  open(nodes, "0 1\n2 3\n")->fill(0, 1, batch);
+  // The mean of training nodes is 2 and the deviation 1; what is constant there says nothing.
+  EXPECT_EQ(batch.numbers("features"), (Batch::Numbers{-1, 0, 1, 0, 3, 0, -3, 0}));
+  const auto said = [&](const std::string& of_nodes, const std::string& of_edges) {
+    return error_of([&] { open(of_nodes, of_edges); });
+  };
+  EXPECT_NE(said("node\n0 0 train red\n", "0 0\n").find("line 2: a feature is 'red'; expected a number"),
+            std::string::npos);
+  EXPECT_NE(said("node\n0 0 train nan\n", "0 0\n").find("a feature is 'nan'; expected a number"), std::string::npos);
+  EXPECT_NE(said("node\n0 0 train 1\n1 1 val 1 2\n", "0 0\n").find("line 3: 2 features; the first node has 1"),
+            std::string::npos);
+  EXPECT_NE(said(nodes, "0 1 2\n").find("line 1: '2' is too much; expected two nodes"), std::string::npos);
+  EXPECT_NE(said(nodes, "1 1\n").find("no edges between two nodes"), std::string::npos);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ norma_test(lab_test LABEL laws DEPENDS norma::lab nlohmann_json::nlohmann_json S
   lab/judgement_test.cpp
   lab/sample_quality_test.cpp
   lab/sharpness_test.cpp
+  lab/smoothing_test.cpp
   lab/verdict_test.cpp)
 norma_test(lab_runs_test DEPENDS norma::lab nlohmann_json::nlohmann_json SOURCES
   lab/compare_test.cpp

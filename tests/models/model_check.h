@@ -26,7 +26,8 @@ inline ModelConfig tiny(Family family, const std::string& scheme, DType dtype = 
   }
   for (const FamilyRow::OwnSize& size : family->sizes) {
     if (size.usual > 0)
-      set_size(config, size.name, std::min<std::int64_t>(size.usual, size.name.starts_with("image_") ? 8 : 7));
+      set_size(config, size.name,
+               std::min<std::int64_t>(size.usual, size.name.starts_with("image_") || size.name == "nodes" ? 8 : 7));
   }
   if (family->batch > 0) config.batch = family->batch;
   return config;

@@ -25,7 +25,7 @@ inline bool over_samples(const NormInfo& info) { return info.reach == NormReach:
 
 inline bool centres(const NormInfo& info) {
   return info.kind != NormKind::rms && info.kind != NormKind::prms && info.kind != NormKind::scale &&
-         info.kind != NormKind::dyt;
+         info.kind != NormKind::dyt && info.kind != NormKind::graph;  // which learns how much of the mean
 }
 
 inline std::int64_t groups_of(std::int64_t width) { return width % 4 == 0 ? 4 : width % 3 == 0 ? 3 : 1; }

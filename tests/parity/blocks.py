@@ -2,6 +2,7 @@
 
 import torch
 import torch.nn.functional as F
+from torch.nn.utils.parametrizations import _SpectralNorm
 
 from images import TORCH_DTYPES, conv
 
@@ -23,8 +24,12 @@ class Net:
         """The weight [.., out] that a layer uses."""
         if self.form == "plain":
             return w
-        gain = self.parameter(f"{site}.weight_gain", w.shape[-1], scale=0.3, mean=1)
         flat = w.reshape(-1, w.shape[-1])
+        if self.form == "spectral":  # PyTorch's own, with norma's start and number of iterations
+            module = _SpectralNorm(flat.detach(), n_power_iterations=8, dim=0)
+            module._v = torch.ones(w.shape[-1], dtype=self.dtype)
+            return module.train()(flat).reshape(w.shape)
+        gain = self.parameter(f"{site}.weight_gain", w.shape[-1], scale=0.3, mean=1)
         if self.form == "weight_norm":
             made = torch._weight_norm(flat, gain[None], 1)
         else:
@@ -116,6 +121,7 @@ def convnext(net, image, widths, blocks, classes):
 
 CASES = [("resnet_v2", pre_activation, "batch", "plain", {"expansion": 2}),
          ("resnet_v2", pre_activation, "batch", "weight_norm", {"expansion": 2}),
+         ("resnet_v2", pre_activation, "batch", "spectral", {"expansion": 2}),
          ("resnet_d", resnet_d, "batch", "standardised", {"stem": 7, "deep_stem": 1}),
          ("nf_resnet", nf_resnet, "batch", "standardised", {}),
          ("convnext", convnext, "layer", "plain", {"stem": 2})]

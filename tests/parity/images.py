@@ -1,4 +1,4 @@
-"""Cases of images and graphs for parity_test: convolutions, pooling, whole residual networks and graph networks."""
+"""Cases of images for parity_test: convolutions, pooling and whole residual networks."""
 
 import json
 import os
@@ -203,40 +203,7 @@ def tiny_vit(writer, dtype):
                       "image_channels": config["num_channels"], "patch": config["patch_size"]})
 
 
-def gcn(writer, dtype):
-    """Two layers of relu(D^-1/2 A D^-1/2 x W + b) between a linear layer and a head; some nodes are not asked for."""
-    t = TORCH_DTYPES[dtype]
-    nodes, features, d, classes, layers = 13, 7, 6, 3, 2
-    a = torch.eye(nodes)
-    for i, j in torch.randint(nodes, (20, 2)).tolist():
-        a[i, j] = a[j, i] = 1
-    edges = a.nonzero().T.contiguous()
-    degrees = a.sum(1).to(t)
-    p = {"embedding.weight": torch.randn(features, d, dtype=t), "embedding.bias": torch.randn(d, dtype=t)}
-    for layer in range(layers):
-        p[f"layers.{layer}.gcn.out.weight"] = torch.randn(d, d, dtype=t) / d ** 0.5
-        p[f"layers.{layer}.gcn.out.bias"] = torch.randn(d, dtype=t)
-    p["head.weight"] = torch.randn(d, classes, dtype=t)
-    targets = torch.randint(classes, (nodes,))
-    targets[::3] = -100
-    x = torch.randn(nodes, features, dtype=t)
-
-    leaves = {k: v.clone().requires_grad_() for k, v in p.items()}
-    hat = a.to(t) / (degrees[:, None] * degrees[None, :]).sqrt()
-    h = x @ leaves["embedding.weight"] + leaves["embedding.bias"]
-    for layer in range(layers):
-        h = F.relu(hat @ h @ leaves[f"layers.{layer}.gcn.out.weight"] + leaves[f"layers.{layer}.gcn.out.bias"])
-    logits = h @ leaves["head.weight"]
-    loss = F.cross_entropy(logits, targets).reshape(1)
-    gradients = torch.autograd.grad(loss, list(leaves.values()))
-    expected = {"y": loss, "logits": logits, **{f"d/{k}": g for k, g in zip(leaves, gradients)}}
-    writer.add("gcn", "gcn", dtype, {"features": x, "edges": edges, "degrees": degrees, "targets": targets, **p}, expected,
-               nodes * d * 4, layers=layers, width=d, classes=classes, batch=1,
-               sizes={"nodes": nodes, "edges": edges.shape[1], "features": features})
-
-
-def images_and_graphs(writer, dtype, differentiable):
+def images(writer, dtype, differentiable):
     ops(writer, dtype, differentiable)
     resnets(writer, dtype)
     tiny_vit(writer, dtype)
-    gcn(writer, dtype)

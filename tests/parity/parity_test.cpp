@@ -33,6 +33,7 @@
 #include "norma/ops/time_features.h"
 #include "norma/ops/upsample.h"
 #include "norma/train/optimiser.h"
+#include "parity/graph_cases.h"
 #include "plain_plan.h"
 
 namespace norma {
@@ -151,6 +152,7 @@ Wire build(Graph& g, const std::string& op, const NamedWires& in, const json& a)
   if (op == "modulate") return modulate(in.at("x"), in.at("scale"), in.at("shift"));
   if (op == "upsample") return upsample(in.at("x"), a.at("factor"));
   if (op == "time_features") return time_features(in.at("t"), a.at("width"), "rates");
+  if (const Wire y = test::graph_op(op, in, a)) return y;
   fail("unknown op '{}' in the parity cases", op);
 }
 
@@ -225,10 +227,12 @@ void check_classifier(const json& test, Family family, const char* usual) {
   config.sizes = a.at("sizes").get<std::map<std::string, double>>();
   if (a.contains("heads")) config.heads = a.at("heads");
   if (a.contains("hidden")) config.hidden = a.at("hidden");
+  test::set_graph_options(a, config);
   config.norm = norm(a.value("norm", scheme == "pre" ? "layer" : "batch")).kind;
   const std::string form = a.value("weight_form", "plain");
   if (form == "standardised") config.weight_form = WeightForm::standardised;
   if (form == "weight_norm") config.weight_form = WeightForm::weight_norm;
+  if (form == "spectral") config.weight_form = WeightForm::spectral;
   Graph training, evaluation;
   const Model model = build_model(training, config);
   const Wires parameters = training.parameters();
@@ -302,7 +306,7 @@ void check(const json& test) {
   if (op == "encoder_decoder") return check_model<T>(test, "encoder_decoder");
   if (op == "resnet") return check_classifier<T>(test, "resnet", "resnet_v1");
   if (op == "vit") return check_classifier<T>(test, "vit", "pre");
-  if (op == "gcn") return check_classifier<T>(test, "gcn", "gcn");
+  if (op == "gcn" || op == "graphs") return check_classifier<T>(test, Family(op), "gcn");
   if (op == "optimiser") return check_optimiser<T>(test);
   if (op == "batch_running") return check_running_statistics<T>(test);
   check_op<T>(test);

@@ -17,7 +17,8 @@ import torch
 import torch.nn.functional as F
 
 from blocks import blocks
-from images import images_and_graphs
+from graphs import graphs
+from images import images
 from schemes import schemes
 
 DTYPES = {"f32": torch.float32, "f64": torch.float64}
@@ -312,7 +313,8 @@ def main():
             encoder_decoder(writer, dtype, placement)
         schemes(writer, dtype, DTYPES[dtype])
         optimisers(writer, dtype)
-        images_and_graphs(writer, dtype, differentiable)
+        images(writer, dtype, differentiable)
+        graphs(writer, dtype, differentiable)
         blocks(writer, dtype)
     writer.finish()
     print(f"{len(writer.cases)} cases from PyTorch {torch.__version__}")

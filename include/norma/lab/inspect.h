@@ -21,6 +21,7 @@ struct Reading {
   std::vector<double> value;  // by member
   std::vector<std::string> sites = {};
   std::vector<std::vector<double>> profile = {};  // [site][member]
+  std::vector<double> theory = {};                // by site, where the analysis brings its own; empty: none
   std::optional<SingularValueHistogram> histogram = {};
 };
 

@@ -106,7 +106,11 @@ struct Tuned {
   StepsToTarget steps_to_target;
   double target = 0;
   std::int64_t steps = 0;  // of the final of a study, which then says rate, warmup and loss; 0: there was none
+  std::optional<Estimate> accuracy = {};  // held out, of the same runs as the loss, where it was looked at
 };
+
+// A mean over the runs that came to their end and know theirs.
+std::optional<Estimate> accuracy_over_seeds(const Outcomes& runs);
 
 // `target` for steps_to_target; without one the largest best loss of a tuned run of those schemes that learn something,
 // which every such run reaches. Schemes that learn nothing at any setting have a loss, but neither sensitivity nor

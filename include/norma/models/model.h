@@ -12,6 +12,7 @@
 #include "norma/models/stack.h"
 #include "norma/norms/norm.h"
 #include "norma/ops/activation.h"
+#include "norma/ops/segments.h"
 #include "norma/schemes/library.h"
 
 namespace norma {
@@ -21,6 +22,9 @@ enum class Positions { learned, sinusoidal, rope, none };
 // Of norms over the batch. running: those of the batch in training, which running ones follow, and these in evaluation;
 // frozen: the running ones, as they are, in training as well; batch: those of the batch always, nothing is kept.
 enum class NormStatistics { running, frozen, batch };
+
+// Of graph networks: what a node makes of its neighbours (src/models/gcn/convolution.cpp has the formulas).
+enum class GraphConvolution { gcn, sage, gin, gat };
 
 struct ModelConfig {
   Family family = "decoder";
@@ -49,6 +53,8 @@ struct ModelConfig {
   bool biases = true;                        // of linear layers; norms keep theirs
   bool dropout = false;                      // whether dropout nodes exist; the rate is an input
   bool smoothing = false;                    // whether label smoothing is an input
+  GraphConvolution convolution = GraphConvolution::gcn;  // of graph networks
+  Segmented readout = Segmented::mean;                   // what the nodes of a graph come to, where it is classified
   WeightInit weights = WeightInit::xavier_normal;
   WeightForm weight_form = WeightForm::plain;  // plain: as the scheme says
   double embedding_std = 0.02;                 // of token and position tables

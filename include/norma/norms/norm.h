@@ -8,11 +8,12 @@
 #include "norma/graph/graph.h"
 #include "norma/norms/channel.h"
 #include "norma/norms/dyt.h"
+#include "norma/norms/graph.h"
 #include "norma/norms/row.h"
 
 namespace norma {
 
-enum class NormKind { layer, weightless, rms, prms, scale, dyt, batch, instance, group, sample };
+enum class NormKind { layer, weightless, rms, prms, scale, dyt, batch, instance, group, sample, graph, pair, mean };
 
 // A tensor that a norm carries: a learned parameter, or a running statistic.
 struct NormTensor {
@@ -29,7 +30,7 @@ struct NormTensor {
 };
 
 // What must be finite for a position to be finite: how far a NaN spreads.
-enum class NormReach { element, row, sample_group, batch_channel };
+enum class NormReach { element, row, sample_group, batch_channel, batch };
 
 struct NormInfo {
   NormKind kind;
@@ -63,10 +64,11 @@ NormWires declare_norm(Graph& graph, const NormInfo& info, std::int64_t width, D
 enum class NormMode { train, evaluate };
 
 struct NormSettings {
-  Wire eps = {};             // [1]; empty: the customary one
-  double fraction = 0.0625;  // pRMSNorm
-  std::int64_t groups = 32;  // GroupNorm
-  Scalar momentum = 0.1;     // weight of the new value in running statistics
+  Wire eps = {};               // [1]; empty: the customary one
+  double fraction = 0.0625;    // pRMSNorm
+  std::int64_t groups = 32;    // GroupNorm
+  NodeSegments segments = {};  // norms over nodes: of which graph a row is
+  Scalar momentum = 0.1;       // weight of the new value in running statistics
   NormMode mode = NormMode::train;
 };
 

@@ -77,7 +77,7 @@ std::vector<double> evidence(const GraphData& data, double signal) {
 }  // namespace
 
 BlockModel::BlockModel(const DataConfig& config, const BatchShape&)
-    : GraphSource("the block model", draw_graph(BlockSettings(config))) {
+    : GraphSource("the block model", draw_graph(BlockSettings(config)), config) {
   const BlockSettings settings(config);
   same_ = settings.among_same();
   others_ = settings.among_others();

@@ -1,63 +1,19 @@
 #include "data/graphs/planetoid.h"
 
 #include <algorithm>
-#include <charconv>
+#include <cmath>
 #include <map>
 #include <string_view>
 
+#include "data/graphs/table_reader.h"
 #include "norma/core/error.h"
-#include "norma/core/mapped_file.h"
 
 namespace norma {
 namespace {
 
 using NodePart = GraphData::Part;
 
-constexpr std::int64_t kMostNodes = 10'000'000, kMostFeatures = 100'000;
-constexpr std::int64_t kMostValues = std::int64_t{1} << 31;  // keeps a slip from filling memory
-
-// Lines and their words, with the place for errors.
-class TableReader {
- public:
-  TableReader(const MappedFile& file) : path_(file.path()), rest_(file.text()) {}
-
-  bool next() {
-    if (rest_.empty()) return false;
-    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
-    line_ = rest_.substr(0, end);
-    if (line_.ends_with('\r')) line_.remove_suffix(1);
-    rest_.remove_prefix(std::min(end + 1, rest_.size()));
-    ++number_;
-    return true;
-  }
-  bool blank() const { return line_.empty(); }
-
-  std::string_view word() {
-    line_.remove_prefix(std::min(line_.find_first_not_of(" \t"), line_.size()));
-    const std::size_t end = std::min(line_.find_first_of(" \t"), line_.size());
-    const std::string_view found = line_.substr(0, end);
-    line_.remove_prefix(end);
-    return found;
-  }
-
-  std::int64_t whole(const char* what, std::int64_t most) { return whole_of(word(), what, most); }
-  std::int64_t whole_of(std::string_view text, const char* what, std::int64_t most) const {
-    std::int64_t value = -1;
-    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (problem != std::errc() || end != text.data() + text.size() || value < 0 || value > most)
-      fail("'{}', line {}: {} is '{}'; expected a whole number from 0 to {}", path_, number_, what, text, most);
-    return value;
-  }
-  template <typename... Arguments>
-  [[noreturn]] void wrong(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
-    fail("'{}', line {}: {}", path_, number_, fmt::format(format, std::forward<Arguments>(arguments)...));
-  }
-
- private:
-  std::string path_;
-  std::string_view rest_, line_;
-  std::int64_t number_ = 0;
-};
+constexpr std::int64_t kMostFeatures = 100'000;
 
 NodePart part_called(const TableReader& table, std::string_view name) {
   static const std::map<std::string_view, NodePart> parts = {
@@ -67,29 +23,54 @@ NodePart part_called(const TableReader& table, std::string_view name) {
   return found->second;
 }
 
-void read_nodes(const std::string& path, GraphData& data) {
-  const MappedFile file(path, "nodes of a graph");
-  TableReader table(file);
-  table.next();
-  if (!table.word().starts_with("node")) table.wrong("expected titles: node, label, split, features");
+// node, label and part, which begin every line of both kinds of tables; then come features.
+class NodeTable {
+ public:
+  NodeTable(const std::string& path, GraphData& data) : table_(path, "nodes of a graph"), data_(data) {
+    table_.next();
+    if (!table_.word().starts_with("node")) table_.wrong("expected titles: node, label, split, features");
+  }
+
+  // False behind the last line. Leaves the table before the first feature.
+  bool next() {
+    do {
+      if (!table_.next()) return false;
+    } while (table_.blank());
+    if (const std::int64_t node = table_.whole("the node", TableReader::kMostNodes); node != data_.nodes)
+      table_.wrong("this is node {}; expected {}: they come in order", node, data_.nodes);
+    ++data_.nodes;
+    data_.labels.push_back(static_cast<std::int32_t>(table_.whole("the label", 100'000)));
+    data_.classes = std::max<std::int64_t>(data_.classes, data_.labels.back() + 1);
+    data_.parts.push_back(part_called(table_, table_.word()));
+    return true;
+  }
+  TableReader& table() { return table_; }
+
+  void check(const std::string& path) const {
+    if (data_.nodes == 0 || data_.features == 0)
+      fail("'{}' has {} nodes and {} features", path, data_.nodes, data_.features);
+    if (data_.nodes > TableReader::kMostValues / data_.features)
+      fail("'{}' has {} nodes of {} features; expected at most {} numbers", path, data_.nodes, data_.features,
+           TableReader::kMostValues);
+  }
+
+ private:
+  TableReader table_;
+  GraphData& data_;
+};
+
+void read_present_features(const std::string& path, GraphData& data) {
+  NodeTable nodes(path, data);
   std::vector<std::vector<std::int64_t>> present;
-  while (table.next()) {
-    if (table.blank()) continue;
-    if (const std::int64_t node = table.whole("the node", kMostNodes); node != data.nodes)
-      table.wrong("this is node {}; expected {}: they come in order", node, data.nodes);
-    ++data.nodes;
-    data.labels.push_back(static_cast<std::int32_t>(table.whole("the label", 100'000)));
-    data.classes = std::max<std::int64_t>(data.classes, data.labels.back() + 1);
-    data.parts.push_back(part_called(table, table.word()));
+  while (nodes.next()) {
+    TableReader& table = nodes.table();
     present.emplace_back();
     for (std::string_view word = table.word(); !word.empty(); word = table.word()) {
       present.back().push_back(table.whole_of(word, "a feature", kMostFeatures));
       data.features = std::max(data.features, present.back().back() + 1);
     }
   }
-  if (data.nodes == 0 || data.features == 0) fail("'{}' has {} nodes and {} features", path, data.nodes, data.features);
-  if (data.nodes > kMostValues / data.features)
-    fail("'{}' has {} nodes of {} features; expected at most {} numbers", path, data.nodes, data.features, kMostValues);
+  nodes.check(path);
   data.values.assign(static_cast<std::size_t>(data.nodes * data.features), 0);
   for (std::size_t node = 0; node < present.size(); ++node) {
     for (const std::int64_t feature : present[node])
@@ -98,13 +79,51 @@ void read_nodes(const std::string& path, GraphData& data) {
   }
 }
 
+void read_numbers(const std::string& path, GraphData& data) {
+  NodeTable nodes(path, data);
+  while (nodes.next()) {
+    TableReader& table = nodes.table();
+    const std::size_t before = data.values.size();
+    for (std::string_view word = table.word(); !word.empty(); word = table.word())
+      data.values.push_back(table.number_of(word, "a feature"));
+    const auto count = static_cast<std::int64_t>(data.values.size() - before);
+    if (data.nodes == 1) data.features = count;
+    if (count != data.features) table.wrong("{} features; the first node has {}", count, data.features);
+    if (std::ssize(data.values) > TableReader::kMostValues)
+      table.wrong("more than {} numbers", TableReader::kMostValues);
+  }
+  nodes.check(path);
+}
+
+// Every feature minus its mean over its deviation, both of the nodes to train on alone. One that is constant there
+// stays at 0.
+void standardise(GraphData& data) {
+  const auto features = static_cast<std::size_t>(data.features);
+  const auto taught = static_cast<double>(std::ranges::count(data.parts, NodePart::training));
+  for (std::size_t f = 0; f < features; ++f) {
+    double mean = 0, squares = 0;
+    const auto over_taught = [&](const auto& add) {
+      for (std::size_t node = 0; node < data.parts.size(); ++node) {
+        if (data.parts[node] == NodePart::training) add(data.values[node * features + f]);
+      }
+    };
+    over_taught([&](double v) { mean += v / taught; });
+    over_taught([&](double v) { squares += (v - mean) * (v - mean) / taught; });
+    const double scale = squares > 0 ? 1 / std::sqrt(squares) : 0;
+    for (std::size_t node = 0; node < data.parts.size(); ++node) {
+      float& value = data.values[node * features + f];
+      value = static_cast<float>((value - mean) * scale);
+    }
+  }
+}
+
 void read_edges(const std::string& path, GraphData& data) {
-  const MappedFile file(path, "edges of a graph");
-  TableReader table(file);
+  TableReader table(path, "edges of a graph");
   while (table.next()) {
     if (table.blank()) continue;
-    const std::int64_t a = table.whole("a node", kMostNodes), b = table.whole("a node", kMostNodes);
-    if (!table.word().empty()) table.wrong("expected two nodes");
+    const std::int64_t a = table.whole("a node", TableReader::kMostNodes),
+                       b = table.whole("a node", TableReader::kMostNodes);
+    table.expect_end("two nodes");
     if (std::max(a, b) >= data.nodes)
       table.wrong("an edge between {} and {}, but nodes are 0 to {}", a, b, data.nodes - 1);
     data.edges.emplace_back(static_cast<std::int32_t>(a), static_cast<std::int32_t>(b));
@@ -115,7 +134,12 @@ GraphData read_graph(const DataConfig& config) {
   if (config.target_path.empty())
     fail("data.target_path is not given; expected the edges of the graph whose nodes are in '{}'", config.path);
   GraphData data;
-  read_nodes(config.path, data);
+  if (config.task == "edge_list") {
+    read_numbers(config.path, data);
+    standardise(data);
+  } else {
+    read_present_features(config.path, data);
+  }
   read_edges(config.target_path, data);
   return data;
 }
@@ -123,12 +147,12 @@ GraphData read_graph(const DataConfig& config) {
 }  // namespace
 
 Planetoid::Planetoid(const DataConfig& config, const BatchShape&)
-    : GraphSource(fmt::format("'{}'", config.path), read_graph(config)) {}
+    : GraphSource(fmt::format("'{}'", config.path), read_graph(config), config), task_(config.task) {}
 
 std::string Planetoid::describe() const {
   const auto taught = std::count(data().parts.begin(), data().parts.end(), NodePart::training);
-  return fmt::format("planetoid: {} nodes in {} classes, {} of them taught, {} edges, {} features ({})", data().nodes,
-                     data().classes, taught, data().edges.size(), data().features, name());
+  return fmt::format("{}: {} nodes in {} classes, {} of them taught, {}, {} features ({})", task_, data().nodes,
+                     data().classes, taught, describe_edges(), data().features, name());
 }
 
 }  // namespace norma

@@ -2,7 +2,8 @@
 //
 // data.path: a line of titles, then "node label part features", tabs between; nodes count from 0 in order, the part is
 // train, val, test or none, features are the numbers of those that are 1. data.target_path: lines of two nodes.
-// Features of a node are divided by their number, as is usual for Cora and Citeseer (Kipf and Welling 2017).
+// Features of a node are divided by their number, as is usual for Cora and Citeseer (Kipf and Welling 2017). The task
+// edge_list has the same tables with features that are numbers, brought to mean 0 and variance 1 by training nodes.
 #pragma once
 
 #include "data/graphs/graph_source.h"
@@ -15,6 +16,9 @@ class Planetoid final : public GraphSource {
 
   std::optional<double> optimum() const override { return std::nullopt; }
   std::string describe() const override;
+
+ private:
+  std::string task_;
 };
 
 }  // namespace norma

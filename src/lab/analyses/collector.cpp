@@ -109,9 +109,15 @@ Series Collector::series_of(const std::string& scheme, const AnalysisInfo& info,
     if (!reading.sites.empty()) {
       LayerProfile profile{.depth = collected.depths[i], .sites = reading.sites, .y = {}};
       for (const std::vector<double>& site : reading.profile) profile.y.push_back(middle(site));
+      profile.theory = reading.theory;
       series.profiles.push_back(std::move(profile));
     }
     if (reading.histogram) series.histograms.push_back(measured_histogram(*reading.histogram, collected.depths[i]));
+  }
+  const auto predicted = [](const Reading& reading) { return !reading.theory.empty(); };
+  if (!collected.readings.empty() && std::ranges::all_of(collected.readings, predicted)) {
+    series.theory = TheoryCurve{};
+    for (const Reading& reading : collected.readings) series.theory->y.push_back(reading.theory.back());
   }
   series.exponent = exponent_of(info.exponent, collected);
   return series;

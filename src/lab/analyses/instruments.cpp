@@ -9,6 +9,7 @@
 #include "norma/lab/inspect.h"
 #include "norma/lab/jacobian.h"
 #include "norma/lab/sharpness.h"
+#include "norma/lab/smoothing.h"
 #include "norma/train/step.h"
 
 namespace norma {
@@ -138,6 +139,44 @@ Instrument activation_instrument() {
       .measure = read_activations};
 }
 
+std::vector<Reading> read_smoothing(const Subject& subject) {
+  if (!reads_graph(subject.model)) return {};
+  const Smoothing found = measure_smoothing(subject);
+  Reading energy = along("dirichlet", found.sites, found.energy);
+  for (const std::vector<double>& site : found.linear_energy) {
+    double mean = 0;
+    for (const double value : site) mean += value / static_cast<double>(site.size());
+    energy.theory.push_back(mean);
+  }
+  const std::vector<double> second(found.energy.front().size(), found.second_eigenvalue);
+  return {energy, along("mean_distance", found.sites, found.distance), {.name = "second_eigenvalue", .value = second}};
+}
+
+Instrument smoothing_instrument() {
+  return {.name = "smoothing",
+          .cost = 2,
+          .analyses = {{.name = "dirichlet",
+                        .title = "Dirichlet energy of the stream over its squared length",
+                        .about = "Sum over edges of |x[i]/sqrt(d[i]) - x[j]/sqrt(d[j])|^2 over |x|^2, from the "
+                                 "embedding on: near 0 nodes differ by their degrees alone. The theory is that of "
+                                 "linear layers, f(x) or x + f(x), on this graph.",
+                        .source = "Cai, Wang 2020",
+                        .exponent = ExponentOver::none},
+                       {.name = "mean_distance",
+                        .title = "Mean average distance of nodes (MAD)",
+                        .about = "Mean over pairs of nodes of 1 - cosine of their streams: near 0 all point one way.",
+                        .source = "Chen et al. 2020",
+                        .exponent = ExponentOver::none},
+                       {.name = "second_eigenvalue",
+                        .title = "Second largest eigenvalue of the normalised adjacency",
+                        .log = false,
+                        .about = "By size, of the graph itself, below the 1 that every connected part has: what one "
+                                 "linear layer leaves of the differences within a part, at most.",
+                        .source = "Oono, Suzuki 2020",
+                        .exponent = ExponentOver::none}},
+          .measure = read_smoothing};
+}
+
 Instrument amplification_instrument() {
   return {.name = "amplification",
           .cost = 3,
@@ -235,8 +274,9 @@ Instrument sharpness_instrument(int batches) {
 }  // namespace
 
 std::vector<Instrument> instruments(int batches) {
-  return {gradient_instrument(batches), activation_instrument(), amplification_instrument(),
-          update_instrument(),          jacobian_instrument(),   sharpness_instrument(batches)};
+  return {gradient_instrument(batches), activation_instrument(), smoothing_instrument(),
+          amplification_instrument(),   update_instrument(),     jacobian_instrument(),
+          sharpness_instrument(batches)};
 }
 
 }  // namespace norma

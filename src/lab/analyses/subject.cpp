@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "norma/backends/device.h"
 #include "norma/core/error.h"
@@ -11,8 +12,38 @@
 namespace norma {
 namespace {
 
+// A random graph of as many edges as there is room for, in both directions and sorted, each node with itself; of
+// several graphs their nodes follow one another in equal numbers. What graph families read (docs/families.md).
+void draw_graph(const RandomStream& stream, Batch& batch) {
+  Batch::Ids& edges = batch.ids("edges");
+  const auto room = std::ssize(edges) / 2, nodes = batch.tensor("degrees").shape[0];
+  const std::int64_t graphs = batch.has("graph_of") ? batch.tensor("targets").shape[0] : 1;
+  const auto graph_of = [&](std::int64_t node) { return node * graphs / nodes; };
+  std::set<std::pair<std::int32_t, std::int32_t>> pairs;
+  for (std::int32_t node = 0; node < nodes && std::ssize(pairs) < room; ++node) pairs.emplace(node, node);
+  for (std::uint64_t i = 0; i < 8 * static_cast<std::uint64_t>(room) && std::ssize(pairs) + 2 <= room; i += 2) {
+    const auto a = static_cast<std::int32_t>(stream.below(i, static_cast<std::uint64_t>(nodes))),
+               b = static_cast<std::int32_t>(stream.below(i + 1, static_cast<std::uint64_t>(nodes)));
+    if (graph_of(a) == graph_of(b)) pairs.insert({{a, b}, {b, a}});
+  }
+  std::ranges::fill(edges, static_cast<std::int32_t>(nodes));
+  Batch::Numbers& degrees = batch.numbers("degrees", {nodes});
+  std::ranges::fill(degrees, 0.0f);
+  std::size_t at = 0;
+  for (const auto& [node, other] : pairs) {
+    edges[static_cast<std::size_t>(room) + at] = other;
+    edges[at++] = node;
+    ++degrees[static_cast<std::size_t>(node)];
+  }
+  for (float& degree : degrees) degree = std::max(degree, 1.0f);
+  if (!batch.has("graph_of")) return;
+  Batch::Ids& of = batch.ids("graph_of");
+  for (std::size_t node = 0; node < of.size(); ++node)
+    of[node] = static_cast<std::int32_t>(graph_of(static_cast<std::int64_t>(node)));
+}
+
 // Independent draws for every input of a family: ids and targets out of those that there are, normal numbers, whole
-// rows.
+// rows. Of a graph its edges belong together.
 class RandomData final : public Source {
  public:
   explicit RandomData(const ModelConfig& model) : inputs_(model.family->inputs(model)), vocabulary_(0) {
@@ -36,6 +67,7 @@ class RandomData final : public Source {
           ids[i] = static_cast<std::int32_t>(stream.below(i, static_cast<std::uint64_t>(input.below)));
       }
     }
+    if (batch.has("edges")) draw_graph(RandomStream(seed, "lab.random.graph", index), batch);
   }
   std::int64_t evaluation_batches() const override { return 8; }
   void fill_evaluation(std::int64_t index, Batch& batch) const override {

@@ -46,8 +46,8 @@ std::string count_text(double count) {
 std::string scale_text(const SchemeEvidence& one, const StudyScale& scale) {
   const std::int64_t steps = in_final(one) ? one.final->steps : one.map_steps;
   const int seeds = in_final(one) ? one.final->seeds : scale.tuning_seeds;
-  return fmt::format("{} layers, width {} ({} parameters), {} steps of {} tokens{}, {} seed{}", one.layers, scale.width,
-                     count_text(static_cast<double>(scale.parameters)), steps, scale.tokens_per_step,
+  return fmt::format("{} layers, width {} ({} parameters), {} steps of {} {}{}, {} seed{}", one.layers, scale.width,
+                     count_text(static_cast<double>(scale.parameters)), steps, scale.tokens_per_step, scale.counted,
                      scale.data.empty() ? "" : " on " + scale.data, seeds, seeds == 1 ? "" : "s");
 }
 

@@ -39,12 +39,12 @@ StudyConfig::StudyConfig()
 StudyConfig default_study_on_gpu() {
   StudyConfig config;
   config.base.model.width = 64;
-  config.base.model.time = 128;
-  config.base.model.batch = 16;
+  config.base.model.time = 128;  // one string of seven levels
   config.base.data.task = "grammar";
   config.base.data.depth = 7;
-  config.base.train.steps = 300;
-  config.warmups = {0, 60};
+  config.base.train.steps = 200;
+  config.base.train.precision = Precision::tf32;
+  config.warmups = {0, 50};
   return config;
 }
 

@@ -37,6 +37,12 @@ void add_training(const StudyFindings& study, Results& results) {
     tuned.warmup = evidence->final->warmup;
     tuned.loss = evidence->final->loss;
     tuned.steps = evidence->final->steps;
+    Outcomes of_final;
+    for (const StagedOutcome& one : study.rounds.outcomes()) {
+      if (one.stage == Stage::final && one.outcome.scheme == tuned.scheme && one.outcome.steps == tuned.steps)
+        of_final.push_back(one.outcome);
+    }
+    tuned.accuracy = accuracy_over_seeds(of_final);
   }
   add_extra_rates(study, results);
 }

@@ -19,6 +19,7 @@
 #include "norma/core/machine.h"
 #include "norma/lab/inspect.h"
 #include "norma/lab/results.h"
+#include "norma/lab/smoothing.h"
 #include "norma/lab/sweep.h"
 #include "norma/lab/sweep_schemes.h"
 #include "norma/store/atomic_file.h"
@@ -226,6 +227,16 @@ class Study {
     return summarise_scheme(model);
   }
 
+  // What a step has so many of.
+  std::string counted_word() const {
+    const ModelConfig& model = resolved_.model;
+    if (reads_graph(model)) return "nodes";
+    for (const InputSpec& input : model.family->inputs(model)) {
+      if (input.name == "tokens" || input.name == "source") return "tokens";
+    }
+    return "samples";
+  }
+
   StudyScale scale() const {
     return {.optimiser = std::string(name_of(config_.base.train.optimiser.name)),
             .data = config_.base.data.path.empty() ? config_.base.data.task : config_.base.data.path,
@@ -233,6 +244,7 @@ class Study {
             .parameters = schemes_.front().parameters,
             .tokens_per_step = tokens_per_step(resolved_),
             .tuning_seeds = static_cast<int>(config_.seeds.size()),
+            .counted = counted_word(),
             .asked_layers = config_.asked_layers,
             .asked_width = config_.asked_width,
             .theory = [this](const SchemeEvidence& one) { return theory_of_question(one); }};

@@ -45,12 +45,16 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
-std::string legend(const std::optional<TaskFacts>& task) {
+// `judged`: classes are answered, and accuracy stands beside the loss.
+std::string legend(const std::optional<TaskFacts>& task, bool judged) {
   const bool numbers = task && !task->unit.empty() && task->unit != "nats";
-  std::string text = fmt::format("loss: held out, {}, mean and 95 % interval", numbers ? task->unit : "nats per token");
+  std::string text = fmt::format("loss: held out, {}, mean and 95 % interval", numbers  ? task->unit
+                                                                               : judged ? "cross-entropy of an answer"
+                                                                                        : "nats per token");
   if (task && task->unigram)
     text += fmt::format("; {} loses {:.3f}", numbers ? "predicting the mean" : "guessing by frequency", *task->unigram);
   if (task && task->optimum) text += fmt::format(", the optimum is {:.3f}", *task->optimum);
+  if (judged) text += "\naccuracy: share of right answers, held out, of the same runs; the loss ranks";
   return text +
          "\nstable: trains in at least half of the tried rates and warmups; narrow: in fewer; needs warmup: does not "
          "train, or clearly worse, without\n";
@@ -70,8 +74,11 @@ std::string course_text(const std::optional<Course>& course) {
 std::string study_table(const Results& results) {
   const auto tuned = by_scheme(results.tuned);
   const auto depth = by_scheme(results.depth_use);
+  const bool judged = std::ranges::any_of(results.tuned, [](const Tuned& one) { return one.accuracy.has_value(); });
   std::vector<std::vector<std::string>> rows = {
       {"rank", "scheme", "verdict", "loss", "interval", "lr", "warmup", "depth used"}};
+  if (judged)
+    for (const char* heading : {"interval", "accuracy"}) rows[0].insert(rows[0].begin() + 3, heading);
   for (const Verdict& verdict : results.verdicts) {
     const auto best = tuned.find(verdict.scheme);
     const auto used = depth.find(verdict.scheme);
@@ -84,9 +91,13 @@ std::string study_table(const Results& results) {
          used != depth.end()
              ? fmt::format("{} of {}", number(used->second->effective_depth.mean, "{:.1f}"), used->second->layers)
              : "-"});
+    if (!judged) continue;
+    const bool known = found != nullptr && found->accuracy;
+    rows.back().insert(rows.back().begin() + 3, known ? interval(*found->accuracy) : "-");
+    rows.back().insert(rows.back().begin() + 3, known ? number(found->accuracy->mean, "{:.3f}") : "-");
   }
   std::string text = aligned(rows);
-  if (!tuned.empty()) text += legend(results.task) + course_text(results.course);
+  if (!tuned.empty()) text += legend(results.task, judged) + course_text(results.course);
   text += "\n";
   for (const Verdict& verdict : results.verdicts) text += verdict.words + "\n";
   text += fmt::format("\n{} {}\n", results.advice.words, results.advice.confidence);

@@ -20,6 +20,9 @@ void read_curves(RunOutcome& outcome, const std::filesystem::path& metrics) {
     };
     add("loss", outcome.curve);
     add("evaluation_loss", outcome.evaluations);
+    const MetricValue* accuracy = record.find("evaluation_accuracy");
+    const double* share = accuracy == nullptr ? nullptr : std::get_if<double>(accuracy);
+    if (share != nullptr) outcome.accuracy = *share;
   }
 }
 

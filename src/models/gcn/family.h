@@ -1,4 +1,4 @@
-// Graph convolutional networks: features of nodes and edges between them in, classes of nodes out.
+// Graph networks: features of nodes and edges between them in, classes of nodes or of whole graphs out.
 #pragma once
 
 #include "norma/models/family.h"
@@ -6,5 +6,6 @@
 namespace norma {
 
 FamilyRow gcn_family();
+FamilyRow graphs_family();
 
 }  // namespace norma

@@ -214,6 +214,8 @@ export type Tuned = {
   target: Number;
   // of the final of a study, which then says lr, warmup and loss
   steps?: Count;
+  // held out, of the same runs as the loss
+  accuracy?: Estimate;
 };
 // The rate of the last calm step of runs whose rate grows.
 export type Ramp = {
