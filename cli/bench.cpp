@@ -114,6 +114,7 @@ void measure_cpu(const BenchOptions& options, bench::Report& report) {
   if (wanted("norms")) {
     progress("norms");
     bench::bench_norms(report, options.measure);
+    bench::bench_conditions(report, options.measure);
   }
   if (wanted("attention")) {
     progress("attention");

@@ -31,6 +31,8 @@ class HeldOutPart final : public Source {
   std::string reference(std::int64_t index, std::int64_t row) const override {
     return whole_->reference(2 * index + first_, row);
   }
+  const GaussianMixture* mixture() const override { return whole_->mixture(); }
+  const Source* clean() const override { return whole_->clean(); }
 
  private:
   std::unique_ptr<Source> whole_;

@@ -5,6 +5,7 @@
 #include "norma/ops/dropout.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/matmul.h"
+#include "norma/ops/reduce.h"
 #include "norma/ops/views.h"
 
 namespace norma {
@@ -125,6 +126,12 @@ void ModelBuilder::classify(Wire hidden, std::int64_t classes, const StackConfig
     model_.loss = model_.loss * (1.0 - share) + other * share;
   }
   if (options_.logits) model_.logits = matmul_rows(x, weight, transpose);
+}
+
+void ModelBuilder::regress(Wire hidden, Wire numbers) {
+  model_.hidden = hidden;
+  model_.loss = mean_all(square(numbers - input("answer")));
+  if (options_.logits) model_.logits = numbers * 1.0;
 }
 
 Model ModelBuilder::take() {

@@ -78,6 +78,10 @@ std::span<const std::byte> TrainedRun::bytes(const std::string& tensor, int memb
   return file_->bytes(checkpoint_name(tensor, member, members_));
 }
 
+bool TrainedRun::holds(const std::string& tensor, int member) const {
+  return file_->contains(checkpoint_name(tensor, member, members_));
+}
+
 std::vector<float> TrainedRun::to_f32(const std::string& tensor, int member) const {
   return file_->to_f32(checkpoint_name(tensor, member, members_));
 }

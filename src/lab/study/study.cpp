@@ -285,6 +285,7 @@ class Study {
     results.task =
         TaskFacts{.name = config_.base.data.task, .description = source_->describe(), .optimum = source_->optimum()};
     results.task->unigram = guessing_level();
+    results.task->unit = loss_unit(config_.base.model);
     findings_.schemes = schemes_;
     return describe_study(std::move(results), {.config = config_,
                                                .findings = findings_,
