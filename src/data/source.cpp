@@ -111,7 +111,11 @@ const Task kTasks[] = {
     {"edge_list", make<Planetoid>, {"graph"}, From::file, {"drop_edge"}},
     {"mixing", make<Mixing>, {"graphs"}, From::rules, {"graphs", "nodes", "colours", "degree", "inside", "drop_edge"}},
     {"tu", make<TuGraphs>, {"graphs"}, From::file, {"drop_edge"}},
-    {"images", make<Images>, {"images", "noised"}, From::file, {"crop", "flip", "cutout", "mixup", "resize", "channels"}},
+    {"images",
+     make<Images>,
+     {"images", "noised"},
+     From::file,
+     {"crop", "flip", "cutout", "mixup", "resize", "channels"}},
 };
 
 constexpr std::int64_t kMostCells = std::int64_t{1} << 31;  // tokens of one batch; keeps a slip from filling memory
