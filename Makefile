@@ -69,9 +69,9 @@ dist: build/release/build.ninja  ## build/dist/norma: a folder and tarball that 
 cuda: build/cuda/build.ninja  ## build everything with CUDA
 	cmake --build --preset cuda
 
-dist-cuda: build/cuda/build.ninja  ## build/dist-cuda/norma: the same for machines with an NVIDIA GPU
-	cmake --build --preset cuda --target norma
-	tools/dist build/cuda build/dist-cuda/norma
+dist-cuda: build/cuda-dist/build.ninja  ## build/dist-cuda/norma: the same for machines with an NVIDIA GPU
+	cmake --build --preset cuda-dist --target norma
+	tools/dist build/cuda-dist build/dist-cuda/norma
 
 test-cuda: build/cuda/build.ninja  ## build/test-cuda/tests: the tests of the GPU, to be carried to one: bin/cuda_test
 	cmake --build --preset cuda --target cuda_test train_test norma
@@ -111,8 +111,8 @@ help:  ## this list
 build/%/build.ninja: | packages-%
 	cmake --preset $*
 
-.PHONY: packages-release packages-asan packages-tsan packages-clang packages-cuda
-packages-release packages-tsan packages-cuda:
+.PHONY: packages-release packages-asan packages-tsan packages-clang packages-cuda packages-cuda-dist
+packages-release packages-tsan packages-cuda packages-cuda-dist:
 	@tools/packages build
 packages-asan packages-clang:
 	@tools/packages build clang

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 
+#include "bench/gpu_case.h"
 #include "bench/prepare.h"
 #include "norma/backends/cuda.h"
 #include "norma/backends/device.h"
@@ -13,15 +14,6 @@
 
 namespace norma::bench {
 namespace {
-
-struct GpuCase {
-  std::string name;
-  ModelConfig model;
-  int members = 1;
-  Precision precision = Precision::tf32;
-  int recompute = 0;  // layers per recomputed segment
-  Keep keep = Keep::all;
-};
 
 std::string product_limit(Precision precision) { return std::string(name_of(precision)) + "_product_tflops"; }
 
@@ -123,11 +115,13 @@ void bench_gpu_step(Report& report, const GpuCase& one, const Options& options) 
   session->run(Watching::no);
   session->number("loss", 0);
   const double first = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const double tokens = static_cast<double>(one.model.batch * one.model.time * one.members);
+  const std::int64_t things = one.things > 0 ? one.things : one.model.batch * one.model.time;
+  const double all = static_cast<double>(things * one.members);
   const double seconds = seconds_of_step(*session, options.seconds);
   const double flops = model_flops(one.model) * one.members;
   const std::string limit = product_limit(one.precision);
-  report.add_value(name + "/tokens", tokens / seconds, "tokens/s");
+  report.add_value(name + "/" + one.thing, all / seconds, one.thing + "/s");
+  report.add_value(name + "/step", seconds * 1e3, "ms");
   report.add_value(name, flops / seconds * 1e-12, "TFLOP/s", limit, flops / seconds * 1e-12 / report.limit(limit));
   report.add_value(name + "/memory", static_cast<double>(session->memory_bytes()) / 1073741824, "GiB");
   report.add_value(name + "/first step", first, "s");
@@ -151,6 +145,7 @@ void measure_gpu_limits(Report& report, const Options&) {
 
 void bench_gpu_steps(Report& report, const Options& options) {
   for (const GpuCase& one : gpu_cases()) bench_gpu_step(report, one, options);
+  for (const GpuCase& one : family_cases()) bench_gpu_step(report, one, options);
 }
 
 }  // namespace norma::bench

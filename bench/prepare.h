@@ -6,7 +6,7 @@
 
 namespace norma::bench {
 
-// Random tokens, initial weights and a first control block.
+// Random inputs of the family, initial weights and a first control block.
 void prepare(Session& session, const TrainingStep& step, const ModelConfig& config);
 
 }  // namespace norma::bench

@@ -4,6 +4,7 @@
 #include "norma/core/error.h"
 #include "norma/graph/differentiate.h"
 #include "norma/graph/graph.h"
+#include "norma/ops/activation.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/reduce.h"
 #include "norma/ops/views.h"
@@ -52,6 +53,8 @@ Wires normalise(const ChannelNormOptions& options, Wire x, Wire eps, Wire gain, 
 std::string attributes_of(const ChannelNormOptions& options) {
   std::string text = fmt::format("region={} affine={}", name_of(options.region), name_of(options.affine));
   if (options.groups > 0) text += fmt::format(" groups={}", options.groups);
+  if (options.adds) text += " adds";
+  if (options.relu) text += " relu";
   return text;
 }
 
@@ -74,20 +77,30 @@ std::vector<Type> ChannelNorm::infer(std::span<const Type> in) const {
   const Type& x = in[0];
   check_input(options_, x);
   check_type("eps", in[1], {{1}, x.dtype});
-  for (int k = 2; k < arguments.count; ++k) {
+  for (int k = 2; k < arguments.count && k != arguments.added; ++k) {
     check_type(k == arguments.gain   ? "gain"
                : k == arguments.bias ? "bias"
                                      : "running statistics",
                in[static_cast<std::size_t>(k)], {{x.shape.channels()}, x.dtype});
   }
+  if (arguments.added >= 0) check_type("what is added", in.back(), x);
   const Type statistic{statistic_shape(options_, x.shape), x.dtype};
   if (options_.region == Region::running) return {x, statistic};
   return {x, statistic, statistic, statistic};
 }
 
+// x as it comes; a narrow one makes y narrow, statistics are wide.
+void ChannelNorm::choose(Widths& widths) const {
+  const bool x = widths.in[0], y = x || widths.out[0];
+  widths.all(false);
+  widths.in[0] = x;
+  if (options_.adds) widths.in.back() = y;
+  widths.out[0] = y;
+}
+
 Wires ChannelNorm::vjp(const VjpContext& context) const {
   const ChannelArguments arguments(options_);
-  bool plain = !context.dout[1] && !context.needed[1];
+  bool plain = !context.dout[1] && !context.needed[1] && !options_.adds && !options_.relu;
   for (std::size_t out = 2; out < context.dout.size(); ++out) plain = plain && !context.dout[out];
   if (arguments.running >= 0) {
     plain = plain && !context.needed[2] && !context.needed[3];
@@ -110,12 +123,19 @@ Wires ChannelNorm::vjp(const VjpContext& context) const {
 Wires ChannelNorm::reference(std::span<const Wire> in) const {
   const ChannelArguments arguments(options_);
   const Wire gain = at(in, arguments.gain), bias = at(in, arguments.bias);
-  if (arguments.running < 0) return normalise(options_, in[0], in[1], gain, bias);
-  const Wire rstd = rsqrt(in[3] + in[1]);
-  Wire y = (in[0] - in[2]) * rstd;
-  if (gain) y = y * gain;
-  if (bias) y = y + bias;
-  return {y, rstd};
+  Wires out;
+  if (arguments.running < 0) {
+    out = normalise(options_, in[0], in[1], gain, bias);
+  } else {
+    const Wire rstd = rsqrt(in[3] + in[1]);
+    Wire y = (in[0] - in[2]) * rstd;
+    if (gain) y = y * gain;
+    if (bias) y = y + bias;
+    out = {y, rstd};
+  }
+  if (options_.adds) out[0] = out[0] + in.back();
+  if (options_.relu) out[0] = activate(out[0], Activation::relu);
+  return out;
 }
 
 Cost ChannelNorm::cost(std::span<const Type> in, std::span<const Type> out) const {
@@ -142,17 +162,29 @@ std::vector<Type> ChannelNormBackward::infer(std::span<const Type> in) const {
   check_type("rstd", in[3], statistic);
   check_type("mean", in[4], statistic);
   if (arguments.gain >= 0) check_type("gain", in[5], channels);
+  if (arguments.bias >= 0) check_type("bias", in.back(), channels);
   std::vector<Type> out = {x};
   if (arguments.dgain >= 0) out.push_back(channels);
   if (arguments.dbias >= 0) out.push_back(channels);
   return out;
 }
 
+// The gradient of x is as wide as x.
+void ChannelNormBackward::choose(Widths& widths) const {
+  const bool x = widths.in[0], dy = x || widths.in[1];
+  widths.all(false);
+  widths.in[0] = x;
+  widths.in[1] = dy;
+  widths.out[0] = x;
+}
+
 // The derivative of the forward reference; statistics are recomputed from x, so that second derivatives see them.
 Wires ChannelNormBackward::reference(std::span<const Wire> in) const {
   const ChannelBackwardArguments arguments(options_);
   const Wire x = in[0], gain = at(in, arguments.gain);
-  const Wire bias = arguments.dbias < 0 ? Wire() : x.graph().fill({{x.shape().channels()}, x.dtype()}, 0);
+  const Wire bias = arguments.dbias < 0   ? Wire()
+                    : arguments.bias >= 0 ? at(in, arguments.bias)
+                                          : x.graph().fill({{x.shape().channels()}, x.dtype()}, 0);
   Wire y;
   if (options_.region == Region::running) {
     y = (x - in[4]) * in[3];
@@ -161,6 +193,7 @@ Wires ChannelNormBackward::reference(std::span<const Wire> in) const {
   } else {
     y = normalise(options_, x, in[2], gain, bias)[0];
   }
+  if (options_.relu) y = activate(y, Activation::relu);
   Wires wrt = {x};
   if (gain) wrt.push_back(gain);
   if (bias) wrt.push_back(bias);

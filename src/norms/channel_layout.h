@@ -23,18 +23,20 @@ struct ChannelExtent {
 
 // Positions of arguments, -1 = absent.
 struct ChannelArguments {
-  int running = -1, gain = -1, bias = -1, count = 2;
+  int running = -1, gain = -1, bias = -1, added = -1, count = 2;
   explicit ChannelArguments(const ChannelNormOptions& options) {
     if (options.region == Region::running) running = std::exchange(count, count + 2);
     if (has_gain(options.affine)) gain = count++;
     if (has_bias(options.affine)) bias = count++;
+    if (options.adds) added = count++;
   }
 };
 struct ChannelBackwardArguments {
-  int gain = -1, count = 5, dgain = -1, dbias = -1;
+  int gain = -1, bias = -1, count = 5, dgain = -1, dbias = -1;
   explicit ChannelBackwardArguments(const ChannelNormOptions& options) {
     int out = 1;
     if (has_gain(options.affine)) gain = count++;
+    if (options.relu && has_bias(options.affine)) bias = count++;
     if (has_gain(options.affine)) dgain = out++;
     if (has_bias(options.affine)) dbias = out++;
   }

@@ -5,30 +5,43 @@
 #include "norma/norms/channel.h"
 #include "norma/norms/dyt.h"
 #include "norma/norms/row.h"
+#include "norms/cuda/channel_apply.h"
 
 // One line per op: the function cuda_kernel that a file in cuda/ defines, and the floating dtypes that it computes.
 #define NORMA_NORMS_ON_CUDA(KERNEL) \
-  KERNEL(ChannelNorm, f32)          \
-  KERNEL(ChannelNormBackward, f32)  \
   KERNEL(DyT, f32)                  \
   KERNEL(DyTBackward, f32)          \
   KERNEL(RunningUpdate, f32)
 
 // Those that serve some mixtures of widths only; see cuda_serves.
-#define NORMA_ROW_NORMS_ON_CUDA(KERNEL) \
-  KERNEL(RowNorm, f32, bf16)            \
+#define NORMA_MIXED_NORMS_ON_CUDA(KERNEL) \
+  KERNEL(ChannelNorm, f32, bf16)          \
+  KERNEL(ChannelNormBackward, f32, bf16)  \
+  KERNEL(RowNorm, f32, bf16)              \
   KERNEL(RowNormBackward, f32, bf16)
 
 namespace norma {
 
 #define NORMA_DECLARE(OpType, ...) cuda::Program cuda_kernel(const OpType& op, Types in, Types out);
 NORMA_NORMS_ON_CUDA(NORMA_DECLARE)
-NORMA_ROW_NORMS_ON_CUDA(NORMA_DECLARE)
+NORMA_MIXED_NORMS_ON_CUDA(NORMA_DECLARE)
 #undef NORMA_DECLARE
 
 namespace {
 
 bool is_narrow(const Type& type) { return type.dtype == DType::bf16; }
+
+bool cuda_serves(const ChannelNorm& op, Types in, Types out) {
+  const Types others = in.subspan(1, in.size() - (op.options().adds ? 2 : 1));
+  return channel_mixture(is_narrow(in[0]), is_narrow(out[0])) &&
+         std::none_of(others.begin(), others.end(), is_narrow) &&
+         (!op.options().adds || is_narrow(in.back()) == is_narrow(out[0]));
+}
+
+bool cuda_serves(const ChannelNormBackward&, Types in, Types out) {
+  return channel_mixture(is_narrow(in[0]), is_narrow(in[1])) && is_narrow(out[0]) == is_narrow(in[0]) &&
+         std::none_of(in.begin() + 2, in.end(), is_narrow);
+}
 
 // A narrow stream makes all narrow. Otherwise further terms have one width, and are narrow where y is written narrow.
 bool cuda_serves(const RowNorm& op, Types in, Types out) {
@@ -50,7 +63,7 @@ void add_norms(CudaBackend& cuda) {
   NORMA_NORMS_ON_CUDA(NORMA_ADD)
 #undef NORMA_ADD
 #define NORMA_ADD(OpType, ...) cuda.kernels().add<OpType>(cuda_kernel, {__VA_ARGS__}, cuda_serves);
-  NORMA_ROW_NORMS_ON_CUDA(NORMA_ADD)
+  NORMA_MIXED_NORMS_ON_CUDA(NORMA_ADD)
 #undef NORMA_ADD
 }
 

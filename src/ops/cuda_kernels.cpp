@@ -8,6 +8,7 @@
 #include "norma/ops/attention.h"
 #include "norma/ops/attention_probe.h"
 #include "norma/ops/column_sums.h"
+#include "norma/ops/convolution.h"
 #include "norma/ops/cross_entropy.h"
 #include "norma/ops/dropout.h"
 #include "norma/ops/elementwise.h"
@@ -15,8 +16,10 @@
 #include "norma/ops/gradient_norm.h"
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
+#include "norma/ops/neighbours.h"
 #include "norma/ops/one_hot.h"
 #include "norma/ops/optimiser.h"
+#include "norma/ops/pooling.h"
 #include "norma/ops/reduce.h"
 #include "norma/ops/rope.h"
 #include "norma/ops/scaled_add.h"
@@ -49,9 +52,12 @@
   KERNEL(LinearCrossEntropyBackward, f32, bf16) \
   KERNEL(LinearCrossEntropyGradient, f32, bf16) \
   KERNEL(MatMul, f32, bf16)                     \
+  KERNEL(MaxPool, f32, bf16)                    \
+  KERNEL(NeighbourSum, f32, bf16)               \
   KERNEL(OneHot, f32)                           \
   KERNEL(Pad, f32, f64, bf16)                   \
   KERNEL(Permute, f32, f64, bf16)               \
+  KERNEL(Places, f32, bf16)                     \
   KERNEL(Rope, f32, bf16)                       \
   KERNEL(ScaledAdd, f32, bf16)                  \
   KERNEL(Slice, f32, f64, bf16)                 \
@@ -67,6 +73,10 @@
 #define NORMA_CHOOSY_OPS_ON_CUDA(KERNEL)                 \
   KERNEL(Attention, has_narrow_heads, f32, bf16)         \
   KERNEL(AttentionBackward, has_narrow_heads, f32, bf16) \
+  KERNEL(Conv2d, counts_in_31_bits, f32, bf16)           \
+  KERNEL(Conv2dData, counts_in_31_bits, f32, bf16)       \
+  KERNEL(Conv2dWeights, counts_in_31_bits, f32, bf16)    \
+  KERNEL(NeighbourScaled, has_wide_scales, f32, bf16)    \
   KERNEL(Optimiser, reads_no_f64, f32, f64)              \
   KERNEL(StatisticsOp, reads_no_f64, f32, f64, bf16)     \
   KERNEL(Sum, has_few_terms, f32, bf16)
@@ -80,12 +90,27 @@ NORMA_CHOOSY_OPS_ON_CUDA(NORMA_DECLARE)
 
 bool cuda_serves(const Attention& op, Types in, Types out);
 bool cuda_serves(const AttentionBackward& op, Types in, Types out);
+bool cuda_serves(const Conv2d& op, Types in, Types out);
+bool cuda_serves(const Conv2dData& op, Types in, Types out);
+bool cuda_serves(const Conv2dWeights& op, Types in, Types out);
 
 namespace {
 
 template <typename OpType>
 bool has_narrow_heads(const OpType& op, Types in, Types out) {
   return cuda_serves(op, in, out);
+}
+
+template <typename OpType>
+bool counts_in_31_bits(const OpType& op, Types in, Types out) {
+  return cuda_serves(op, in, out);
+}
+
+template <typename OpType>
+bool has_wide_scales(const OpType&, Types in, Types out) {
+  const Types scales = in.subspan(2);
+  return in[0].dtype == out[0].dtype &&
+         std::all_of(scales.begin(), scales.end(), [](const Type& scale) { return scale.dtype == DType::f32; });
 }
 
 // Results are f64, arithmetic is not.

@@ -10,27 +10,10 @@
 #include "norma/ops/reduce.h"
 #include "norma/ops/views.h"
 #include "ops/check.h"
+#include "ops/pooling_sizes.h"
 
 namespace norma {
 namespace {
-
-struct PoolingSizes {
-  std::int64_t batch, height, width, channels, out_height, out_width;
-
-  PoolingSizes(const PoolingOptions& o, const Shape& x) {
-    if (x.rank() != 4) fail("needs images [batch, height, width, channels], but is given {}", x.str());
-    if (o.size < 1 || o.stride < 1 || o.padding < 0 || 2 * o.padding > o.size)
-      fail("size {}, stride {} and padding {}: expected at least 1, 1 and 0, and padding of at most half the size",
-           o.size, o.stride, o.padding);
-    const auto positions = [&](std::int64_t size) {
-      if (size + 2 * o.padding < o.size) fail("a window of {} does not fit into {}", o.size, x.str());
-      return (size + 2 * o.padding - o.size) / o.stride + 1;
-    };
-    batch = x[0], height = x[1], width = x[2], channels = x[3];
-    out_height = positions(height), out_width = positions(width);
-  }
-  Shape y() const { return {batch, out_height, out_width, channels}; }
-};
 
 // The largest of one window of one channel, and its place.
 template <typename T>
@@ -94,6 +77,19 @@ CpuKernel places_kernel(Places::Way way, const Shape& image, const Shape& window
 
 }  // namespace
 
+PoolingSizes::PoolingSizes(const PoolingOptions& o, const Shape& x) {
+  if (x.rank() != 4) fail("needs images [batch, height, width, channels], but is given {}", x.str());
+  if (o.size < 1 || o.stride < 1 || o.padding < 0 || 2 * o.padding > o.size)
+    fail("size {}, stride {} and padding {}: expected at least 1, 1 and 0, and padding of at most half the size",
+         o.size, o.stride, o.padding);
+  const auto positions = [&](std::int64_t size) {
+    if (size + 2 * o.padding < o.size) fail("a window of {} does not fit into {}", o.size, x.str());
+    return (size + 2 * o.padding - o.size) / o.stride + 1;
+  };
+  batch = x[0], height = x[1], width = x[2], channels = x[3];
+  out_height = positions(height), out_width = positions(width);
+}
+
 std::string MaxPool::attributes() const {
   return fmt::format("size={} stride={} padding={}", options_.size, options_.stride, options_.padding);
 }
@@ -107,7 +103,7 @@ std::vector<Type> MaxPool::infer(std::span<const Type> in) const {
 
 Wires MaxPool::vjp(const VjpContext& context) const {
   const Wire in[] = {context.dout[0], context.out[1]};
-  return context.graph().apply(std::make_shared<Places>(Places::Way::scatter, context.in[0].shape()), in);
+  return context.graph().apply(std::make_shared<Places>(Places::Way::scatter, context.in[0].shape(), options_), in);
 }
 
 Cost MaxPool::cost(std::span<const Type> in, std::span<const Type> out) const {
@@ -121,12 +117,19 @@ CpuKernel cpu_kernel(const MaxPool& op, Types in, Types) {
                                    : max_pool_kernel<double>(op.options(), sizes);
 }
 
+std::string Places::attributes() const {
+  return fmt::format("image={} size={} stride={} padding={}", image_.str(), windows_.size, windows_.stride,
+                     windows_.padding);
+}
+
 std::vector<Type> Places::infer(std::span<const Type> in) const {
   check_count(in.size(), 2);
   check_computes(in[0]);
   const Shape& windows = in[1].shape;
   if (windows.rank() != 4 || windows[0] != image_[0] || windows[3] != image_[3] || in[1].dtype != DType::i32)
     fail("places {} do not suit images {}", in[1].str(), image_.str());
+  if (windows.elements() > 0 && PoolingSizes(windows_, image_).y() != windows)
+    fail("places {} are not those of the windows of {}: {}", in[1].str(), image_.str(), attributes());
   const Type image{image_, in[0].dtype}, gathered{windows, in[0].dtype};
   const bool gather = way_ == Way::gather;
   check_type(gather ? "x" : "dy", in[0], gather ? image : gathered);
@@ -136,7 +139,7 @@ std::vector<Type> Places::infer(std::span<const Type> in) const {
 Wires Places::vjp(const VjpContext& context) const {
   const Way other = way_ == Way::gather ? Way::scatter : Way::gather;
   const Wire in[] = {context.dout[0], context.in[1]};
-  return {context.graph().apply(std::make_shared<Places>(other, image_), in)[0], Wire()};
+  return {context.graph().apply(std::make_shared<Places>(other, image_, windows_), in)[0], Wire()};
 }
 
 CpuKernel cpu_kernel(const Places& op, Types in, Types out) {

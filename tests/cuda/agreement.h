@@ -36,13 +36,15 @@ inline std::vector<double> start_of(const std::string& name, const Type& type, s
     if (name == "key" || name == "dropout_key") return {7, 0, 3, 0};
     for (std::size_t i = 0; i < count; ++i)
       values[i] = static_cast<double>(stream.below(i, static_cast<std::uint64_t>(below)));
+    // Pairs of nodes are sorted by the first.
+    if (name == "edges") std::sort(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count / 2));
     return values;
   }
   if (name == "control") return {0.01, 0.001, 0, 0.9, 0.99, 1e-8, 0.1, 0.01, 1, 1};
   static const std::map<std::string, double, std::less<>> kNumbers = {
       {"p", 0.25}, {"first", 1}, {"clip", 0.5}, {"scale", 0.75}, {"dropout", 0.25}, {"smoothing", 0.125}};
   if (const auto found = kNumbers.find(name); found != kNumbers.end()) return {found->second};
-  const bool positive = name.ends_with("/v") || name.ends_with("variance");
+  const bool positive = name.ends_with("/v") || name.ends_with("variance") || name == "degrees";
   for (std::size_t i = 0; i < count; ++i) {
     const double value = static_cast<float>(stream.normal(i));
     values[i] = positive ? std::abs(value) + 0.125 : value;

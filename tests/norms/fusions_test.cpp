@@ -2,6 +2,8 @@
 #include "norma/norms/fusions.h"
 
 #include "norma/graph/sum.h"
+#include "norma/norms/channel.h"
+#include "norma/ops/activation.h"
 #include "norms/conformance.h"
 
 namespace norma {
@@ -140,6 +142,28 @@ TEST(NormFusions, DerivativeOfAFusedNode) {
         return curved_loss_of(both);
       },
       {"a", "b", "gain"}, {.tolerance = 1e-6});
+}
+
+// relu behind a norm over the batch, and behind its sum with the stream, forward and backward. The CPU has no such
+// kernels and computes their references.
+TEST(NormFusions, ReluBehindANormOverPositions) {
+  const Build build = [](Graph& g, const NormInfo&) {
+    const Type channels{{6}, DType::f64};
+    const auto relu_norm = [&](Wire x, const std::string& name, Wire added) {
+      const Wire y = batch_norm(x, g.parameter(name + ".gain", channels), g.parameter(name + ".bias", channels));
+      return activate(added ? added + y : y, Activation::relu);
+    };
+    const Wire x = g.input("x", {{3, 7, 6}, DType::f64});
+    const Wire inner = relu_norm(x * g.parameter("first", channels), "a", {});
+    return relu_norm(inner * g.parameter("second", channels), "b", x) * 1.5;
+  };
+  const Outcome plain = run(build, norm("layer"), {}), fused = run(build, norm("layer"), channel_norm_fusions());
+  EXPECT_EQ(fused.fired.at("channel_norm_relu"), 2);
+  EXPECT_EQ(fused.fired.at("channel_norm_relu_backward"), 1);
+  for (const auto& [result, values] : plain.results) {
+    ASSERT_GT(largest(values), 0) << result;
+    expect_close(fused.results.at(result), values, 1e-11 * (1 + largest(values)), result);
+  }
 }
 
 }  // namespace

@@ -20,9 +20,13 @@ struct ChannelNormOptions {
   Region region = Region::sample;
   std::int64_t groups = 0;  // of channels; 0: every channel is its own group
   Affine affine = Affine::gain_and_bias;
+  // What fusions put behind the norm; devices without kernels for that have no such fusions.
+  bool adds = false;  // a further term
+  bool relu = false;
 };
 
-// in:  x, eps [1], running mean [C] and variance [C] if the region is running, gain [C] if any, bias [C] if any
+// in:  x, eps [1], running mean [C] and variance [C] if the region is running, gain [C] if any, bias [C] if any, and
+//      what is added to y, if anything
 // out: y, rstd, and unless the region is running: mean, variance (biased)
 class ChannelNorm final : public Op {
  public:
@@ -37,13 +41,15 @@ class ChannelNorm final : public Op {
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
   bool optional_output(int out) const override { return out > 0; }
+  bool wants_narrow(int in) const override { return in == 0; }
+  void choose(Widths& widths) const override;
   bool can_overwrite(int out, int in) const override { return out == 0 && in == 0; }
 
  private:
   ChannelNormOptions options_;
 };
 
-// in:  x, dy, eps [1], rstd, mean, gain [C] if any
+// in:  x, dy, eps [1], rstd, mean, gain [C] if any, and if the norm has a relu, bias [C] if any. relu is applied again.
 // out: dx, dgain [C] if any, dbias [C] if any
 class ChannelNormBackward final : public Op {
  public:
@@ -57,6 +63,8 @@ class ChannelNormBackward final : public Op {
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
   bool optional_output(int) const override { return true; }
+  bool wants_narrow(int in) const override { return in < 2; }
+  void choose(Widths& widths) const override;
   bool can_overwrite(int out, int in) const override { return out == 0 && in < 2; }
 
  private:

@@ -24,6 +24,8 @@ class Conv2d final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.all(true); }
 
  private:
   ConvolutionOptions options_;
@@ -42,6 +44,8 @@ class Conv2dData final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.all(true); }
 
  private:
   ConvolutionOptions options_;
@@ -61,6 +65,8 @@ class Conv2dWeights final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.all(true), widths.out = {false}; }
 
  private:
   ConvolutionOptions options_;

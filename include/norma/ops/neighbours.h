@@ -17,6 +17,8 @@ class NeighbourSum final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.follow(); }
 };
 
 // y[i] = left[i] * sum of right[j] x[j]: means (left = 1 / degrees) and D^-1/2 A D^-1/2 (both its roots).
@@ -34,6 +36,12 @@ class NeighbourScaled final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int in) const override { return in == 0; }
+  void choose(Widths& widths) const override {
+    const bool x = widths.in[0];
+    widths.all(false);
+    widths.in[0] = widths.out[0] = x;
+  }
 
  private:
   bool left_, right_;

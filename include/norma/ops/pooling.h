@@ -22,27 +22,33 @@ class MaxPool final : public Op {
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
   bool optional_output(int out) const override { return out == 1; }
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.follow(); }
 
  private:
   PoolingOptions options_;
 };
 
 // Numbers of an image by place: gathered from it (y[b, i, j, c] = x[b, place, c]) or added up in it, the transpose.
-// in: x or dy, places i32 of y's shape; out: y, or dx of the given shape
+// in: x or dy, places i32 of y's shape; out: y, or dx of the given shape. A place lies in the window that it is of.
 class Places final : public Op {
  public:
   enum class Way { gather, scatter };
-  Places(Way way, Shape image) : way_(way), image_(image) {}
+  Places(Way way, Shape image, PoolingOptions windows) : way_(way), image_(image), windows_(windows) {}
   Way way() const { return way_; }
+  const PoolingOptions& windows() const { return windows_; }
 
   std::string_view name() const override { return way_ == Way::gather ? "gather_places" : "scatter_places"; }
-  std::string attributes() const override { return "image=" + image_.str(); }
+  std::string attributes() const override;
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.follow(); }
 
  private:
   Way way_;
   Shape image_;
+  PoolingOptions windows_;
 };
 
 Wire max_pool(Wire x, PoolingOptions options = {});

@@ -1,8 +1,11 @@
 // Batch, instance and group norm: moments of every channel over parts of a sample's positions, merged in one order to
 // those of the groups, then one pass that applies them. And the running statistics.
+#include <algorithm>
+
 #include "norma/norms/channel.h"
 #include "norms/channel_layout.h"
 #include "norms/cuda/channel_apply.h"
+#include "norms/cuda/channel_lines.cuh"
 #include "norms/cuda/lines.cuh"
 
 namespace norma {
@@ -17,40 +20,43 @@ struct ChannelCall {
   std::int64_t center = 0, scale = 0, shift = 0;  // scratch [samples, channels]
   std::int64_t out_rstd = cuda::kAbsent, out_mean = cuda::kAbsent, out_variance = cuda::kAbsent;
   std::int64_t groups = 0, width = 0;
-  cuda::LineLayout layout = {};
+  cuda::ChannelLines layout = {};
 };
 
-// Mean of the block's rows and squares around it: two passes, the second over what the caches still have.
-__global__ void __launch_bounds__(cuda::kWarp* cuda::kLineRows)
-    channel_moments_kernel(const __grid_constant__ ChannelCall call) {
-  __shared__ float shared[cuda::kLineRows][cuda::kWarp];
+// Mean of the block's rows and squares around it, in one pass: sums of what is left after the block's first row has
+// been taken off, which is as near to the mean as the channel is wide.
+template <class T, int V>
+__global__ void __launch_bounds__(cuda::kThreads) channel_moments_kernel(const __grid_constant__ ChannelCall call) {
+  __shared__ float shared[cuda::kThreads * V];
   if (cuda::skipped(call.members, blockIdx.y)) return;
   std::byte* const member = cuda::base_of(call.members, blockIdx.y);
-  const cuda::LinePlace place(call.layout);
-  const std::int64_t channels = call.layout.width;
-  const bool has = place.column < channels;
-  const float* const x =
-      cuda::at<const float>(member, call.x) + place.sample * call.layout.rows * channels + place.column;
-  const std::int64_t first = place.begin + threadIdx.y;
-  float sum = 0.0f;
-  if (has) {
+  const cuda::ChannelLinePlace place(call.layout);
+  const std::int64_t channels = call.layout.width, end = place.has ? place.end : 0;
+  const T* const x = cuda::at<const T>(member, call.x) + place.sample * call.layout.rows * channels + place.column;
+  float first[V] = {}, sums[V] = {}, squares[V] = {};
+  if (place.begin < end) cuda::load<T, V>(x + place.begin * channels, first);
 #pragma unroll 4
-    for (std::int64_t row = first; row < place.end; row += cuda::kLineRows) sum += x[row * channels];
-  }
-  sum = cuda::sum_over_rows(sum, shared);
-  const float mean = place.end > place.begin ? sum / static_cast<float>(place.end - place.begin) : 0.0f;
-  float squares = 0.0f;
-  if (has) {
-#pragma unroll 4
-    for (std::int64_t row = first; row < place.end; row += cuda::kLineRows) {
-      const float centred = x[row * channels] - mean;
-      squares = fmaf(centred, centred, squares);
+  for (std::int64_t row = place.begin + threadIdx.y; row < end; row += blockDim.y) {
+    float values[V];
+    cuda::load<T, V>(x + row * channels, values);
+#pragma unroll
+    for (int j = 0; j < V; ++j) {
+      const float apart = values[j] - first[j];
+      sums[j] += apart;
+      squares[j] = fmaf(apart, apart, squares[j]);
     }
   }
-  squares = cuda::sum_over_rows(squares, shared);
-  if (threadIdx.y != 0 || !has) return;
-  cuda::at<float>(member, call.means)[place.line * channels + place.column] = mean;
-  cuda::at<float>(member, call.squares)[place.line * channels + place.column] = squares;
+  cuda::sum_down<V>(sums, shared);
+  cuda::sum_down<V>(squares, shared);
+  if (threadIdx.y != 0 || !place.has) return;
+  const float rows = place.end > place.begin ? static_cast<float>(place.end - place.begin) : 1.0f;
+#pragma unroll
+  for (int j = 0; j < V; ++j) {
+    const float mean = sums[j] / rows, around = fmaf(-mean, sums[j], squares[j]);
+    const std::int64_t at = place.line * channels + place.column + j;
+    cuda::at<float>(member, call.means)[at] = first[j] + mean;
+    cuda::at<float>(member, call.squares)[at] = around < 0.0f ? 0.0f : around;
+  }
 }
 
 // Chan, Golub, LeVeque 1979.
@@ -69,7 +75,7 @@ struct ChannelMoments {
 // Of one group, in every lane of the warp: each lane merges its share of the group's channels and parts.
 __device__ __forceinline__ ChannelMoments group_moments(const ChannelCall& call, std::byte* member, std::int64_t sample,
                                                         std::int64_t group) {
-  const cuda::LineLayout& layout = call.layout;
+  const cuda::ChannelLines& layout = call.layout;
   const float* const means = cuda::at<const float>(member, call.means);
   const float* const squares = cuda::at<const float>(member, call.squares);
   ChannelMoments moments;
@@ -125,8 +131,30 @@ __global__ void __launch_bounds__(cuda::kThreads) channel_finish_kernel(const __
   }
 }
 
-int run_channel_norm(const cuda::Call& call, ChannelCall told, const ChannelArguments& arguments) {
-  const cuda::LineLayout& layout = told.layout;
+template <class T>
+int launch_moments(const ChannelCall& told, cuda::Stream stream) {
+  const cuda::ChannelLines& layout = told.layout;
+  if (layout.v == 1) {
+    channel_moments_kernel<T, 1><<<layout.grid(told.members), layout.block(), 0, stream>>>(told);
+  } else {
+    channel_moments_kernel<T, cuda::kWide<T>><<<layout.grid(told.members), layout.block(), 0, stream>>>(told);
+  }
+  return cuda::launched();
+}
+
+// What is planned: two layouts, for tensors that whole accesses suit and for others.
+struct ChannelNormShape {
+  ChannelCall call = {};
+  cuda::ChannelLines wide = {}, single = {};
+  ChannelArguments arguments;
+  bool narrow = false, narrow_out = false, relu = false;
+};
+
+int run_channel_norm(const cuda::Call& call, const ChannelNormShape& shape) {
+  const ChannelArguments& arguments = shape.arguments;
+  ChannelCall told = shape.call;
+  told.layout = (call.in(0) | call.out(0)) % 16 == 0 ? shape.wide : shape.single;
+  const cuda::ChannelLines& layout = told.layout;
   told.members = call.members;
   told.x = call.in(0);
   told.eps = call.in(1);
@@ -141,15 +169,27 @@ int run_channel_norm(const cuda::Call& call, ChannelCall told, const ChannelArgu
     *room += call.scratch;
   }
   if (arguments.running < 0) {
-    channel_moments_kernel<<<layout.grid(call.members), cuda::LineLayout::block(), 0, call.stream>>>(told);
-    if (const int error = cuda::launched(); error != 0) return error;
+    const int error =
+        shape.narrow ? launch_moments<__nv_bfloat16>(told, call.stream) : launch_moments<float>(told, call.stream);
+    if (error != 0) return error;
   }
   const dim3 grid(cuda::blocks_for(layout.samples * told.groups, cuda::Team<cuda::kWarp>::kPerBlock),
                   static_cast<unsigned>(call.members.count));
   channel_finish_kernel<<<grid, cuda::kThreads, 0, call.stream>>>(told);
   if (const int error = cuda::launched(); error != 0) return error;
-  return channel_apply({call.members, told.x, call.out(0), told.center, told.scale, told.shift, layout.samples,
-                        layout.rows, layout.width},
+  return channel_apply({.members = call.members,
+                        .x = told.x,
+                        .y = call.out(0),
+                        .added = arguments.added < 0 ? cuda::kAbsent : call.in(arguments.added),
+                        .center = told.center,
+                        .scale = told.scale,
+                        .shift = told.shift,
+                        .samples = layout.samples,
+                        .positions = layout.rows,
+                        .channels = layout.width,
+                        .narrow_x = shape.narrow,
+                        .narrow_y = shape.narrow_out,
+                        .relu = shape.relu},
                        call.stream);
 }
 
@@ -174,20 +214,25 @@ __global__ void __launch_bounds__(cuda::kThreads) running_kernel(const __grid_co
 
 }  // namespace
 
-cuda::Program cuda_kernel(const ChannelNorm& op, Types in, Types) {
+cuda::Program cuda_kernel(const ChannelNorm& op, Types in, Types out) {
   const ChannelExtent extent(op.options(), in[0].shape);
+  const bool narrow = in[0].dtype == DType::bf16;
+  ChannelNormShape shape{.call = {.groups = extent.groups, .width = extent.width},
+                         .wide = {extent.samples, extent.positions, extent.channels, narrow ? 8 : 4},
+                         .single = {extent.samples, extent.positions, extent.channels, 1},
+                         .arguments = ChannelArguments(op.options()),
+                         .narrow = narrow,
+                         .narrow_out = out[0].dtype == DType::bf16,
+                         .relu = op.options().relu};
   cuda::ScratchRoom room;
-  ChannelCall shape{.groups = extent.groups,
-                    .width = extent.width,
-                    .layout = cuda::LineLayout(extent.samples, extent.positions, extent.channels)};
-  const std::int64_t parts = op.options().region == Region::running ? 0 : shape.layout.lines() * extent.channels;
-  shape.means = room.floats(parts);
-  shape.squares = room.floats(parts);
-  shape.center = room.floats(extent.samples * extent.channels);
-  shape.scale = room.floats(extent.samples * extent.channels);
-  shape.shift = room.floats(extent.samples * extent.channels);
-  return {.launch = [shape, arguments = ChannelArguments(op.options())](
-                        const cuda::Call& call) { return run_channel_norm(call, shape, arguments); },
+  const std::int64_t lines = std::max(shape.wide.lines(), shape.single.lines());
+  const std::int64_t parts = op.options().region == Region::running ? 0 : lines * extent.channels;
+  shape.call.means = room.floats(parts);
+  shape.call.squares = room.floats(parts);
+  for (std::int64_t* const line : {&shape.call.center, &shape.call.scale, &shape.call.shift}) {
+    *line = room.floats(extent.samples * extent.channels);
+  }
+  return {.launch = [shape](const cuda::Call& call) { return run_channel_norm(call, shape); },
           .scratch_bytes = room.bytes()};
 }
 

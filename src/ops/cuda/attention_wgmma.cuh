@@ -59,7 +59,11 @@ __device__ __forceinline__ void settle(float (&c)[1][kN][4]) {
   }
 }
 // What this thread wrote to shared memory is visible to wgmma; a barrier makes it so for others.
-__device__ __forceinline__ void publish() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+__device__ __forceinline__ void publish() {
+#if __CUDA_ARCH__ >= 900  // elsewhere this code is compiled and never run
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
 
 #define NORMA_N8(c, n) "+f"(c[0][n][0]), "+f"(c[0][n][1]), "+f"(c[0][n][2]), "+f"(c[0][n][3])
 #define NORMA_N16(c, n) NORMA_N8(c, n), NORMA_N8(c, n + 1)
