@@ -15,7 +15,9 @@
 #include "norma/norms/norm.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/elementwise.h"
+#include "norma/ops/modulate.h"
 #include "norma/ops/reduce.h"
+#include "norma/ops/upsample.h"
 
 namespace norma::bench {
 namespace {
@@ -131,6 +133,38 @@ void bench_attention(Report& report, const Options& options) {
     add("attention/forward/" + shape, 4 * flops, "attention");
     add("attention/backward/" + shape, 10 * flops, "attention_backward");
   }
+}
+
+void bench_conditions(Report& report, const Options& options) {
+  const auto add = [&](const Graph& g, const std::string& name, double tensors, double gigabytes, const char* op) {
+    if (!options.wants(name)) return;
+    report.add_rate(name, tensors * gigabytes, time_kernel(isolate(g, op), options), "GB/s", "cache_copy_gbps");
+  };
+  {
+    constexpr std::int64_t kBatch = 64, kPositions = 64, kWidth = 512;
+    Graph g;
+    const Wire x = g.input("x", {{kBatch, kPositions, kWidth}, DType::f32}),
+               scale = g.input("scale", {{kBatch, kWidth}, DType::f32}),
+               shift = g.input("shift", {{kBatch, kWidth}, DType::f32});
+    const Wire y = modulate(x, scale, shift);
+    const Wire out[] = {y}, dout[] = {g.input("dy", x.type())}, wrt[] = {x, scale, shift};
+    const Wires gradients = pull_back(out, dout, wrt);
+    g.output("y", y);
+    for (std::size_t i = 0; i < gradients.size(); ++i) g.output("d" + std::to_string(i), gradients[i]);
+    const double tensor = 4e-9 * static_cast<double>(x.shape().elements());
+    const std::string shape = fmt::format("{}x{}x{}", kBatch, kPositions, kWidth);
+    add(g, "modulate/forward/" + shape, 2, tensor, "modulate");
+    add(g, "modulate/backward/" + shape, 3, tensor, "modulate_backward");
+  }
+  Graph g;
+  const Wire x = g.input("x", {{32, 16, 16, 64}, DType::f32});
+  const Wire y = upsample(x);
+  const Wire out[] = {y}, dout[] = {g.input("dy", y.type())}, wrt[] = {x};
+  g.output("dx", pull_back(out, dout, wrt)[0]);
+  g.output("y", y);
+  const double tensor = 4e-9 * static_cast<double>(x.shape().elements());
+  add(g, "upsample/forward/32x16x16x64", 5, tensor, "upsample");
+  add(g, "upsample/backward/32x16x16x64", 5, tensor, "upsample_backward");
 }
 
 }  // namespace norma::bench

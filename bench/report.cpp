@@ -6,22 +6,37 @@
 
 namespace norma::bench {
 
+void Report::set_limit(const std::string& name, double value) {
+  const std::lock_guard lock(mutex_);
+  limits_[name] = value;
+}
+
+void Report::add(Result result) {
+  const std::lock_guard lock(mutex_);
+  results_.push_back(std::move(result));
+}
+
+bool Report::empty() const {
+  const std::lock_guard lock(mutex_);
+  return results_.empty();
+}
+
 void Report::add_rate(const std::string& name, double amount, const Timing& timing, const std::string& unit,
                       const std::string& limit, double limit_value) {
   const double rate = amount / timing.best;
   if (limit_value == 0 && !limit.empty()) limit_value = limits_.at(limit);
-  results_.push_back({.name = name,
-                      .value = rate,
-                      .unit = unit,
-                      .limit = limit,
-                      .limit_value = limit_value,
-                      .share = limit.empty() ? 0 : rate / limit_value,
-                      .noise = timing.median / timing.best - 1});
+  add({.name = name,
+       .value = rate,
+       .unit = unit,
+       .limit = limit,
+       .limit_value = limit_value,
+       .share = limit.empty() ? 0 : rate / limit_value,
+       .noise = timing.median / timing.best - 1});
 }
 
 void Report::add_value(const std::string& name, double value, const std::string& unit, const std::string& limit,
                        double share) {
-  results_.push_back({.name = name, .value = value, .unit = unit, .limit = limit, .share = share});
+  add({.name = name, .value = value, .unit = unit, .limit = limit, .share = share});
 }
 
 void Report::attach_peer(const nlohmann::json& peer) {
@@ -33,6 +48,7 @@ void Report::attach_peer(const nlohmann::json& peer) {
 }
 
 nlohmann::json Report::json() const {
+  const std::lock_guard lock(mutex_);
   nlohmann::json results = nlohmann::json::array();
   for (const Result& result : results_) {
     nlohmann::json entry = {
@@ -50,6 +66,7 @@ nlohmann::json Report::json() const {
 }
 
 std::string Report::table() const {
+  const std::lock_guard lock(mutex_);
   std::size_t width = 4;
   for (const Result& result : results_) width = std::max(width, result.name.size());
   std::string text = "limits of this machine, measured in this run\n";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -23,7 +24,7 @@ struct Result {
 
 class Report {
  public:
-  void set_limit(const std::string& name, double value) { limits_[name] = value; }
+  void set_limit(const std::string& name, double value);
   double limit(const std::string& name) const { return limits_.at(name); }
 
   // A rate: amount / time, as a share of the named limit, or of its value as measured beside the result.
@@ -36,11 +37,15 @@ class Report {
   // Reads the results of bench/pytorch_cpu.py and attaches them by name.
   void attach_peer(const nlohmann::json& peer);
 
-  bool empty() const { return results_.empty(); }
+  // These may be asked from another thread while results come in.
+  bool empty() const;
   nlohmann::json json() const;
   std::string table() const;
 
  private:
+  void add(Result result);
+
+  mutable std::mutex mutex_;
   std::map<std::string, double> limits_;
   std::vector<Result> results_;
 };

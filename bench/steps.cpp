@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <ctime>
+#include <limits>
 
 #include "bench/prepare.h"
 #include "bench/split.h"
@@ -96,8 +99,16 @@ void bench_plan(Report& report, const ModelConfig& config, const Options& option
 // Planning grows linearly with depth.
 void bench_deep_plan(Report& report, ModelConfig config, const Options& options) {
   config.layers = 4000;
-  const Timing plan = time_repeated([&] { return build_training_step(config, {}); }, options.seconds);
+  // Also by the clock of the processor, which a busy machine does not stretch as it does the one on the wall.
+  double least = std::numeric_limits<double>::infinity();
+  const auto plan_once = [&] {
+    const std::clock_t before = std::clock();
+    build_training_step(config, {});
+    least = std::min(least, static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
+  };
+  const Timing plan = time_repeated(plan_once, options.seconds);
   report.add_value("plan/4000 layers", plan.best * 1e3, "ms");
+  report.add_value("plan/4000 layers/processor", least * 1e3, "ms");
 }
 
 }  // namespace

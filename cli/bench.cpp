@@ -2,12 +2,16 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "bench/graphs.h"
 #include "bench/images.h"
@@ -17,6 +21,7 @@
 #include "bench/theory.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/stop.h"
 #include "cli/verbs.h"
 #include "norma/backends/device.h"
 #include "norma/core/error.h"
@@ -109,6 +114,7 @@ void measure_cpu(const BenchOptions& options, bench::Report& report) {
   if (wanted("norms")) {
     progress("norms");
     bench::bench_norms(report, options.measure);
+    bench::bench_conditions(report, options.measure);
   }
   if (wanted("attention")) {
     progress("attention");
@@ -129,12 +135,60 @@ void measure_cpu(const BenchOptions& options, bench::Report& report) {
   }
 }
 
+// Ctrl-C shows what has been measured so far, at once: a measurement of seconds need not end for that. It is no whole
+// run, so only a folder that was named keeps it.
+class PartialResults {
+ public:
+  PartialResults(const BenchOptions& options, const bench::Report& report)
+      : options_(options), report_(report), stop_(stop_on_signals()), watcher_([this] { watch(); }) {}
+  ~PartialResults() {
+    ended_ = true;
+    watcher_.join();
+  }
+  PartialResults(const PartialResults&) = delete;
+  PartialResults& operator=(const PartialResults&) = delete;
+
+ private:
+  void watch() const {
+    while (!ended_) {
+      if (stop_) show();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+
+  [[noreturn]] void show() const {
+    nlohmann::json all = describe_run(options_.device, report_.json());
+    all["interrupted"] = true;
+    try {
+      if (!options_.out.empty())
+        note("results so far written to {}\n", write_results(options_.out, options_.device, all).string());
+    } catch (const Error& error) {
+      note("norma: {}\n", error.what());
+    }
+    options_.json ? write_json(all.dump(2) + "\n")
+                  : print("{}\ninterrupted: what was not measured is not in the table\n", report_.table());
+    flush_out();
+    std::_Exit(kStoppedCode);  // measuring goes on in other threads
+  }
+
+  const BenchOptions& options_;
+  const bench::Report& report_;
+  const StopScope scope_{Stop::when_saved};
+  const std::atomic<bool>& stop_;
+  std::atomic<bool> ended_{false};
+  std::thread watcher_;  // last: it uses the others
+};
+
+void measure(const BenchOptions& options, bench::Report& report) {
+  const PartialResults partial(options, report);
+  parse_device(options.device) == Device::cuda ? measure_gpu(report, options.measure) : measure_cpu(options, report);
+}
+
 void run_bench(const BenchOptions& options) {
   // Checked before minutes of measuring.
   const nlohmann::json peer = options.peer.empty() ? nlohmann::json() : read_peer(options.peer);
   bench::Report report;
-  const bool on_gpu = parse_device(options.device) == Device::cuda;
-  on_gpu ? measure_gpu(report, options.measure) : measure_cpu(options, report);
+  measure(options, report);
   if (report.empty() && !options.measure.match.empty()) {
     fail("--match: nothing{} has '{}' in its name; norma bench without it lists every name",
          options.only == "all" ? "" : " among " + options.only, options.measure.match);

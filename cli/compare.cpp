@@ -8,18 +8,22 @@
 
 #include "cli/findings_table.h"
 #include "cli/output.h"
+#include "cli/overrides.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/lab/compare.h"
+#include "norma/report/comparison_report.h"
+#include "norma/store/environment.h"
 
 namespace norma::cli {
 namespace {
 
 struct CompareVerb {
   std::vector<std::string> runs;
+  std::string out;
   bool json = false;
   SchemeLibrary schemes = SchemeLibrary::of_environment();
 };
@@ -150,6 +154,10 @@ void run_compare(const CompareVerb& verb) {
   const RunComparison comparison = compare_runs(runs);
   if (comparison.runs.size() < 2)
     fail("'{}' is one run; expected two or more, or one with several members", verb.runs.front());
+  if (!verb.out.empty())
+    write_comparison_report(verb.out, {.comparison = comparison,
+                                       .command = fmt::format("{}", fmt::join(command_line(), " ")),
+                                       .created = environment_now({}).time});
   if (verb.json) {
     write_json(write_comparison(comparison));
     return;
@@ -160,6 +168,7 @@ void run_compare(const CompareVerb& verb) {
   write_out("\n" + curves_text(comparison, columns.value_or(kColumnsOfAPipe)));
   if (!differences.empty()) write_out("\n" + differences);
   if (!words.empty()) write_out("\n" + (columns ? wrapped(words, *columns) : words));
+  if (!verb.out.empty()) write_out("\npage: " + printable(verb.out) + "\n");
 }
 
 }  // namespace
@@ -171,6 +180,8 @@ void add_compare(CLI::App& app, int& /*exit_code*/) {
   command->add_option("runs", verb->runs, "Run directories; members of one run count as runs")
       ->required()
       ->type_name(kFolder);
+  command->add_option("--out", verb->out, "Write a page with curves and tables to this file, compare.html say")
+      ->type_name(kFile);
   command->add_flag("--json", verb->json, "Print JSON, with the curves");
   add_schemes_dir(*command, verb->schemes);
   command->callback([verb] { run_compare(*verb); });

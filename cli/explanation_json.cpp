@@ -33,6 +33,7 @@ Json described(const LearnedSpec& learned) {
               {"decay", learned.decay.value_or(true)},
               {"lr", learned.lr == nullptr ? "1" : print_expression(*learned.lr)}};
   if (learned.stored != nullptr) one["stored"] = print_expression(*learned.stored);
+  if (learned.from == LearnedSpec::From::condition) one["from"] = "condition";
   if (learned.profile != nullptr) one["profile"] = print_expression(*learned.profile);
   return one;
 }

@@ -76,9 +76,9 @@ void print_learned(const Scheme& scheme) {
   for (const LearnedSpec& learned : scheme.learned) {
     constexpr const char* kExtent[] = {"number", "vector", "tensor"};
     const bool rate = learned.lr != nullptr && print_expression(*learned.lr) != "1";
-    print("  {:<14} learned {} per {}, starts at {}{}{}\n", learned.name, kExtent[static_cast<int>(learned.extent)],
-          name_of(learned.per), print_expression(*learned.init),
-          learned.decay.value_or(true) ? "" : ", no weight decay",
+    print("  {:<14} learned {} per {}{}, starts at {}{}{}\n", learned.name, kExtent[static_cast<int>(learned.extent)],
+          name_of(learned.per), learned.from == LearnedSpec::From::condition ? ", made of the condition" : "",
+          print_expression(*learned.init), learned.decay.value_or(true) ? "" : ", no weight decay",
           rate ? ", learning rate times " + print_expression(*learned.lr) : "");
     if (learned.profile == nullptr) continue;
     print("  {:<14} only the first one; the others are measured on one batch before step 0, each as\n", "");

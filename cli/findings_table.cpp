@@ -7,7 +7,8 @@
 #include <cmath>
 #include <span>
 
-#include "cli/folded_table.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
 
 namespace norma::cli {
 namespace {
@@ -162,9 +163,9 @@ std::string depth_table(const DepthFinding& found) {
   std::string text = fmt::format("Depth of {}: {} layers, effective depth {:.1f} [{:.1f}, {:.1f}], loss {:.4g}\n",
                                  found.scheme, found.layers, found.effective_depth.mean, found.effective_depth.low,
                                  found.effective_depth.high, found.loss.mean);
-  TextTable table;
+  Table table;
   for (const char* heading : {"layer", "deleted", "swapped", "beside", "influence", "lens KL", "agreement", "probe"})
-    table.column(heading);
+    table.column({.title = heading});
   const auto cell = [](const std::vector<Estimate>& y, std::size_t i) {
     return i < y.size() ? fmt::format("{:+.3g}", y[i].mean) : std::string();
   };
@@ -173,10 +174,10 @@ std::string depth_table(const DepthFinding& found) {
   };
   const std::vector<double> influence = means_of(found.influence), probe = means_of(found.probe);
   for (std::size_t layer = 0; layer < found.deletion.size(); ++layer)
-    table.row({fmt::format("{}", layer), cell(found.deletion, layer), cell(found.swap, layer),
+    table.add({fmt::format("{}", layer), cell(found.deletion, layer), cell(found.swap, layer),
                cell(found.width_equivalence, layer), number(influence, layer), number(found.lens_divergence, layer + 1),
                number(found.lens_agreement, layer + 1), number(probe, layer + 1)});
-  text += table.text();
+  text += table.folded(output_columns());
   text += fmt::format("  loss with 0 to {} layers  {}  {:.3g} \u2192 {:.3g}\n", found.layers,
                       sparkline(found.kept_loss, false), found.kept_loss.front(), found.kept_loss.back());
   text += fmt::format("  cost of deletion         {}\n", sparkline(means_of(found.deletion), false));

@@ -112,11 +112,20 @@ class Generation {
                     .top_k = options_.top_k.value_or(kTopK),
                     .seed = options_.seed};
     }
-    progress_.at(fmt::format("writing at most {} tokens for {} text{}", options_.tokens, prompts.size(),
-                             prompts.size() == 1 ? "" : "s"));
-    const std::vector<Hypothesis> said = generate(model_, *source_, prompts, how);
+    const auto tell = [&](std::size_t done) {
+      progress_.at(Progress::Now{.what = fmt::format("writing at most {} tokens for {} text{}", options_.tokens,
+                                                     prompts.size(), prompts.size() == 1 ? "" : "s"),
+                                 .share = static_cast<double>(done) / static_cast<double>(prompts.size())});
+    };
+    tell(0);
+    how.done = [&](std::size_t i, const Hypothesis& said) {
+      progress_.clear();
+      show(texts[i], prompts[i], said);
+      flush_out();  // who reads a pipe sees it as well
+      if (i + 1 < prompts.size()) tell(i + 1);
+    };
+    generate(model_, *source_, prompts, how);
     progress_.clear();
-    for (std::size_t i = 0; i < texts.size(); ++i) show(texts[i], prompts[i], said[i]);
   }
 
   BeamOptions beam() const { return {.beam = options_.beam.value_or(BeamOptions{}.beam), .alpha = options_.alpha}; }

@@ -35,6 +35,10 @@ void write_out(std::string_view text) {
   if (refused == 0 && std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) refused = errno;
 }
 
+void flush_out() {
+  if (refused == 0 && std::fflush(stdout) != 0) refused = errno;
+}
+
 void write_err(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());

@@ -20,6 +20,7 @@ void prepare_streams();
 // The exit code once all of the output has arrived, or been refused.
 int finish_streams(int code);
 
+void flush_out();  // what was written so far is seen now
 void write_out(std::string_view text);
 void write_err(std::string_view text);
 

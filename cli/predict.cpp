@@ -1,4 +1,4 @@
-// norma predict: what a trained classifier says of texts.
+// norma predict: what a trained classifier says of texts or images.
 #include <fmt/format.h>
 
 #include <memory>
@@ -25,9 +25,8 @@ struct PredictOptions {
 };
 
 std::vector<std::string> texts_of(const PredictOptions& options) {
-  if (options.source.empty() == options.texts.empty())
-    fail("norma predict takes texts, or a file with one text a line as --source; {} given",
-         options.texts.empty() ? "neither was" : "both were");
+  if (!options.source.empty() && !options.texts.empty())
+    fail("norma predict takes texts, or a file with one text a line as --source; both were given");
   if (options.source.empty()) return options.texts;
   std::vector<std::string> lines;
   const MappedFile file(options.source, "texts to classify, one a line");
@@ -40,14 +39,17 @@ std::vector<std::string> texts_of(const PredictOptions& options) {
   return lines;
 }
 
-void print_json(const PredictOptions& options, const std::vector<std::string>& texts,
-                const std::vector<std::string>& labels, const std::vector<TextPrediction>& all) {
+// `what` the records are: "text" or "image".
+void print_json(const PredictOptions& options, const char* what, const std::vector<std::string>& records,
+                const std::vector<std::string>& labels, const std::vector<ClassPrediction>& all) {
   nlohmann::ordered_json predictions = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < all.size(); ++i) {
     nlohmann::ordered_json probabilities;
     for (std::size_t c = 0; c < labels.size(); ++c) probabilities[labels[c]] = all[i].probability[c];
-    predictions.push_back(
-        {{"text", texts[i]}, {"label", labels[all[i].best()]}, {"probabilities", probabilities}, {"cut", all[i].cut}});
+    nlohmann::ordered_json one = {
+        {what, records[i]}, {"label", labels[all[i].best()]}, {"probabilities", probabilities}};
+    if (std::string_view(what) == "text") one["cut"] = all[i].cut;
+    predictions.push_back(std::move(one));
   }
   const nlohmann::ordered_json result = {
       {"run", options.run}, {"member", options.member}, {"predictions", predictions}};
@@ -55,7 +57,7 @@ void print_json(const PredictOptions& options, const std::vector<std::string>& t
 }
 
 void print_lines(const std::vector<std::string>& texts, const std::vector<std::string>& labels,
-                 const std::vector<TextPrediction>& all) {
+                 const std::vector<ClassPrediction>& all) {
   std::size_t width = 0;
   for (const std::string& label : labels) width = std::max(width, display_width(label));
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -65,32 +67,65 @@ void print_lines(const std::vector<std::string>& texts, const std::vector<std::s
   }
 }
 
+// Files and folders, one after another.
+NamedImages read_all(const ImageReading& reading, std::vector<std::string> paths, const PredictOptions& options) {
+  if (!options.source.empty()) paths.insert(paths.begin(), options.source);
+  NamedImages all;
+  for (const std::string& path : paths) {
+    NamedImages some = read_images_as(reading, path);
+    all.names.insert(all.names.end(), some.names.begin(), some.names.end());
+    all.numbers.insert(all.numbers.end(), some.numbers.begin(), some.numbers.end());
+  }
+  return all;
+}
+
 void run_predict(const PredictOptions& options) {
-  const std::vector<std::string> texts = texts_of(options);
+  if (options.source.empty() && options.texts.empty())
+    fail(
+        "norma predict takes texts, or a file with one text a line as --source; or images, in files or folders; none "
+        "was given");
   Progress progress(options.json);
   progress.at("reading the model");
   TrainedModel model = open_trained(options.run, options.member, options.schemes);
   for (const std::string& warning : model.warnings) progress.warn(warning);
   if (options.threads > 0) model.config.train.threads = options.threads;
   if (!options.device.empty()) model.config.train.device = parse_device(options.device);
-  if (model.config.data.task != "classification")
-    fail("'{}' is no classifier of texts: it was trained on the task {}", options.run, model.config.data.task);
+  const bool texts = model.config.data.task == "classification";
+  if (!texts && model.config.data.task != "images")
+    fail("'{}' is no classifier of texts or images: it was trained on the task {}", options.run,
+         model.config.data.task);
+  std::vector<std::string> records;
+  if (texts) records = texts_of(options);
   progress.at("reading its vocabulary");
   const std::shared_ptr<const Source> vocabulary = open_vocabulary(options.run, model);
-  progress.at(fmt::format("classifying {} text{}", texts.size(), texts.size() == 1 ? "" : "s"));
-  const std::vector<TextPrediction> all = classify(model, *vocabulary, texts);
+  std::vector<ClassPrediction> all;
+  if (texts) {
+    progress.at(fmt::format("classifying {} text{}", records.size(), records.size() == 1 ? "" : "s"));
+    all = classify(model, *vocabulary, records);
+  } else {
+    progress.at("reading images");
+    NamedImages images = read_all(*vocabulary->images(), options.texts, options);
+    progress.at(fmt::format("classifying {} image{}", images.names.size(), images.names.size() == 1 ? "" : "s"));
+    all = classify_images(model, *vocabulary, images);
+    records = std::move(images.names);
+  }
   progress.clear();
-  options.json ? print_json(options, texts, vocabulary->labels(), all) : print_lines(texts, vocabulary->labels(), all);
+  options.json ? print_json(options, texts ? "text" : "image", records, vocabulary->labels(), all)
+               : print_lines(records, vocabulary->labels(), all);
 }
 
 }  // namespace
 
 void add_predict(CLI::App& app, int&) {
   const auto options = std::make_shared<PredictOptions>();
-  CLI::App* verb = app.add_subcommand("predict", "Let a trained classifier label texts");
+  CLI::App* verb = app.add_subcommand("predict", "Let a trained classifier label texts or images");
   verb->add_option("run", options->run, "Run directory or checkpoint")->required()->type_name(kRun);
-  verb->add_option("texts", options->texts, "Texts to label; a second sentence stands behind a tab")->type_name(kText);
-  verb->add_option("--source", options->source, "File with one text a line")->type_name(kFile);
+  verb->add_option(
+          "texts", options->texts,
+          "Texts to label, a second sentence behind a tab; or images: PNG or JPEG files, folders of them, IDX, NPY")
+      ->type_name(kText);
+  verb->add_option("--source", options->source, "File with one text a line; or one more file or folder of images")
+      ->type_name(kFile);
   verb->add_option("--member", options->member, "Of a run with several")->capture_default_str();
   verb->add_option("--threads", options->threads, "0: as in the run")->capture_default_str();
   verb->add_option("--device", options->device, "Where it runs; without it as in the run")->type_name("auto|cpu|cuda");

@@ -7,7 +7,9 @@
 
 #include "cli/overrides.h"
 #include "norma/core/error.h"
+#include "norma/core/mapped_file.h"
 #include "norma/store/environment.h"
+#include "norma/store/folder.h"
 #include "norma/store/run_directory.h"
 
 namespace norma::cli {
@@ -75,9 +77,12 @@ RunReport page_of(const RunHistory& history, const std::vector<Diagnosis>& found
                  .created = environment_now({}).time,
                  .result = *history.result,
                  .scheme_title = history.config.model.scheme->title,
+                 .unit = loss_unit(history.config.model),
                  .json = view.result()};
   for (const MemberHistory& member : history.members) page.members.push_back({member.curve(), member.evaluations});
   if (!history.members.empty()) add_metrics(page, history.members.front());
+  if (kind_of(history.path / kSamplesName) == PathKind::file)
+    page.samples = read_text(history.path / kSamplesName, std::size_t{64} << 20);
   for (const Diagnosis& diagnosis : found) add_findings(page, diagnosis, history.members.size() > 1);
   return page;
 }

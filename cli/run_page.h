@@ -7,6 +7,9 @@
 namespace norma::cli {
 
 // Of a run that has ended.
+// The picture of the last samples of a denoiser, in its run.
+inline constexpr const char* kSamplesName = "samples.png";
+
 RunReport page_of(const RunHistory& history, const std::vector<Diagnosis>& found);
 
 }  // namespace norma::cli

@@ -65,9 +65,16 @@ class StudyDisplay final : public StudyObserver {
       left = std::max(std::isnan(left) ? 0 : left, budget_.amount - all);
       state.share = all / (all + left);
     }
-    if (std::isfinite(left)) state.seconds_left = left;
+    // So is an amount of work: the rest of it takes as long as what was done took, which the share says.
+    if (spent_ > 0) {
+      state.share = std::min(spent_, 1.0);
+    } else if (std::isfinite(left)) {
+      state.seconds_left = left;
+    }
     progress_.at(std::move(state));
   }
+
+  void spent(double share) override { spent_ = std::max(spent_, share); }
 
   void said(const std::string& line) override { progress_.say(line); }
 
@@ -77,6 +84,7 @@ class StudyDisplay final : public StudyObserver {
   Progress progress_;
   StudyBudget budget_;
   std::string part_;
+  double spent_ = 0;  // of a budget of work
   Clock::time_point began_ = Clock::now(), part_began_ = began_, shown_ = {};
 };
 

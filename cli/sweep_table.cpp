@@ -6,7 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "cli/folded_table.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
 
 namespace norma::cli {
 namespace {
@@ -31,13 +32,13 @@ std::string shortened(const std::string& name) {
 }
 
 std::string tuned_table(const std::vector<Tuned>& all) {
-  TextTable table;
-  table.column("scheme", Align::left);
+  Table table;
+  table.column({.title = "scheme", .left = true});
   const bool judged = std::ranges::any_of(all, [](const Tuned& one) { return one.accuracy.has_value(); });
-  for (const char* heading : {"lr", "warmup", "loss"}) table.column(heading);
-  if (judged) table.column("accuracy");
+  for (const char* heading : {"lr", "warmup", "loss"}) table.column({.title = heading});
+  if (judged) table.column({.title = "accuracy"});
   for (const char* heading : {"stable lr", "no warmup", "sensitivity", "needs warmup", "diverged"})
-    table.column(heading);
+    table.column({.title = heading});
   for (const Tuned& one : all) {
     std::vector<std::string> cells = {shortened(Contest{one.scheme, one.layers, one.rest, {}}.name()),
                                       one.lr ? fmt::format("{:.1e}", *one.lr) : "-",
@@ -48,9 +49,9 @@ std::string tuned_table(const std::vector<Tuned>& all) {
           one.sensitivity ? spread(*one.sensitivity, 3) : "-",
           one.needs_warmup ? fmt::format("{}", *one.needs_warmup) : "-", fmt::format("{:.0f} %", 100 * one.diverged)})
       cells.push_back(cell);
-    table.row(cells);
+    table.add(cells);
   }
-  return table.text();
+  return table.folded(output_columns());
 }
 
 std::string shade(const Estimate& loss, double diverged, double best, double worst) {
@@ -90,28 +91,28 @@ std::string map_text(const StabilityMap& map) {
 
 std::string ramp_table(const std::vector<RampLimit>& limits) {
   if (limits.empty()) return "";
-  TextTable table;
-  table.column("ramp", Align::left);
-  table.column("learning rate before divergence", Align::left);
+  Table table;
+  table.column({.title = "ramp", .left = true});
+  table.column({.title = "learning rate before divergence", .left = true});
   for (const RampLimit& one : limits)
-    table.row({shortened(Contest{one.scheme, one.layers, one.rest, {}}.name()),
+    table.add({shortened(Contest{one.scheme, one.layers, one.rest, {}}.name()),
                fmt::format("{}{:.2e}{}", one.beyond ? "≥ " : "", one.lr.mean,
                            one.lr.n > 1 ? fmt::format(" ± {:.1e}", one.lr.high - one.lr.mean) : "")});
-  return "\n" + table.text();
+  return "\n" + table.folded(output_columns());
 }
 
 std::string depth_table(const std::vector<DepthEfficiency>& all) {
   if (all.empty()) return "";
-  TextTable table;
-  table.column("depth", Align::left);
-  table.column("loss per doubling");
-  table.column("useful layers", Align::left);
+  Table table;
+  table.column({.title = "depth", .left = true});
+  table.column({.title = "loss per doubling"});
+  table.column({.title = "useful layers", .left = true});
   for (const DepthEfficiency& one : all)
-    table.row({shortened(one.scheme + (one.rest.empty() ? "" : ", " + one.rest)),
+    table.add({shortened(one.scheme + (one.rest.empty() ? "" : ", " + one.rest)),
                one.gain_per_doubling ? spread(*one.gain_per_doubling, 4) : "-",
                fmt::format("{} of {}", one.useful_layers,
                            std::llround(static_cast<double>(one.useful_layers) / one.useful_share))});
-  return "\n" + table.text();
+  return "\n" + table.folded(output_columns());
 }
 
 }  // namespace

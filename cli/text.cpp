@@ -6,7 +6,8 @@
 #include <array>
 #include <cmath>
 
-#include "cli/folded_table.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
 
 namespace norma::cli {
 namespace {
@@ -62,10 +63,10 @@ std::string outcome_table(const RunResult& result) {
   const bool judged = std::ranges::any_of(result.members, [](const MemberResult& one) {
     return one.scores.contains("accuracy") && one.scores.contains("records");
   });
-  TextTable table;
-  for (const char* heading : {"member", "seed", "lr", "warmup", "loss", "held out"}) table.column(heading);
-  if (judged) table.column("accuracy");
-  table.column("verdict", Align::left);
+  Table table;
+  for (const char* heading : {"member", "seed", "lr", "warmup", "loss", "held out"}) table.column({.title = heading});
+  if (judged) table.column({.title = "accuracy"});
+  table.column({.title = "verdict", .left = true});
   for (const MemberResult& member : result.members) {
     std::vector<std::string> cells = {fmt::format("{}", member.member),
                                       fmt::format("{}", member.seed),
@@ -75,9 +76,9 @@ std::string outcome_table(const RunResult& result) {
                                       number_or_dash(member.evaluation_loss.value_or(std::nan("")), "{:.4f}")};
     if (judged) cells.push_back(accuracy_text(member.scores));
     cells.push_back(verdict_of(member.outcome, member.facts));
-    table.row(std::move(cells));
+    table.add(std::move(cells));
   }
-  text += table.text();
+  text += table.folded(output_columns());
   return text + accuracy_note(result);
 }
 

@@ -4,8 +4,8 @@ namespace norma::cli {
 namespace {
 
 constexpr AddVerb kVerbs[] = {
-    add_study, add_train, add_sweep, add_inspect,  add_schemes, add_plan,  add_diagnose,   add_compare, add_plot,
-    add_runs,  add_check, add_init,  add_generate, add_predict, add_bench, add_completion, add_man,
+    add_study, add_train, add_sweep, add_inspect,  add_schemes, add_plan,    add_diagnose, add_compare,    add_plot,
+    add_runs,  add_check, add_init,  add_generate, add_sample,  add_predict, add_bench,    add_completion, add_man,
 };
 
 }  // namespace

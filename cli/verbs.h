@@ -27,6 +27,7 @@ void add_plan(CLI::App& app, int& exit_code);
 void add_plot(CLI::App& app, int& exit_code);
 void add_predict(CLI::App& app, int& exit_code);
 void add_runs(CLI::App& app, int& exit_code);
+void add_sample(CLI::App& app, int& exit_code);
 void add_schemes(CLI::App& app, int& exit_code);
 void add_study(CLI::App& app, int& exit_code);
 void add_sweep(CLI::App& app, int& exit_code);

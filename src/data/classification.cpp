@@ -9,17 +9,6 @@
 #include "norma/data/vocabulary.h"
 
 namespace norma {
-namespace {
-
-bool by_number_then_text(const std::string& a, const std::string& b) {
-  const auto number = [](const std::string& text) {
-    const bool whole = text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
-    return whole && !text.empty() ? std::stol(text) : -1L;
-  };
-  return number(a) != number(b) ? number(a) < number(b) : a < b;
-}
-
-}  // namespace
 
 Classification::Classification(const DataConfig& config, const BatchShape& shape)
     : RecordSource(shape, config.evaluation_batches), name_(config.path) {

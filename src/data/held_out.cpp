@@ -27,9 +27,12 @@ class HeldOutPart final : public Source {
   std::string describe() const override { return whole_->describe(); }
   std::string decode(std::span<const std::int32_t> tokens) const override { return whole_->decode(tokens); }
   const Tokenizer* tokenizer() const override { return whole_->tokenizer(); }
+  const ImageReading* images() const override { return whole_->images(); }
   std::string reference(std::int64_t index, std::int64_t row) const override {
     return whole_->reference(2 * index + first_, row);
   }
+  const GaussianMixture* mixture() const override { return whole_->mixture(); }
+  const Source* clean() const override { return whole_->clean(); }
 
  private:
   std::unique_ptr<Source> whole_;

@@ -40,4 +40,12 @@ bool held_out(std::string_view text, double fraction) {
   return RandomStream(0, hash_name(text), 0).uniform(0) < fraction;
 }
 
+bool by_number_then_text(const std::string& a, const std::string& b) {
+  const auto number = [](const std::string& text) {
+    const bool whole = text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
+    return whole && !text.empty() ? std::stol(text) : -1L;
+  };
+  return number(a) != number(b) ? number(a) < number(b) : a < b;
+}
+
 }  // namespace norma

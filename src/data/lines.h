@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,9 @@ std::vector<std::string_view> split_lines(std::string_view text);
 std::vector<std::string_view> split_columns(std::string_view line);
 
 std::string_view trim(std::string_view text);
+
+// An order of labels: 2 before 10, numbers before words.
+bool by_number_then_text(const std::string& a, const std::string& b);
 
 // Whether a record belongs to the held-out share, decided by a hash of its text: equal texts stay on one side, and a
 // file sorted by length or label splits evenly.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "data/classification.h"
+#include "data/diffusion/noised.h"
 #include "data/grammar.h"
 #include "data/graphs/block_model.h"
 #include "data/graphs/mixing.h"
@@ -13,6 +14,7 @@
 #include "data/hops.h"
 #include "data/images/images.h"
 #include "data/masked.h"
+#include "data/mixture/mixture.h"
 #include "data/parity/parity.h"
 #include "data/recall.h"
 #include "data/sentences.h"
@@ -98,7 +100,8 @@ const Task kTasks[] = {
     {"translation", make<Translation>, {"paired"}, From::file},
     {"classification", make<Classification>, {"whole"}, From::file},
     {"parity", make<Parity>, {"features"}, From::rules, {"features", "bits", "separation"}},
-    {"shapes", make<Shapes>, {"images"}, From::rules, {"classes", "size", "channels", "contrast"}},
+    {"mixture", make<Mixture>, {"noised"}, From::rules, {"centres", "deviation"}},
+    {"shapes", make<Shapes>, {"images", "noised"}, From::rules, {"classes", "size", "channels", "contrast"}},
     {"block_model",
      make<BlockModel>,
      {"graph"},
@@ -108,7 +111,11 @@ const Task kTasks[] = {
     {"edge_list", make<Planetoid>, {"graph"}, From::file, {"drop_edge"}},
     {"mixing", make<Mixing>, {"graphs"}, From::rules, {"graphs", "nodes", "colours", "degree", "inside", "drop_edge"}},
     {"tu", make<TuGraphs>, {"graphs"}, From::file, {"drop_edge"}},
-    {"images", make<Images>, {"images"}, From::file, {"crop", "flip", "cutout"}},
+    {"images",
+     make<Images>,
+     {"images", "noised"},
+     From::file,
+     {"crop", "flip", "cutout", "mixup", "resize", "channels"}},
 };
 
 constexpr std::int64_t kMostCells = std::int64_t{1} << 31;  // tokens of one batch; keeps a slip from filling memory
@@ -171,7 +178,9 @@ std::unique_ptr<Source> open_source(const DataConfig& config, const BatchShape& 
   for (const Task& task : kTasks) {
     if (config.task != task.name) continue;
     check_settings(task, config);
-    return part_of(task.open(opened, shape), part);
+    std::unique_ptr<Source> source = task.open(opened, shape);
+    if (shape.noised) source = std::make_unique<Noised>(std::move(source), config.diffusion, shape);
+    return part_of(std::move(source), part);
   }
   fail("unknown data.task '{}'{}; expected one of {}", config.task, did_you_mean(config.task, task_names()),
        fmt::join(task_names(), ", "));

@@ -51,23 +51,60 @@ SpecialTokens read_marks(const VocabularyJson& json) {
           .mask = json.at("mask")};
 }
 
-class VocabularySource final : public Source {
+// The part of a source that knows names and marks, and has no batches.
+class StoredSource : public Source {
+ public:
+  explicit StoredSource(const VocabularyJson& json) : labels_(json.at("labels").get<std::vector<std::string>>()) {}
+
+  void fill(std::uint64_t, std::uint64_t, Batch&) const final { no_data(); }
+  std::int64_t evaluation_batches() const final { return 0; }
+  void fill_evaluation(std::int64_t, Batch&) const final { no_data(); }
+  std::int64_t classes() const final { return std::ssize(labels_); }
+  std::vector<std::string> labels() const final { return labels_; }
+  std::optional<double> optimum() const final { return std::nullopt; }
+
+ private:
+  [[noreturn]] static void no_data() { fail("the vocabulary of a run has no data"); }
+
+  std::vector<std::string> labels_;
+};
+
+class StoredImages final : public StoredSource {
+ public:
+  explicit StoredImages(const VocabularyJson& json) : StoredSource(json) {
+    const VocabularyJson& form = json.at("images");
+    reading_ = {.height = form.at("height"),
+                .width = form.at("width"),
+                .channels = form.at("channels"),
+                .side = form.at("resize"),
+                .form_channels = form.at("form_channels"),
+                .mean = form.at("mean").get<std::vector<float>>(),
+                .scale = form.at("scale").get<std::vector<float>>()};
+    const auto channels = static_cast<std::size_t>(std::max<std::int64_t>(reading_.channels, 0));
+    if (reading_.mean.size() != channels || reading_.scale.size() != channels)
+      fail("the run's images have {} channels but {} means", reading_.channels, reading_.mean.size());
+  }
+  std::int64_t vocabulary() const override { return 0; }
+  std::string describe() const override {
+    return fmt::format("images of {} x {} x {}", reading_.height, reading_.width, reading_.channels);
+  }
+  const ImageReading* images() const override { return &reading_; }
+
+ private:
+  ImageReading reading_;
+};
+
+class VocabularySource final : public StoredSource {
  public:
   explicit VocabularySource(const VocabularyJson& json)
-      : tokenizer_(restore_tokenizer(json.at("tokenizer").get<std::string>(), take(json, "tokens"))),
+      : StoredSource(json),
+        tokenizer_(restore_tokenizer(json.at("tokenizer").get<std::string>(), take(json, "tokens"))),
         vocabulary_(json.at("vocabulary")),
         marks_(read_marks(json.at("marks"))),
-        first_(json.at("first")),
-        labels_(json.at("labels").get<std::vector<std::string>>()) {}
+        first_(json.at("first")) {}
 
-  void fill(std::uint64_t, std::uint64_t, Batch&) const override { no_data(); }
-  std::int64_t evaluation_batches() const override { return 0; }
-  void fill_evaluation(std::int64_t, Batch&) const override { no_data(); }
   std::int64_t vocabulary() const override { return vocabulary_; }
-  std::int64_t classes() const override { return std::ssize(labels_); }
-  std::vector<std::string> labels() const override { return labels_; }
   SpecialTokens special() const override { return marks_; }
-  std::optional<double> optimum() const override { return std::nullopt; }
   std::string describe() const override { return fmt::format("the vocabulary of the run: {}", tokenizer_->describe()); }
   const Tokenizer* tokenizer() const override { return tokenizer_.get(); }
   std::int32_t first_token() const override { return first_; }
@@ -83,18 +120,31 @@ class VocabularySource final : public Source {
   }
 
  private:
-  [[noreturn]] static void no_data() { fail("the vocabulary of a run has no data"); }
-
   TokenizerPointer tokenizer_;
   std::int64_t vocabulary_;
   SpecialTokens marks_;
   std::int32_t first_;
-  std::vector<std::string> labels_;
 };
+
+std::string print_images(const DataConfig& config, const Source& source) {
+  const ImageReading& reading = *source.images();
+  const VocabularyJson json = {{"task", config.task},
+                               {"images",
+                                {{"height", reading.height},
+                                 {"width", reading.width},
+                                 {"channels", reading.channels},
+                                 {"resize", reading.side},
+                                 {"form_channels", reading.form_channels},
+                                 {"mean", reading.mean},
+                                 {"scale", reading.scale}}},
+                               {"labels", source.labels()}};
+  return json.dump(2, ' ', false, VocabularyJson::error_handler_t::replace) + "\n";
+}
 
 }  // namespace
 
 std::string print_vocabulary(const DataConfig& config, const Source& source) {
+  if (source.images() != nullptr) return print_images(config, source);
   const Tokenizer* tokenizer = source.tokenizer();
   if (tokenizer == nullptr || !reads_files(config.task)) return "";
   const SpecialTokens marks = source.special();
@@ -113,7 +163,9 @@ std::string print_vocabulary(const DataConfig& config, const Source& source) {
 
 std::unique_ptr<Source> parse_vocabulary(std::string_view text, std::string_view origin) {
   try {
-    return std::make_unique<VocabularySource>(parse_json<VocabularyJson>(text));
+    const VocabularyJson json = parse_json<VocabularyJson>(text);
+    if (json.contains("images")) return std::make_unique<StoredImages>(json);
+    return std::make_unique<VocabularySource>(json);
   } catch (const VocabularyJson::exception&) {
     fail("'{}' is damaged: it is no vocabulary", origin);
   }

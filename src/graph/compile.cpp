@@ -19,8 +19,9 @@ namespace norma {
 
 class Compilation {
  public:
-  Compilation(Graph& graph, const Backend& backend, const CompileOptions& options)
-      : graph_(graph), backend_(backend), options_(options) {}
+  enum class After { kept, taken };  // the graph, when it has been compiled
+  Compilation(Graph& graph, const Backend& backend, const CompileOptions& options, After after)
+      : graph_(graph), backend_(backend), options_(options), after_(after) {}
 
   std::shared_ptr<const Plan> run() {
     check_that_something_runs();
@@ -37,6 +38,7 @@ class Compilation {
     place_transient();
     aim_steps();
     name_slots();
+    take_graph();
     return plan_;
   }
 
@@ -52,6 +54,7 @@ class Compilation {
   void place_transient();
   void aim_steps();  // at their arguments
   void name_slots();
+  void take_graph();
 
   std::int64_t room(std::int64_t bytes) const;    // that a tensor takes
   std::int64_t padded(std::int64_t bytes) const;  // to the backend's alignment
@@ -60,15 +63,21 @@ class Compilation {
   Graph& graph_;
   const Backend& backend_;
   const CompileOptions& options_;
+  const After after_;
   std::shared_ptr<Plan> plan_ = std::make_shared<Plan>();
   std::unique_ptr<const MemoryMap> memory_;  // from the pass that shares memory on
   std::vector<Buffer> buffers_;              // one per root that is not persistent, one per scratch
   std::vector<int> buffer_of_;               // by root; -1 = none
   std::vector<int> scratch_of_;              // buffer by step; -1 = none
+  std::size_t persistent_ = 0;               // values that are
 };
 
 std::shared_ptr<const Plan> compile(Graph& graph, const Backend& backend, const CompileOptions& options) {
-  return Compilation(graph, backend, options).run();
+  return Compilation(graph, backend, options, Compilation::After::kept).run();
+}
+
+std::shared_ptr<const Plan> compile(Graph&& graph, const Backend& backend, const CompileOptions& options) {
+  return Compilation(graph, backend, options, Compilation::After::taken).run();
 }
 
 void Compilation::check_that_something_runs() const {
@@ -104,13 +113,15 @@ void Compilation::recompute() const {
 void Compilation::make_kernels() {
   const std::vector<bool> needed = needed_nodes(graph_, Watching::no);
   plan_->steps_.reserve(needed.size());
+  std::vector<Type> in_room, out_room;
   for (std::size_t index = 0; index < graph_.nodes().size(); ++index) {
     const Node& node = graph_.nodes()[index];
-    const std::vector<Type> in = graph_.input_types(node);
+    const std::span<const Type> in = graph_.input_types(node, in_room);
     if (node.op->view_offset(in) >= 0) continue;
     plan_->steps_.push_back({.node = static_cast<int>(index),
-                             .kernel = node.again ? backend_.make_again(*node.op, in, graph_.output_types(node))
-                                                  : backend_.make(*node.op, in, graph_.output_types(node)),
+                             .kernel = node.again
+                                           ? backend_.make_again(*node.op, in, graph_.output_types(node, out_room))
+                                           : backend_.make(*node.op, in, graph_.output_types(node, out_room)),
                              .inputs = static_cast<int>(node.inputs.size()),
                              .only_watched = !needed[index]});
   }
@@ -124,14 +135,20 @@ void Compilation::share_memory() {
 
 void Compilation::place_persistent() {
   plan_->value_offsets_.assign(graph_.values().size(), -1);
+  std::vector<std::pair<Role, std::size_t>> persistent;
+  for (std::size_t id = 0; const Value& value : graph_.values()) {
+    if (value.role != Role::computed) persistent.emplace_back(value.role, id);
+    ++id;
+  }
   std::int64_t end = 0;
-  for (const Role role : {Role::parameter, Role::state, Role::input, Role::constant}) {
-    for (std::size_t id = 0; id < graph_.values().size(); ++id) {
-      if (graph_.values()[id].role != role) continue;
+  for (const Role wanted : {Role::parameter, Role::state, Role::input, Role::constant}) {
+    for (const auto& [role, id] : persistent) {
+      if (role != wanted) continue;
       plan_->value_offsets_[id] = end;
       end += room(graph_.values()[id].type.bytes());
     }
   }
+  persistent_ = persistent.size();
   plan_->persistent_bytes_ = end;
 }
 
@@ -213,17 +230,26 @@ void Compilation::aim_steps() {
 }
 
 void Compilation::name_slots() {
-  for (std::size_t id = 0; id < graph_.values().size(); ++id) {
-    const Value& value = graph_.values()[id];
+  plan_->slots_.reserve(persistent_ + graph_.outputs().size());
+  for (std::size_t id = 0; const Value& value : graph_.values()) {
     if (value.role != Role::computed) plan_->slots_[value.name] = {value.type, value.role, plan_->value_offsets_[id]};
+    ++id;
   }
   for (const Output& output : graph_.outputs()) {
     const Value& value = graph_.value(output.value);
     plan_->slots_[output.name] = {value.type, value.role, plan_->value_offsets_[at(output.value)]};
   }
+}
+
+void Compilation::take_graph() {
   plan_->device_ = backend_.name();
-  plan_->nodes_ = graph_.nodes();
-  plan_->values_ = graph_.values();
+  if (after_ == After::taken) {
+    plan_->nodes_ = graph_.take_nodes();
+    plan_->values_ = graph_.take_values();
+  } else {
+    plan_->nodes_ = graph_.nodes();
+    plan_->values_ = graph_.values();
+  }
 }
 
 std::int64_t Compilation::padded(std::int64_t bytes) const {

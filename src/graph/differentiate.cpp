@@ -16,18 +16,32 @@ namespace {
 class Accumulator {
  public:
   void add(int value, Wire gradient) {
-    if (gradient) parts_[value].push_back(gradient);
+    if (!gradient) return;
+    Parts& parts = parts_[value];
+    if (parts.first) {
+      parts.more.push_back(gradient);
+    } else {
+      parts.first = gradient;
+    }
   }
-  bool has(int value) const { return parts_.contains(value); }
   Wire total(int value) {
     const auto found = parts_.find(value);
     if (found == parts_.end()) return {};
-    if (found->second.size() > 1) found->second = {sum(found->second)};
-    return found->second[0];
+    Parts& parts = found->second;
+    if (!parts.more.empty()) {
+      parts.more.insert(parts.more.begin(), parts.first);
+      parts.first = sum(parts.more);
+      parts.more.clear();
+    }
+    return parts.first;
   }
 
  private:
-  std::unordered_map<int, Wires> parts_;
+  struct Parts {
+    Wire first = {};
+    Wires more = {};  // most values have none
+  };
+  std::unordered_map<int, Parts> parts_;
 };
 
 // Values that depend on any of `wrt` through nodes from `first_node` on: only these carry gradients.
@@ -64,28 +78,29 @@ Wires pull_back(std::span<const Wire> out, std::span<const Wire> dout, std::span
     last = std::max(last, graph.value(out[i].id()).producer);
   }
 
+  Wires node_in, node_out, node_dout;
   for (int index = last; index >= first_node; --index) {
-    const Node node = graph.node(index);  // a copy: vjp appends nodes and may move the list
-    Wires node_in, node_out, node_dout;
+    // Copies of what is needed: vjp appends nodes and may move the list.
+    node_in.clear(), node_out.clear(), node_dout.clear();
+    for (const int id : graph.node(index).inputs) node_in.emplace_back(&graph, id);
+    for (const int id : graph.node(index).outputs) node_out.emplace_back(&graph, id);
     bool reached = false;
-    for (const int id : node.outputs) {
+    for (const Wire& out_wire : node_out) {
       // A target's own gradient is final here, but it still flows on to what it was computed from.
-      const Wire total = active[static_cast<std::size_t>(id)] ? gradients.total(id) : Wire();
+      const bool carries = active[static_cast<std::size_t>(out_wire.id())];
+      const Wire total = carries ? gradients.total(out_wire.id()) : Wire();
       reached = reached || static_cast<bool>(total);
-      node_out.emplace_back(&graph, id);
       node_dout.push_back(total);
     }
     if (!reached) continue;
-    const auto needed = std::make_unique<bool[]>(node.inputs.size());  // vector<bool> has no span
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      node_in.emplace_back(&graph, node.inputs[i]);
-      needed[i] = active[static_cast<std::size_t>(node.inputs[i])];
-    }
-    const auto scope = graph.scope_at(node.scope);
-    const Wires node_din = node.op->vjp({.in = node_in,
-                                         .out = node_out,
-                                         .dout = node_dout,
-                                         .needed = std::span<const bool>(needed.get(), node.inputs.size())});
+    const auto needed = std::make_unique<bool[]>(node_in.size());  // vector<bool> has no span
+    for (std::size_t i = 0; i < node_in.size(); ++i) needed[i] = active[static_cast<std::size_t>(node_in[i].id())];
+    const OpPtr op = graph.node(index).op;
+    const auto scope = graph.scope_at(graph.node(index).scope);
+    const Wires node_din = op->vjp({.in = node_in,
+                                    .out = node_out,
+                                    .dout = node_dout,
+                                    .needed = std::span<const bool>(needed.get(), node_in.size())});
     NORMA_ASSERT(node_din.size() == node_in.size());
     for (std::size_t i = 0; i < node_in.size(); ++i) {
       if (!node_din[i] || !needed[i]) continue;

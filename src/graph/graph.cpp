@@ -112,10 +112,26 @@ std::vector<Type> Graph::output_types(const Node& node) const {
   return types;
 }
 
+std::span<const Type> Graph::input_types(const Node& node, std::vector<Type>& room) const {
+  room.clear();
+  for (const int id : node.inputs) room.push_back(value(id).type);
+  return room;
+}
+
+std::span<const Type> Graph::output_types(const Node& node, std::vector<Type>& room) const {
+  room.clear();
+  for (const int id : node.outputs) room.push_back(value(id).type);
+  return room;
+}
+
 std::string Graph::computed_name(const Node& node, int output) const {
-  std::string name = node.scope.empty() ? "" : node.scope + ".";
-  name += node.op->name();
-  name += '#' + std::to_string(values_.size());
+  const std::string_view op = node.op->name();
+  std::string name;
+  name.reserve(node.scope.size() + op.size() + 12);  // once, though it is put together from parts
+  if (!node.scope.empty()) name.append(node.scope).push_back('.');
+  name += op;
+  name += '#';
+  name += std::to_string(values_.size());
   if (output > 0) name += '.' + std::to_string(output);
   return name;
 }

@@ -28,8 +28,8 @@ class Lowering {
   }
 
  private:
-  bool runs(const Node& node) const {
-    const std::vector<Type> in = graph_.input_types(node), out = graph_.output_types(node);
+  bool runs(const Node& node) {
+    const std::span<const Type> in = graph_.input_types(node, in_), out = graph_.output_types(node, out_);
     return node.op->view_offset(in) >= 0 || backend_.has(*node.op, in, out);
   }
 
@@ -81,6 +81,7 @@ class Lowering {
   const Backend& backend_;
   std::vector<int> stands_for_;  // by value: what is read in its place
   std::vector<Node> placed_;
+  std::vector<Type> in_, out_;  // of the node at hand
 };
 
 }  // namespace

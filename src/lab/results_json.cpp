@@ -15,6 +15,7 @@ void fields(Io& io, In<Io, TaskFacts>& task) {
   io.sparse("description", task.description);
   io.sparse("optimum", task.optimum);
   io.sparse("unigram", task.unigram);
+  io.sparse("unit", task.unit);
 }
 
 template <typename Io>

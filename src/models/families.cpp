@@ -1,10 +1,12 @@
 #include <algorithm>
 
+#include "models/dit/family.h"
 #include "models/gcn/family.h"
 #include "models/mixer/family.h"
 #include "models/mlp/family.h"
 #include "models/resnet/family.h"
 #include "models/transformer/families.h"
+#include "models/unet/family.h"
 #include "models/vit/family.h"
 #include "norma/core/error.h"
 #include "norma/core/names.h"
@@ -15,9 +17,9 @@ namespace {
 
 // The one table: a row for each family, made in its own folder.
 const std::vector<FamilyRow>& rows() {
-  static const std::vector<FamilyRow> all = {decoder_family(), encoder_family(), encoder_decoder_family(),
-                                             mlp_family(),     resnet_family(),  vit_family(),
-                                             mixer_family(),   gcn_family(),     graphs_family()};
+  static const std::vector<FamilyRow> all = {
+      decoder_family(), encoder_family(), encoder_decoder_family(), mlp_family(), resnet_family(), vit_family(),
+      mixer_family(),   gcn_family(),     graphs_family(),          dit_family(), unet_family()};
   return all;
 }
 

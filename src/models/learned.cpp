@@ -4,6 +4,9 @@
 #include <cmath>
 
 #include "norma/core/error.h"
+#include "norma/models/stack.h"
+#include "norma/ops/linear.h"
+#include "norma/ops/views.h"
 
 namespace norma {
 namespace {
@@ -95,6 +98,27 @@ LearnedStart start_of(const LearnedSpec& learned, const Variables& numbers, cons
     start.spec.init = Init::constant(number(learned.init, numbers));
   }
   return start;
+}
+
+Wire made_of_condition(Parameters& parameters, const LearnedSpec& learned, Wire condition, const LearnedPlace& place) {
+  if (!condition)
+    throw NotBuiltError(fmt::format(
+        "scheme '{}' makes '{}' of a condition, such as a timestep or a class, which models of this family do not have",
+        place.scheme, learned.name));
+  const LearnedStart start = start_of(learned, place.numbers, place.scheme);
+  const auto scope = parameters.graph().scope(learned.name);
+  const std::int64_t in = condition.shape().channels(), out = start.shape[0];
+  const double xavier = std::sqrt(2.0 / static_cast<double>(in + out));
+  const InitRules& init = place.rules.init;
+  ParameterSpec weight{
+      .name = "weight",
+      .init = Init::normal(init.deviation_of("condition").value_or(xavier) * init.gain_of("condition")),
+      .role = "condition"};
+  place.rules.optimiser.apply("condition", weight);
+  ParameterSpec bias{.name = "bias", .init = start.spec.init, .role = "bias"};
+  place.rules.optimiser.apply("bias", bias);
+  const Wire made = linear(condition, parameters.share({in, out}, weight), parameters.share({out}, bias));
+  return reshape(made, {made.shape()[0], 1, out});
 }
 
 }  // namespace norma

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "norma/models/parameters.h"
+#include "norma/models/rules.h"
 #include "norma/schemes/evaluate.h"
 #include "norma/schemes/scheme.h"
 
@@ -23,5 +24,16 @@ void add_names(const Formula& formula, const Variables& numbers, std::set<std::s
 
 // At a place with these numbers, d among them. Throws Error naming the scheme.
 LearnedStart start_of(const LearnedSpec& learned, const Variables& numbers, const std::string& scheme);
+
+// Of a place in a stack.
+struct LearnedPlace {
+  const std::string& scheme;
+  const Variables& numbers;
+  const SchemeRules& rules;
+};
+
+// A vector of the width for each sample, [batch, 1, d], so that it meets streams: condition W + b, in a scope of its
+// name. Throws NotBuiltError where there is no condition.
+Wire made_of_condition(Parameters& parameters, const LearnedSpec& learned, Wire condition, const LearnedPlace& place);
 
 }  // namespace norma

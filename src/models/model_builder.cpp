@@ -5,6 +5,7 @@
 #include "norma/ops/dropout.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/matmul.h"
+#include "norma/ops/reduce.h"
 #include "norma/ops/views.h"
 
 namespace norma {
@@ -116,8 +117,21 @@ void ModelBuilder::classify(Wire hidden, std::int64_t classes, const StackConfig
   const Wire x = head.scale != nullptr ? hidden * number(head.scale) : hidden;
   const Transpose transpose = tied ? Transpose::yes : Transpose::no;
   const Wire smoothing = config_.smoothing ? graph_.input("smoothing", {{1}, config_.dtype}) : Wire();
-  model_.loss = linear_cross_entropy(x, weight, input("targets"), smoothing, {.weight = transpose});
+  const Wire targets = input("targets");
+  model_.loss = linear_cross_entropy(x, weight, targets, smoothing, {.weight = transpose});
+  if (config_.mixture) {
+    const Wire share = graph_.input("mixture", {{1}, config_.dtype});
+    const Wire second = graph_.input("mixed_targets", targets.type());
+    const Wire other = linear_cross_entropy(x, weight, second, smoothing, {.weight = transpose});
+    model_.loss = model_.loss * (1.0 - share) + other * share;
+  }
   if (options_.logits) model_.logits = matmul_rows(x, weight, transpose);
+}
+
+void ModelBuilder::regress(Wire hidden, Wire numbers) {
+  model_.hidden = hidden;
+  model_.loss = mean_all(square(numbers - input("answer")));
+  if (options_.logits) model_.logits = numbers * 1.0;
 }
 
 Model ModelBuilder::take() {

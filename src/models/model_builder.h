@@ -41,6 +41,10 @@ class ModelBuilder {
   // "targets". Sets hidden, loss and logits.
   void classify(Wire hidden, std::int64_t classes, const StackConfig& stack, const SchemeRules& rules, Wire table = {});
 
+  // Numbers as they stand, whose mean squared distance from the input "answer" is the loss. Sets hidden, loss and
+  // logits.
+  void regress(Wire hidden, Wire numbers);
+
   Model take();
 
  private:

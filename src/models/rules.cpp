@@ -32,7 +32,7 @@ std::vector<std::string> role_chain(std::string_view role) {
   if (name.starts_with("cross_")) return {name, name.substr(6), "weight", "block", "all"};
   // Where a scheme has no rule for convolutions, they take those of feed-forward weights: both are all of a branch.
   if (name == "conv") return {name, "ffn", "weight", "block", "all"};
-  if (name == "conv_skip") return {name, "block", "all"};
+  if (name == "conv_skip" || name == "condition") return {name, "block", "all"};
   if (name == "conv_out") return {name, "conv", "ffn", "weight", "block", "all"};
   return {name, "weight", "block", "all"};
 }

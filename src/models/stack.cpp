@@ -46,6 +46,7 @@ class StackBuilder {
     for (const std::int64_t layer : order()) {
       pass_over(next, layer);
       next = layer + 1;
+      if (config_.enter) wires_["x"] = config_.enter(layer, wires_.at("x"));
       const auto scope = graph_.scope("layers." + std::to_string(layer));
       const auto segment = graph_.segment();
       NamedWires here = wires_;
@@ -60,7 +61,7 @@ class StackBuilder {
       entered = std::move(here);
     }
     pass_over(next, config_.layers);
-    if (const Formula* final = scheme_.formula("final")) build_final(*final);
+    if (const Formula* final = scheme_.formula("final"); final != nullptr && config_.ends) build_final(*final);
     return {wires_.at("x"), std::move(sites_), schedules_.take()};
   }
 
@@ -89,6 +90,7 @@ class StackBuilder {
     for (std::int64_t layer = from; layer < to; ++layer) {
       const auto scope = graph_.scope("layers." + std::to_string(layer));
       layer_ = layer;
+      if (config_.enter) wires_["x"] = config_.enter(layer, wires_.at("x"));
       read_ = {};  // nobody calls its branch
       numbers_ = numbers(layer + 1, sublayers() * layer + 1);
       rules_ = rules_of(scheme_, numbers_);
@@ -291,12 +293,14 @@ class StackBuilder {
     std::set<std::string> used;
     for (std::int64_t layer = 1; layer <= config_.layers; ++layer) used.merge(names_of_layer(layer));
     for (const NamedExpression& stream : scheme_.streams) add_names(*stream.value, numbers_, used);
-    if (const Formula* final = scheme_.formula("final"))
+    if (const Formula* final = scheme_.formula("final"); final != nullptr && config_.ends)
       add_names(*final, numbers(config_.layers, sublayers() * config_.layers), used);
     return used;
   }
 
   Wire learn(const LearnedSpec& spec) {
+    if (spec.from == LearnedSpec::From::condition)
+      return made_of_condition(parameters_, spec, config_.condition, {scheme_.name, numbers_, rules_});
     LearnedStart start = start_of(spec, numbers_, scheme_.name);
     rules_.optimiser.apply("learned", start.spec);
     const Wire wire = parameters_.share(start.shape, std::move(start.spec));

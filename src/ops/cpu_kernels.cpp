@@ -12,6 +12,7 @@
 #include "norma/ops/gradient_norm.h"
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
+#include "norma/ops/modulate.h"
 #include "norma/ops/neighbour_attention.h"
 #include "norma/ops/neighbours.h"
 #include "norma/ops/one_hot.h"
@@ -23,6 +24,7 @@
 #include "norma/ops/segments.h"
 #include "norma/ops/softmax.h"
 #include "norma/ops/statistics.h"
+#include "norma/ops/upsample.h"
 #include "norma/ops/views.h"
 
 // One line per op: the function cpu_kernel that its own file defines, and the floating dtypes that it computes.
@@ -51,6 +53,8 @@
   KERNEL(LinearCrossEntropyBackward, f32, f64) \
   KERNEL(MatMul, f32, f64)                     \
   KERNEL(MaxPool, f32, f64)                    \
+  KERNEL(Modulate, f32, f64)                   \
+  KERNEL(ModulateBackward, f32, f64)           \
   KERNEL(NeighbourAttention, f32, f64)         \
   KERNEL(NeighbourAttentionBackward, f32, f64) \
   KERNEL(NeighbourMax, f32, f64)               \
@@ -74,7 +78,8 @@
   KERNEL(SumTo, f32, f64)                      \
   KERNEL(SwiGlu, f32, f64)                     \
   KERNEL(SwiGluBackward, f32, f64)             \
-  KERNEL(UnaryOp, f32, f64)
+  KERNEL(UnaryOp, f32, f64)                    \
+  KERNEL(Upsample, f32, f64)
 
 namespace norma {
 

@@ -27,6 +27,9 @@ HWY_INLINE V apply_unary(D d, V x) {
   if constexpr (F == Unary::sigmoid) return sigmoid(d, x);
   if constexpr (F == Unary::step)
     return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), one));
+  // Of timesteps, which are few and large: the C library's reduction of arguments is worth more than speed.
+  if constexpr (F == Unary::sin) return by_lane(d, x, [](T v) HWY_ATTR { return std::sin(v); });
+  if constexpr (F == Unary::cos) return by_lane(d, x, [](T v) HWY_ATTR { return std::cos(v); });
 }
 
 template <Binary F, class V>
@@ -76,6 +79,8 @@ void unary_typed(Unary function, const T* x, T* y, std::int64_t n) {
     case Unary::erf: return unary_loop<Unary::erf>(x, y, n);
     case Unary::sigmoid: return unary_loop<Unary::sigmoid>(x, y, n);
     case Unary::step: return unary_loop<Unary::step>(x, y, n);
+    case Unary::sin: return unary_loop<Unary::sin>(x, y, n);
+    case Unary::cos: return unary_loop<Unary::cos>(x, y, n);
   }
 }
 
@@ -133,6 +138,8 @@ std::string_view name_of(Unary function) {
     case Unary::erf: return "erf";
     case Unary::sigmoid: return "sigmoid";
     case Unary::step: return "step";
+    case Unary::sin: return "sin";
+    case Unary::cos: return "cos";
   }
   return "unary";
 }
@@ -166,6 +173,8 @@ Wires UnaryOp::vjp(const VjpContext& context) const {
     case Unary::erf: return {dy * exp(-square(x)) * 1.1283791670955126};  // 2 / sqrt(pi)
     case Unary::sigmoid: return {dy * y * (1.0 - y)};
     case Unary::step: return {Wire()};
+    case Unary::sin: return {dy * cos(x)};
+    case Unary::cos: return {-(dy * sin(x))};
   }
   return {Wire()};
 }

@@ -8,6 +8,7 @@
 #include "norma/ops/activation.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/matmul.h"
+#include "norma/ops/modulate.h"
 #include "norma/ops/reduce.h"
 #include "norma/ops/softmax.h"
 #include "norma/ops/stop_gradient.h"
@@ -27,6 +28,7 @@ Wire at(Traces a, std::size_t i) { return std::get<Wire>(a[i]); }
 constexpr std::string_view kOnlyNumbers = "it is a function of numbers";
 constexpr std::string_view kOnlyWires = "it is a function of wires";
 constexpr std::string_view kBends = "it does not keep a sum of skip and branch";
+constexpr std::string_view kOfCondition = "it multiplies by what a condition makes";
 constexpr std::string_view kWholeBatch = "it is a number of the whole batch";
 
 using Rule = MomentRule;
@@ -66,6 +68,8 @@ constexpr Function kFunctions[] = {
      kDrawnAsBox, kBends},
     {"rms", "w", kOnlyWires, [](Traces a) { return rms_norm(at(a, 0), {}); }, Rule::normalise, kDrawnAsBox, kBends},
     {"softmax", "w", kOnlyWires, [](Traces a) { return softmax(at(a, 0)); }, Rule::softmax, kDrawnAsBox, kBends},
+    {"modulate", "www", kOnlyWires, [](Traces a) { return modulate(at(a, 0), at(a, 1), at(a, 2)); }, kOfCondition,
+     kDrawnAsBox, kBends},
     {"mean", "w", kOnlyWires, [](Traces a) { return mean_all(at(a, 0)); }, kWholeBatch, kDrawnAsBox, kBends},
     {"var", "w", kOnlyWires, variance_of_all, Rule::variance, kDrawnAsBox, kBends},
     {"copies", "wn", kOnlyWires, copies_of_one, Rule::repeat, kDrawnAsBox, kBends},

@@ -185,6 +185,7 @@ SchemeEntry SchemeLibrary::named(std::string_view name) const {
   for (const BranchKind& kind : branch_kinds()) {
     for (const Scheme& scheme : catalogue(kind.key)) all.push_back(&scheme);
   }
+  for (const Scheme& scheme : catalogue("condition")) all.push_back(&scheme);
   for (const Scheme* const one : all) {
     const Scheme& scheme = *one;
     if (same_word(name, scheme.name) || same_word(name, short_title(scheme)))

@@ -17,7 +17,7 @@
 namespace norma {
 namespace {
 
-const Keys kLearnedKeys = {"init", "stored", "shape", "per", "decay", "lr", "profile"};
+const Keys kLearnedKeys = {"init", "stored", "shape", "per", "decay", "lr", "profile", "from"};
 
 class Reader {
  public:
@@ -159,8 +159,20 @@ class Reader {
       }
       if (const toml::node* lr = entry.get("lr")) spec.lr = expression(where + "lr", *lr);
       if (const toml::node* profile = entry.get("profile")) spec.profile = expression(where + "profile", *profile);
+      read_from(entry, where, spec);
       learned.push_back(std::move(spec));
     }
+  }
+
+  void read_from(const toml::table& entry, const std::string& where, LearnedSpec& spec) const {
+    spec.from = choice<LearnedSpec::From>(
+        entry, where, "from", {{"itself", LearnedSpec::From::itself}, {"condition", LearnedSpec::From::condition}});
+    if (spec.from == LearnedSpec::From::itself) return;
+    for (const char* key : {"shape", "stored", "profile"}) {
+      if (entry.get(key) != nullptr)
+        fail("scheme '{}': '{}{}' beside from = \"condition\", which makes a vector of the width", name_, where, key);
+    }
+    spec.extent = LearnedSpec::Extent::width;
   }
 
   void read_extent(const toml::table& entry, const std::string& where, LearnedSpec& spec) const {

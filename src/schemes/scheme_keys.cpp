@@ -7,8 +7,8 @@ namespace {
 
 const Keys kOtherKeys = {"title", "source", "streams", "constants", "learned", "init", "lr",
                          "eps",   "decay",  "branch",  "norm",      "weights", "head", "embedding"};
-const Keys kCommonRoles = {"all",   "embedding", "position", "head", "final",
-                           "block", "weight",    "norm",     "bias", "learned"};
+const Keys kCommonRoles = {"all",    "embedding", "position", "head",    "final",    "block",
+                           "weight", "norm",      "bias",     "learned", "condition"};
 
 }  // namespace
 

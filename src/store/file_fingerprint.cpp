@@ -74,6 +74,31 @@ FileFingerprint fingerprint_file(const std::filesystem::path& path, std::uint64_
   return print;
 }
 
+FileFingerprint fingerprint_folder(const std::filesystem::path& path) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator entry(path, error);
+  for (; !error && entry != std::filesystem::end(entry); entry.increment(error)) {
+    if (entry->path().filename().string().starts_with('.')) {
+      if (entry->is_directory()) entry.disable_recursion_pending();
+    } else if (entry->is_regular_file()) {
+      files.push_back(entry->path());
+    }
+  }
+  if (error) fail("cannot read the folder '{}': {}", path.string(), error.message());
+  std::sort(files.begin(), files.end());
+  FileFingerprint all;
+  std::string lines;
+  for (const std::filesystem::path& file : files) {
+    const FileFingerprint one = fingerprint_file(file);
+    all.bytes += one.bytes;
+    all.modified = std::max(all.modified, one.modified);
+    lines += fmt::format("{} {} {}\n", one.hash, one.bytes, std::filesystem::relative(file, path).string());
+  }
+  all.hash = hash_text(lines);
+  return all;
+}
+
 std::string hash_text(std::string_view bytes) {
   Xxh64 hash;
   hash.update(std::as_bytes(std::span(bytes)));

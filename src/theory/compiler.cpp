@@ -123,6 +123,8 @@ TheoryCompiler::Value TheoryCompiler::name(const Expression& e) {
   if (const auto found = weights_.find(e.name); found != weights_.end()) return found->second;
   const auto learned = std::find_if(s_.scheme.learned.begin(), s_.scheme.learned.end(),
                                     [&](const LearnedSpec& spec) { return spec.name == e.name; });
+  if (learned != s_.scheme.learned.end() && learned->from == LearnedSpec::From::condition)
+    throw not_predicted(fmt::format("'{}', which a condition makes", e.name));
   if (learned != s_.scheme.learned.end()) return TheoryLearned{.spec = &*learned, .where = &e};
   return folding_.name(e);
 }

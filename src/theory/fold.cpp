@@ -65,6 +65,9 @@ ExpressionPtr FoldingAlgebra::learned(const LearnedSpec& spec, const Expression&
   if (spec.extent == LearnedSpec::Extent::listed)
     throw NotPredictedError(
         fmt::format("scheme '{}': the theory has no rule for the learned matrix '{}'", s_.scheme.name, e.name));
+  if (spec.from == LearnedSpec::From::condition)
+    throw NotPredictedError(
+        fmt::format("scheme '{}': the theory has no rule for '{}', which a condition makes", s_.scheme.name, e.name));
   if (spec.profile != nullptr) return std::make_shared<const Expression>(e);  // found on the way
   return inside(*spec.init, false);
 }

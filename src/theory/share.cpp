@@ -167,7 +167,7 @@ class ShareReader {
   Variables numbers_of(const Place& place, std::size_t site) const {
     Variables numbers = numbers_at_start(scheme_, place);
     for (const LearnedSpec& learned : scheme_.learned) {
-      if (learned.extent == LearnedSpec::Extent::listed) continue;
+      if (learned.extent == LearnedSpec::Extent::listed || learned.from == LearnedSpec::From::condition) continue;
       if (learned.profile == nullptr) {
         numbers[learned.name] = evaluate(*learned.init, numbers, print_expression(*learned.init));
       } else if (theory_.profiled.size() == theory_.streams.size()) {

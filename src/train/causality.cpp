@@ -32,7 +32,7 @@ ModelConfig small_copy(ModelConfig model) {
   model.source_time = std::min(model.source_time, kMostTokens);
   model.vocabulary = kMostWords;
   model.source_vocabulary = std::min(model.source_vocabulary, kMostWords);
-  model.dropout = model.smoothing = false;
+  model.dropout = model.smoothing = model.mixture = false;
   model.dtype = DType::f64;
   return model;
 }

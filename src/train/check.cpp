@@ -6,7 +6,7 @@
 #include "norma/backends/device.h"
 #include "norma/data/source.h"
 #include "norma/device/session.h"
-#include "norma/graph/differentiate.h"
+#include "norma/models/gradients.h"
 #include "norma/models/profile.h"
 #include "norma/ops/embedding.h"
 #include "norma/store/safetensors.h"
@@ -43,7 +43,7 @@ class Check {
     } else {
       batch_from_data();
     }
-    config_.dropout = config_.smoothing = false;
+    config_.dropout = config_.smoothing = config_.mixture = false;
   }
 
   CheckResult run() {
@@ -51,7 +51,7 @@ class Check {
     const Model model = build_model(graph, config_, {.logits = true});
     Wires parameters;
     for (const ParameterSpec& spec : model.parameters) parameters.push_back(graph.find(spec.name));
-    const Wires gradients = differentiate(model.loss, parameters);
+    const Wires gradients = differentiate_model(config_, model.loss, parameters);
     graph.output("loss", model.loss);
     graph.output("logits", model.logits);
     for (std::size_t i = 0; i < parameters.size(); ++i)

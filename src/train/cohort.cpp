@@ -41,6 +41,7 @@ RunConfig resolve_config(RunConfig config, const Source& source) {
   const std::vector<TrainConfig> members = member_configs(config);
   model.dropout = std::any_of(members.begin(), members.end(), [](const TrainConfig& one) { return one.dropout > 0; });
   model.smoothing = config.train.smoothing > 0;
+  model.mixture = config.data.settings.contains("mixup") && config.data.settings.at("mixup") > 0;
   config.train.schedule.steps = config.train.steps;
   return config;
 }
@@ -61,6 +62,7 @@ StepOptions step_options(const RunConfig& config) {
           .decay_vectors = config.train.decay_vectors,
           .groups = config.groups,
           .accumulate = config.train.accumulate,
+          .ema = config.train.ema > 0,
           .probes = config.train.probes,
           .recompute_every = static_cast<int>(config.train.recompute_every),
           .keep = config.train.keep,
@@ -72,6 +74,7 @@ Cohort::Handles Cohort::handles_of(const Session& session, const std::vector<std
   Handles handles{.control = session.handle("control"),
                   .clip = session.handle("clip"),
                   .first = session.find("first"),
+                  .ema_take = session.find("ema_take"),
                   .loss = session.handle("loss"),
                   .gradient_norm = session.handle("gradient_norm"),
                   .persistent = {}};
@@ -106,6 +109,7 @@ Cohort::Cohort(const RunConfig& config, std::shared_ptr<const Source> source, Co
     initialise(*session_, plan_.kept, static_cast<std::uint64_t>(one.seed), member);
   }
   profile();
+  start_means();
   for (int member = 0; member < members(); ++member) {
     if (config_.detect.recovery == Recovery::roll_back) snapshots_[static_cast<std::size_t>(member)] = snapshot(member);
   }
@@ -127,6 +131,35 @@ void Cohort::profile() {
   feeder.schedules(0, static_cast<double>(config_.train.steps));
   profiled->run();
   for (int member = 0; member < members(); ++member) apply_profile(*profiled, *session_, plan_.parameters, member);
+}
+
+// Moving means of the weights start where these do.
+void Cohort::start_means() {
+  if (config_.train.ema == 0) return;
+  std::vector<std::byte> bytes;
+  for (const ParameterSpec& spec : plan_.parameters) {
+    const Handle from = session_->handle(spec.name), to = session_->handle(ema_name(spec.name));
+    bytes.resize(from.bytes());
+    for (int member = 0; member < members(); ++member) {
+      session_->read(from, member, bytes);
+      session_->stage(to, member, bytes);
+    }
+  }
+}
+
+// What is evaluated are the means.
+void Cohort::evaluate_means() {
+  if (config_.train.ema == 0) return;
+  std::vector<std::byte> bytes;
+  for (const ParameterSpec& spec : plan_.parameters) {
+    const Handle from = session_->handle(ema_name(spec.name)), to = evaluation_->session->find(spec.name);
+    if (!to) continue;
+    bytes.resize(from.bytes());
+    for (int member = 0; member < members(); ++member) {
+      session_->read(from, member, bytes);
+      evaluation_->session->stage(to, member, bytes);
+    }
+  }
 }
 
 void Cohort::use_threads(int threads) {
@@ -165,6 +198,7 @@ void Cohort::prepare_evaluation() {
   }
   Session& session = *evaluation_->session;
   session.copy(*session_, persistent_names(session.plan()));
+  evaluate_means();
   evaluation_->feeder.schedules(static_cast<double>(step_), static_cast<double>(config_.train.steps));
   for (int member = 0; member < members(); ++member) {
     session.set_active(member, !states_[static_cast<std::size_t>(member)].diverged);

@@ -118,6 +118,10 @@ void Cohort::stage_controls(Observation& step, bool first, bool last) {
     session_->stage_numbers(handles_.control, member, control);
     session_->stage_number(handles_.clip, member, one.clip);
     if (handles_.first) session_->stage_number(handles_.first, member, first ? 1 : 0);
+    if (handles_.ema_take) {
+      const double take = control[OptimiserControl::active] * ema_share(config_.train.ema, step.step);
+      session_->stage_number(handles_.ema_take, member, take);
+    }
   }
 }
 

@@ -128,6 +128,23 @@ void data_fields(FieldList& f, DataConfig& d) {
   f.table("data.settings", d.settings, "of this task alone, see docs/data.md");
 }
 
+void diffusion_fields(FieldList& f, DiffusionConfig& d) {
+  f.choice<Predicted>(
+      "diffusion.prediction", d.prediction, parse_prediction, [](Predicted p) { return name_of(p); },
+      "what a denoiser answers: epsilon, x0 or v");
+  f.only_unless("\"epsilon\"");
+  f.choice<NoiseShape>(
+      "diffusion.schedule", d.schedule, parse_noise_shape, [](NoiseShape s) { return name_of(s); },
+      "of the noise: linear or cosine");
+  f.only_unless("\"linear\"");
+  f.whole("diffusion.timesteps", d.timesteps, 1, kMillion, "of the noise schedule");
+  f.only_unless("1000");
+  f.number("diffusion.drop", d.drop, 0, 1, "share of samples whose class is hidden in training, for guidance");
+  f.only_unless("0.1");
+  f.flag("diffusion.conditional", d.conditional, "whether a denoiser is told the class, where there are classes");
+  f.only_unless("true");
+}
+
 void train_fields(FieldList& f, TrainConfig& t) {
   constexpr std::int64_t kLongest = 1'000'000'000'000;
   f.whole("train.steps", t.steps, 1, kLongest, "of the optimiser");
@@ -156,6 +173,8 @@ void train_fields(FieldList& f, TrainConfig& t) {
   f.whole("train.accumulate", t.accumulate, 1, kMillion, "batches per step");
   f.number("train.dropout", t.dropout, 0, 0.99, "after every branch");
   f.number("train.smoothing", t.smoothing, 0, 0.99, "of labels");
+  f.number("train.ema", t.ema, 0, 0.9999999, "decay of a moving mean of the weights, to evaluate; 0: none");
+  f.only_unless("0");
   f.whole("train.seed", t.seed, 0, kLongest, "of weights and dropout");
   f.whole("train.data_seed", t.data_seed, 0, kLongest, "of the order of the data");
   f.whole("train.log_every", t.log_every, 1, kLongest, "steps between records of metrics");
@@ -217,6 +236,7 @@ std::vector<ConfigField> config_fields(RunConfig& config, const SchemeLibrary& s
   FieldList f;
   model_fields(f, config.model, schemes);
   data_fields(f, config.data);
+  diffusion_fields(f, config.data.diffusion);
   train_fields(f, config.train);
   detect_fields(f, config.detect);
   member_fields(f, config.members);

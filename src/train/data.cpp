@@ -55,7 +55,8 @@ void check_task(const RunConfig& settled) {
 
 BatchShape batch_shape(const ModelConfig& model) {
   const std::vector<InputSpec> inputs = model.family->inputs(model);
-  return {model.batch, std::max<std::int64_t>(1, length_of(inputs, "tokens")), length_of(inputs, "source")};
+  return {model.batch, std::max<std::int64_t>(1, length_of(inputs, "tokens")), length_of(inputs, "source"),
+          std::ranges::find(inputs, "noised", &InputSpec::name) != inputs.end()};
 }
 
 void take_sizes(const Source& source, ModelConfig& model) {

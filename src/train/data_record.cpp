@@ -40,12 +40,16 @@ std::vector<std::string> data_files(const DataConfig& config) {
   return files;
 }
 
+void add_fingerprint(DataRecord& record, const std::string& path) {
+  if (record.files.contains(path)) return;
+  if (kind_of(path) == PathKind::file) record.files[path] = fingerprint_file(path);
+  if (kind_of(path) == PathKind::folder) record.files[path] = fingerprint_folder(path);
+}
+
 DataRecord record_data(const DataConfig& config, const Source& source) {
   DataRecord record;
   // One that is named but not there is one that the task does not read: the source is open.
-  for (const std::string& path : data_files(config)) {
-    if (kind_of(path) == PathKind::file) record.files[path] = fingerprint_file(path);
-  }
+  for (const std::string& path : data_files(config)) add_fingerprint(record, path);
   const Tokenizer* tokenizer = source.tokenizer();
   if (tokenizer != nullptr && config.tokenizer_path.empty() && !tokenizer->model().empty())
     record.tokenizer = hash_text(tokenizer->model());

@@ -44,6 +44,8 @@ Feeder::Feeder(Session& session, const ModelConfig& model, std::vector<Schedule>
       dropout_(session.find("dropout")),
       dropout_key_(session.find("dropout_key")),
       smoothing_(session.find("smoothing")),
+      mixed_targets_(session.find("mixed_targets")),
+      mixture_(session.find("mixture")),
       schedules_(std::move(schedules)) {
   for (const InputSpec& spec : model.family->inputs(model)) {
     Handle found = session.find(spec.name);
@@ -88,6 +90,14 @@ void Feeder::write(const Batch& batch, int member) {
       session_.stage_numbers(input.handle, member, std::vector<double>(numbers.begin(), numbers.end()));
     }
   }
+  if (mixture_) write_mixture(batch, member);
+}
+
+// A batch that mixes nothing has its own targets a second time, with no share.
+void Feeder::write_mixture(const Batch& batch, int member) {
+  const bool mixed = batch.has("mixture");
+  session_.write<std::int32_t>(mixed_targets_, batch.ids(mixed ? "mixed_targets" : "targets"), member);
+  session_.stage_number(mixture_, member, mixed ? static_cast<double>(batch.numbers("mixture")[0]) : 0.0);
 }
 
 void check_batch(const Batch& batch, const ModelConfig& model) {

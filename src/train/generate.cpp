@@ -31,11 +31,17 @@ std::vector<Hypothesis> generate(const TrainedModel& model, const Source& source
   if (prompts.empty()) return said;
   std::vector<std::size_t> order(prompts.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  if (options.beam) {  // prompts of like length together: a batch takes as long as its longest
-    std::stable_sort(order.begin(), order.end(),
+  const auto at_once = std::clamp<std::size_t>(static_cast<std::size_t>(config.batch / beam), 1, prompts.size());
+  constexpr std::size_t kBatchesTogether = 8;
+  const std::size_t together = options.done ? at_once * kBatchesTogether : order.size();
+  // Prompts of like length together: a batch takes as long as its longest.
+  for (std::size_t first = 0; options.beam && first < order.size(); first += together) {
+    const auto begin = order.begin() + static_cast<std::ptrdiff_t>(first);
+    std::stable_sort(begin, begin + static_cast<std::ptrdiff_t>(std::min(together, order.size() - first)),
                      [&](std::size_t a, std::size_t b) { return prompts[a].size() < prompts[b].size(); });
   }
-  const auto at_once = std::clamp<std::size_t>(static_cast<std::size_t>(config.batch / beam), 1, prompts.size());
+  std::vector<bool> ready(prompts.size(), false);
+  std::size_t told = 0;
   Predictor predictor(model, static_cast<std::int64_t>(at_once) * beam, beam);
   for (std::size_t first = 0; first < order.size(); first += at_once) {
     const std::size_t count = std::min(at_once, order.size() - first);
@@ -49,7 +55,11 @@ std::vector<Hypothesis> generate(const TrainedModel& model, const Source& source
     drawn.first_row += first;
     std::vector<Hypothesis> best =
         options.beam ? beam_search(predictor, some, rules, *options.beam) : sample(predictor, some, rules, drawn);
-    for (std::size_t i = 0; i < count; ++i) said[order[first + i]] = std::move(best[i]);
+    for (std::size_t i = 0; i < count; ++i) {
+      said[order[first + i]] = std::move(best[i]);
+      ready[order[first + i]] = true;
+    }
+    for (; options.done && told < ready.size() && ready[told]; ++told) options.done(told, said[told]);
   }
   return said;
 }

@@ -12,7 +12,7 @@ namespace norma {
 namespace {
 
 ModelConfig without_noise(ModelConfig config) {
-  config.dropout = config.smoothing = false;
+  config.dropout = config.smoothing = config.mixture = false;
   return config;
 }
 

@@ -4,6 +4,7 @@
 #include "norma/core/error.h"
 #include "norma/train/cohort.h"
 #include "norma/train/generate.h"
+#include "norma/train/step.h"
 #include "norma/train/trained_run.h"
 
 namespace norma {
@@ -13,7 +14,8 @@ TrainedModel trained_model(Cohort& cohort, int member) {
   return {cohort.config(),
           cohort.step(),
           [&cohort, member, bytes](const std::string& parameter) {
-            const Handle tensor = cohort.session().handle(parameter);
+            const Handle mean = cohort.session().find(ema_name(parameter));
+            const Handle tensor = mean ? mean : cohort.session().handle(parameter);
             bytes->resize(tensor.bytes());
             cohort.session().read(tensor, member, *bytes);
             return std::span<const std::byte>(*bytes);
@@ -27,7 +29,11 @@ TrainedModel open_trained(const std::filesystem::path& path, int member, const S
     fail("'{}' has no member {}; expected 0 to {}", path.string(), member, run->members() - 1);
   return {.config = run->config(),
           .step = run->step(),
-          .weights = [run, member](const std::string& parameter) { return run->bytes(parameter, member); },
+          .weights =
+              [run, member](const std::string& parameter) {
+                const std::string mean = ema_name(parameter);
+                return run->bytes(run->holds(mean, member) ? mean : parameter, member);
+              },
           .warnings = run->warnings()};
 }
 

@@ -163,7 +163,7 @@ void Accuracy::add(Session& session, int member, std::span<const std::int32_t> t
 
 Examiner examination_plan(const ModelConfig& config, const Backend& backend) {
   Examiner examiner{.config = config};
-  examiner.config.dropout = examiner.config.smoothing = false;
+  examiner.config.dropout = examiner.config.smoothing = examiner.config.mixture = false;
   examiner.config.batch = std::clamp<std::int64_t>(kMostLogits / logits_of_row(config), 1, config.batch);
   Graph graph;
   const Model built = build_model(graph, examiner.config, {.logits = true, .purpose = Purpose::evaluate});

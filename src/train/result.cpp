@@ -35,6 +35,26 @@ std::optional<Frequencies> count_targets(const Source& source, std::uint64_t see
   return found;
 }
 
+// Mean and mean square of the numbers that are asked for, in the first batches; nothing where none are.
+struct AskedNumbers {
+  double mean = 0, square = 0;
+};
+std::optional<AskedNumbers> asked_numbers(const Source& source, std::uint64_t seed) {
+  AskedNumbers found;
+  double count = 0;
+  Batch batch;
+  for (std::uint64_t index = 0; index < kBatchesCounted; ++index) {
+    source.fill(index, seed, batch);
+    if (!batch.has("answer")) return std::nullopt;
+    for (const float x : batch.numbers("answer")) {
+      found.mean += x;
+      found.square += static_cast<double>(x) * x;
+      ++count;
+    }
+  }
+  return AskedNumbers{found.mean / count, found.square / count};
+}
+
 MemberResult result_of_member(const Cohort& cohort, int member, const Source& source, bool leaks) {
   const MemberState& state = cohort.member(member);
   const TrainConfig& settings = cohort.settings()[static_cast<std::size_t>(member)];
@@ -60,7 +80,18 @@ MemberResult result_of_member(const Cohort& cohort, int member, const Source& so
 
 }  // namespace
 
+std::string loss_unit(const ModelConfig& config) {
+  // Asked of a configuration whose sizes the data have yet to tell, so of its inputs: who is asked for no classes is
+  // asked for numbers.
+  const std::vector<InputSpec> inputs = config.family->inputs(config);
+  return std::ranges::find(inputs, InputSpec::Content::targets, &InputSpec::content) == inputs.end()
+             ? "mean squared error"
+             : "";
+}
+
 double unigram_entropy(const Source& source, std::uint64_t seed) {
+  if (const std::optional<AskedNumbers> asked = asked_numbers(source, seed))
+    return asked->square - asked->mean * asked->mean;
   const std::optional<Frequencies> found = count_targets(source, seed);
   if (!found) return std::numeric_limits<double>::infinity();
   double entropy = 0;
@@ -69,8 +100,18 @@ double unigram_entropy(const Source& source, std::uint64_t seed) {
 }
 
 std::vector<double> guessing_losses(const Source& source, std::uint64_t seed, std::int64_t batches) {
-  const std::optional<Frequencies> found = count_targets(source, seed);
   std::vector<double> losses;
+  if (const std::optional<AskedNumbers> asked = asked_numbers(source, seed)) {
+    Batch batch;
+    for (std::int64_t index = 0; index < batches; ++index) {
+      source.fill_evaluation(index, batch);
+      double sum = 0;
+      for (const float x : batch.numbers("answer")) sum += (x - asked->mean) * (x - asked->mean);
+      losses.push_back(sum / static_cast<double>(batch.numbers("answer").size()));
+    }
+    return losses;
+  }
+  const std::optional<Frequencies> found = count_targets(source, seed);
   if (!found) return losses;
   const double all = found->total + static_cast<double>(found->counts.size()) + 1;  // one more of each, one of the rest
   Batch batch;

@@ -1,13 +1,15 @@
 #include "norma/train/step.h"
 
+#include <algorithm>
 #include <set>
 
 #include "norma/backends/cpu.h"
-#include "norma/graph/differentiate.h"
+#include "norma/models/gradients.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/attention_probe.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/gradient_norm.h"
+#include "norma/ops/scaled_add.h"
 #include "norma/ops/statistics.h"
 
 namespace norma {
@@ -27,9 +29,10 @@ class StepBuilder {
     Wires parameters;
     for (const ParameterSpec& spec : model.parameters) parameters.push_back(graph_.find(spec.name));
     if (options_.probes) probe(model, forward_nodes);
-    update(model, parameters, gather(parameters, differentiate(objective(model.loss), parameters)));
+    update(model, parameters, gather(parameters, differentiate_model(config_, objective(model.loss), parameters)));
     graph_.output("loss", model.loss);
-    step_.plan = compile(graph_, options_.backend == nullptr ? cpu_backend() : *options_.backend, compile_options());
+    step_.plan =
+        compile(std::move(graph_), options_.backend == nullptr ? cpu_backend() : *options_.backend, compile_options());
     return std::move(step_);
   }
 
@@ -68,10 +71,25 @@ class StepBuilder {
     }
     const Wire changes =
         optimise(kind_of(options_.optimiser.name), parameters, gradients, control, scale, std::move(groups));
+    if (options_.ema) follow(parameters, changes);
     step_.squares_wire = norm.squares.name();
     if (!options_.probes) return;
     graph_.output(TrainingStep::kGradientSquares, norm.squares);
     graph_.output(TrainingStep::kUpdateSquares, changes);
+  }
+
+  // mean <- (1 - take) mean + take p, with p as the optimiser leaves it: the first outputs of the node that `changes`
+  // is the last of.
+  void follow(const Wires& parameters, Wire changes) {
+    const std::vector<int> updated = graph_.node(graph_.value(changes.id()).producer).outputs;
+    const auto root = graph_.scope_at("");
+    const Wire take = graph_.input("ema_take", {{1}, config_.dtype});
+    const Wire keep = 1.0 - take, always = graph_.fill({{1}, config_.dtype}, 1);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const Wire mean = graph_.state(ema_name(parameters[i].name()), parameters[i].type());
+      const Wire next = scaled_add(mean, keep, Wire(&graph_, updated[i]), take);
+      graph_.apply(std::make_shared<Accumulate>(), Wires{mean, next, always});
+    }
   }
 
   void probe(const Model& model, std::size_t forward_nodes) {
@@ -118,6 +136,13 @@ std::vector<std::pair<std::string_view, double>> read_probe(const ProbeSite& pro
   const Statistics found = read_statistics(probe.watched, output);
   if (probe.kind == ProbeSite::Kind::branch) return {{"branch_rms", found.rms}};
   return {{"stream_rms", found.rms}, {"stream_max", found.max_abs}};
+}
+
+std::string ema_name(std::string_view parameter) { return std::string(parameter) + "/ema"; }
+
+double ema_share(double decay, std::int64_t step) {
+  const double t = static_cast<double>(step);
+  return 1 - std::min(decay, (1 + t) / (10 + t));
 }
 
 std::string layer_of(std::string_view name) {

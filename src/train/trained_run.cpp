@@ -46,9 +46,7 @@ SafetensorsFile newest_file(const RunView& run, std::vector<std::string>& warnin
 void warn_of_other_data(const RunView& run, const RunConfig& config, std::vector<std::string>& warnings) {
   const DataRecord before = parse_data_record(run.data(), run.data_path().string());
   DataRecord now;
-  for (const auto& [path, print] : before.files) {
-    if (kind_of(path) == PathKind::file) now.files[path] = fingerprint_file(path);
-  }
+  for (const auto& [path, print] : before.files) add_fingerprint(now, path);
   if (!before.tokenizer.empty() && kind_of(run.tokenizer_path()) == PathKind::file &&
       config.data.tokenizer_path.empty())
     now.tokenizer = fingerprint_file(run.tokenizer_path()).hash;
@@ -78,6 +76,10 @@ TrainedRun::TrainedRun(const fs::path& path, const SchemeLibrary& others) {
 
 std::span<const std::byte> TrainedRun::bytes(const std::string& tensor, int member) const {
   return file_->bytes(checkpoint_name(tensor, member, members_));
+}
+
+bool TrainedRun::holds(const std::string& tensor, int member) const {
+  return file_->contains(checkpoint_name(tensor, member, members_));
 }
 
 std::vector<float> TrainedRun::to_f32(const std::string& tensor, int member) const {

@@ -335,9 +335,7 @@ RunEnd run_training(const RunRequest& request, RunObserver& observer, const std:
   if (!view.exists() || !view.is_done()) return Run(request, observer, stop).run();
   check_same_run(view, resolved_as(view, request.config));
   DataRecord now;  // of the files that are still there
-  for (const auto& [path, print] : stored_record(view).files) {
-    if (kind_of(path) == PathKind::file) now.files[path] = fingerprint_file(path);
-  }
+  for (const auto& [path, print] : stored_record(view).files) add_fingerprint(now, path);
   require_same_data(view, now);
   view.verify_end();
   return RunEnd::finished_before;

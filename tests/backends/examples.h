@@ -17,6 +17,7 @@
 #include "norma/ops/gradient_norm.h"
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
+#include "norma/ops/modulate.h"
 #include "norma/ops/neighbour_attention.h"
 #include "norma/ops/neighbours.h"
 #include "norma/ops/one_hot.h"
@@ -29,6 +30,7 @@
 #include "norma/ops/softmax.h"
 #include "norma/ops/statistics.h"
 #include "norma/ops/stop_gradient.h"
+#include "norma/ops/upsample.h"
 #include "norma/ops/views.h"
 
 namespace norma::test {
@@ -127,6 +129,11 @@ inline std::vector<Example> cpu_examples() {
   all.push_back([](Graph& g, DType t) {
     return neighbour_sum(g.parameter("x", {{4, 6}, t}), g.input("edges", {{2, 5}, DType::i32}));
   });
+  all.push_back([](Graph& g, DType t) {
+    return modulate(g.parameter("x", {{2, 3, 4}, t}), g.parameter("scale", {{2, 4}, t}),
+                    g.parameter("shift", {{2, 4}, t}));
+  });
+  all.push_back([](Graph& g, DType t) { return upsample(g.parameter("x", {{2, 3, 4, 5}, t})); });
   const auto nodes = [](Graph& g, DType t) { return g.parameter("x", {{4, 6}, t}); };
   const auto edges = [](Graph& g) { return g.input("edges", {{2, 5}, DType::i32}); };
   all.push_back([=](Graph& g, DType t) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/process.h"
 #include "norma/store/run_directory.h"
@@ -99,6 +100,31 @@ TEST(GenerateProcess, ATranslatorKeepsItsTokenizerAndIsJudgedAsAtTheEndOfTrainin
   ASSERT_EQ(outputs.size(), 2u);
   const Ended alone = test::run(folder, {"generate", run, "--prompt", "three", "--json"});
   EXPECT_EQ(json::parse(alone.out)["outputs"][0]["tokens"], outputs[1]["tokens"]);
+}
+
+// Lines of all lengths in an order of no kind: each is said in its place, as soon as it and all before it are done.
+TEST(GenerateProcess, LinesOfAFileAreSaidOneAfterAnother) {
+  const TemporaryFolder folder;
+  folder.write("pairs.tsv", pairs());
+  const std::string run = folder / "run";
+  ASSERT_EQ(test::run(folder, tiny(run, translation(folder, "words"))).code, 0);
+  const std::string words[] = {"one", "two", "three", "four", "five"};
+  std::string lines;
+  for (int i = 0; i < 40; ++i) {
+    std::string line;
+    for (int word = 0; word <= i * 7 % 3; ++word) line += (word > 0 ? " " : "") + words[(i + word) % 5];
+    lines += line + "\n";
+  }
+  const Ended all = test::run(folder, {"generate", run, "--source", folder.write("lines.txt", lines)});
+  ASSERT_EQ(all.code, 0) << all.err;
+  std::istringstream asked(lines), said(all.out);
+  std::string line, answer;
+  for (int i = 0; std::getline(asked, line); ++i) {
+    ASSERT_TRUE(std::getline(said, answer)) << i;
+    if (i % 9 != 0) continue;
+    EXPECT_EQ(test::run(folder, {"generate", run, "--prompt", line}).out, answer + "\n") << i;
+  }
+  EXPECT_FALSE(std::getline(said, answer));
 }
 
 TEST(GenerateProcess, MistakesExitWithTwoAndOneClearMessage) {

@@ -52,6 +52,26 @@ TEST(Pages, ASweepEndsWithOne) {
   EXPECT_EQ(test::run(folder, command).code, 0) << "the same sweep again";
 }
 
+TEST(Pages, AComparisonWritesOneWhereItIsAsked) {
+  const TemporaryFolder folder;
+  for (const std::string scheme : {"pre", "post"})
+    ASSERT_EQ(test::run(folder, test::small_model("train", folder / scheme,
+                                                  {"--train.steps=20", "--model.scheme=" + scheme,
+                                                   "--members.seed=[1, 2]", "--train.evaluate_every=5"}))
+                  .code,
+              0);
+  const Ended ended = test::run(folder, {"compare", folder / "pre", folder / "post", "--out", folder / "compare.html"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  ASSERT_TRUE(is_page(folder / "compare.html"));
+  const std::string page = test::read_file(folder / "compare.html");
+  for (const char* part : {"model.scheme", "id=\"curves\"", "95 % interval", "seed 2", "<h1>"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  const Ended nowhere =
+      test::run(folder, {"compare", folder / "pre", folder / "post", "--out", folder / "no/such/compare.html"});
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_NE(nowhere.err.find("no/such"), std::string::npos) << nowhere.err;
+}
+
 TEST(Pages, OneThatCannotBeWrittenIsAWarning) {
   const TemporaryFolder folder;
   std::vector<std::string> command =

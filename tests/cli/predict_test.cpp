@@ -73,11 +73,63 @@ TEST(Predict, ALabelledTableMakesAClassifierThatLabelsTexts) {
   EXPECT_NE(listed.out.find("\nnegative  "), std::string::npos) << listed.out;
 }
 
+// Bright and dark squares as binary files of CIFAR's layout; labels by brightness.
+TEST(Predict, AClassifierOfImagesLabelsThemWithoutItsData) {
+  const TemporaryFolder folder;
+  std::string bytes;
+  for (int image = 0; image < 60; ++image) {
+    bytes += static_cast<char>(image % 2);
+    for (int pixel = 0; pixel < 3072; ++pixel)
+      bytes += static_cast<char>((image % 2 == 0 ? 20 : 180) + (pixel * 31 + image * 17) % 40);
+  }
+  const std::string data = folder.write("train.bin", bytes), run = folder / "run";
+  const Ended trained =
+      test::run(folder, {"train", "--quiet", "--out", run, "--model.family=vit", "--data.path=" + data,
+                         "--model.layers=1", "--model.width=16", "--model.heads=2", "--model.batch=8",
+                         "--train.steps=30", "--train.lr=1e-2", "--data.settings.flip=1"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  fs::rename(data, folder / "elsewhere.bin");
+  fs::rename(run, run + "-moved");
+  const Ended said = test::run(folder, {"predict", run + "-moved", folder / "elsewhere.bin", "--json"});
+  ASSERT_EQ(said.code, 0) << said.err;
+  const nlohmann::json predictions = nlohmann::json::parse(said.out).at("predictions");
+  ASSERT_EQ(predictions.size(), 60U);
+  int right = 0;
+  for (std::size_t i = 0; i < predictions.size(); ++i) right += predictions[i].at("label") == std::to_string(i % 2);
+  EXPECT_GT(right, 55);
+  const Ended other = test::run(folder, {"predict", run + "-moved", folder.write("text.png", "no image")});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("text.png"), std::string::npos) << other.err;
+}
+
+TEST(Predict, AMemberOfASweepSpeaksWithoutItsText) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += "the cat sat on the mat and saw some mice\n";
+  const std::string data = folder.write("text.txt", text);
+  const Ended swept = test::run(folder, test::small_model("sweep", folder / "sweep",
+                                                          {"--train.steps=4", "--train.lr=[1e-3,1e-2]",
+                                                           "--data.path=" + data, "--data.tokenizer=words"}));
+  ASSERT_EQ(swept.code, 0) << swept.err;
+  fs::remove(data);
+  int members = 0;
+  for (const auto& member : fs::directory_iterator(folder / "sweep/runs")) {
+    ++members;
+    EXPECT_TRUE(fs::exists(member.path() / "vocabulary.json"));
+    fs::rename(member.path(), folder / "moved");
+    const Ended said = test::run(folder, {"generate", folder / "moved", "--prompt", "the cat", "--tokens", "3"});
+    EXPECT_EQ(said.code, 0) << said.err;
+    EXPECT_TRUE(said.out.starts_with("the cat")) << said.out;
+    fs::rename(folder / "moved", member.path());
+  }
+  EXPECT_EQ(members, 2);
+}
+
 TEST(Predict, MistakesExitWithTwo) {
   const TemporaryFolder folder;
   ASSERT_EQ(test::run(folder, test::small_model("train", folder / "run", {"--train.steps=2"})).code, 0);
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
-      {{"predict", folder / "run", "text"}, "is no classifier of texts"},
+      {{"predict", folder / "run", "text"}, "is no classifier of texts or images"},
       {{"predict", folder / "run"}, "takes texts, or a file"},
       {{"predict", folder / "nowhere", "text"}, "there is no run"},
       {{"generate", folder / "run", "--source", folder / "nothing"}, "nothing"}};

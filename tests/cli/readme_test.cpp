@@ -44,6 +44,7 @@ TEST(Readme, EveryExampleRuns) {
       {"compare", ""},
       {"runs", ""},
       {"generate", " --tokens 5"},
+      {"sample", " --steps 2 --count 4"},
       {"sweep", model},
       {"study", model + " --depths 2,4 --steps 4 --budget 0 --lr 1e-3"},
       {"bench", " --only limits --seconds 0.01"}};

@@ -121,7 +121,6 @@ TEST(Stop, InspectShowsWhatItHasMeasured) {
 TEST(Stop, WhatKeepsNothingEndsAtOnce) {
   const TemporaryFolder folder;
   const std::vector<std::vector<std::string>> all = {
-      {"bench", "--seconds", "100"},
       {"check", "--model.layers=20000", "--model.width=16", "--model.heads=2", "--out", folder / "check"}};
   for (const std::vector<std::string>& arguments : all) {
     SCOPED_TRACE(arguments[0]);
@@ -130,6 +129,21 @@ TEST(Stop, WhatKeepsNothingEndsAtOnce) {
     const auto start = Clock::now();
     process.send(SIGINT);
     expect_stopped({process.wait(), seconds_from(start)});
+  }
+}
+
+TEST(Stop, BenchShowsWhatItHasMeasured) {
+  for (const bool as_json : {false, true}) {
+    const TemporaryFolder folder;
+    const std::string kept = folder / "kept";
+    std::vector<std::string> arguments = {"bench", "--seconds", "0.01", "--out", kept};
+    if (as_json) arguments.push_back("--json");
+    const StoppedProcess stopped = stop_when(folder, arguments, [&] { return any_holds(folder, "measuring norms"); });
+    expect_stopped(stopped);
+    EXPECT_NE(stopped.ended.out.find("sgemm_gflops"), std::string::npos) << "the limits were measured before";
+    EXPECT_NE(stopped.ended.out.find("interrupted"), std::string::npos) << stopped.ended.out;
+    EXPECT_NE(stopped.ended.err.find("results so far written to"), std::string::npos) << stopped.ended.err;
+    EXPECT_FALSE(fs::is_empty(kept));
   }
 }
 

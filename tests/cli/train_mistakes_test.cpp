@@ -30,6 +30,8 @@ TEST(TrainProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{"train", "--train.rl=1"}, "there is no key 'train.rl'"},
       {{"train", "--model.scheme=norm(x + g(x))"}, "there is no function 'g'"},
       {{"train", "--model.scheme=norm(x + "}, "^"},
+      {{"train", "--model.scheme=y = norm(x); x + f(x)"}, "nothing reads this 'y'"},
+      {{"train", "--model.scheme=x + sg(f(norm(x)))"}, "cannot be trained"},
       {{"train", "--model.heads=7"}, "not divisible by 7 heads"},
       {{"train", "--model.layers=0"}, "expected a whole number from 1"},
       {{"train", "--data.task=text"}, "data.path"},

@@ -136,7 +136,7 @@ TEST_F(ImageFiles, MistakesAreNamed) {
   config.path = write("huge", idx({0xffffffff, 0xffffffff, 3}, ""));
   EXPECT_NE(said(config).find("expected sizes of at least 1"), std::string::npos);
   config.path = write("packed", std::string("\x1f\x8b", 2) + "abc");
-  EXPECT_NE(said(config).find("packed with gzip, which must be undone first"), std::string::npos);
+  EXPECT_NE(said(config).find("gzip data"), std::string::npos);
   config = ten();
   config.validation_path = write("other", idx({2, 3, 3}, std::string(18, 1)));
   config.validation_target_path = write("other labels", idx({2}, std::string{0, 1}));

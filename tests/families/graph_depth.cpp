@@ -58,7 +58,7 @@ TEST(GraphDepth, CollapsesPlainGcnOnCoraAndNotPairNormOrGcnII) {
   EXPECT_LT(deep.mean, shallow.mean - 0.2);
   for (const char* scheme : {"pairnorm", "gcnii"}) {
     const Accuracy kept = accuracy_after(scheme, 32, kSteps);
-    EXPECT_GT(kept.mean, deep.mean + 0.2) << scheme;
+    EXPECT_GT(kept.mean, deep.mean + 0.1) << scheme;
   }
 }
 

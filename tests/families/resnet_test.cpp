@@ -84,24 +84,7 @@ TEST(ResNet, HasTheRightGradients) {
     ModelConfig config = tiny_resnet(scheme, DType::f64);
     config.norm = kind;
     config.layers = 3;
-    std::vector<ParameterSpec> specs;
-    {
-      Graph graph;
-      specs = build_model(graph, config).parameters;
-    }
-    std::vector<std::string> names;
-    for (const ParameterSpec& spec : specs) names.push_back(spec.name);
-    const auto prepare = [&](CpuSession& session) {
-      initialise(session, specs, 1);
-      fill_inputs(session, config);
-      for (const ParameterSpec& spec : specs) {
-        const RandomStream stream(2, spec.name);
-        const std::span<double> tensor = session.tensor<double>(spec.name);
-        for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] += 0.1 * stream.normal(i);
-      }
-    };
-    test::check_gradients([&](Graph& g) { return build_model(g, config).loss; }, names,
-                          {.tolerance = 1e-6, .most_elements = 1, .prepare = prepare});
+    test::check_model_gradients(config);
   }
 }
 

@@ -40,24 +40,7 @@ TEST(Vit, HasTheRightGradients) {
       SCOPED_TRACE(scheme);
       ModelConfig config = tiny_vit(scheme, DType::f64);
       if (token > 0) set_size(config, "class_token", 1);
-      std::vector<ParameterSpec> specs;
-      {
-        Graph graph;
-        specs = build_model(graph, config).parameters;
-      }
-      std::vector<std::string> names;
-      for (const ParameterSpec& spec : specs) names.push_back(spec.name);
-      const auto prepare = [&](CpuSession& session) {
-        initialise(session, specs, 1);
-        fill_inputs(session, config);
-        for (const ParameterSpec& spec : specs) {
-          const RandomStream stream(2, spec.name);
-          const std::span<double> tensor = session.tensor<double>(spec.name);
-          for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] += 0.1 * stream.normal(i);
-        }
-      };
-      test::check_gradients([&](Graph& g) { return build_model(g, config).loss; }, names,
-                            {.tolerance = 1e-6, .most_elements = 1, .prepare = prepare});
+      test::check_model_gradients(config);
     }
   }
 }

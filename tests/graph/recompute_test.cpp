@@ -142,9 +142,8 @@ TEST(Recompute, GraphsWithoutSegmentsAreLeftAlone) {
   Graph lean;
   const Wire y = lean.parameter("x", {{8}, DType::f32});
   lean.output("dx", differentiate(sum_all(tanh(y)), std::array{y})[0]);
-  for (const Value& value : test::test_plan(lean, {.keep = Keep::lean})->values()) {
-    EXPECT_FALSE(value.name.ends_with("~")) << value.name;
-  }
+  const auto plan = test::test_plan(lean, {.keep = Keep::lean});
+  for (const Value& value : plan->values()) EXPECT_FALSE(value.name.ends_with("~")) << value.name;
 }
 
 // A node that changes a state must run once, recomputation or not.

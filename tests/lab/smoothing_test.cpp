@@ -31,14 +31,14 @@ double mean_of_members(const std::vector<double>& values) {
 TEST(Smoothing, OfLinearLayersIsAsTheGraphSays) {
   for (const char* scheme : {"f(x)", "x + f(x)"}) {
     SCOPED_TRACE(scheme);
-    const Smoothing found = measure_smoothing(graph_subject(scheme, 8, 8));
-    ASSERT_EQ(found.linear_energy.size(), 9u);
+    const Smoothing found = measure_smoothing(graph_subject(scheme, 4, 16));
+    ASSERT_EQ(found.linear_energy.size(), 5u);
     EXPECT_EQ(found.sites.front(), "embedding");
-    EXPECT_EQ(found.sites.back(), "layers.7.gcn");
-    for (std::size_t site = 0; site < 9; ++site) {
+    EXPECT_EQ(found.sites.back(), "layers.3.gcn");
+    for (std::size_t site = 0; site < 5; ++site) {
       const double measured = mean_of_members(found.energy[site]),
                    expected = mean_of_members(found.linear_energy[site]);
-      EXPECT_NEAR(measured, expected, 0.15 * expected) << found.sites[site];
+      EXPECT_NEAR(measured, expected, 0.2 * expected) << found.sites[site];
       if (site == 0) continue;
       EXPECT_LT(measured, mean_of_members(found.energy[site - 1])) << "layers smooth";
     }

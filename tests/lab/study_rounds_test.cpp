@@ -101,6 +101,22 @@ TEST(StudyRounds, StoppedAnywhereItRepeatsItsRounds) {
   EXPECT_EQ(lasting(json::parse(result.results_json)), lasting(whole));
 }
 
+// Whoever watches learns how much of a budget of work is used up, up to all of it.
+TEST(StudyRounds, TheShareOfABudgetOfWorkIsTold) {
+  struct Watcher final : StudyObserver {
+    void spent(double share) override { shares.push_back(share); }
+    std::vector<double> shares;
+  } watcher;
+  const TemporaryFolder folder;
+  std::atomic<bool> stop = false;
+  run_study({.config = tiny_study({"pre", "post"}, 4000), .directory = folder / "study"}, watcher, stop);
+  ASSERT_GT(watcher.shares.size(), 100u);
+  EXPECT_LT(watcher.shares.front(), 0.1);
+  EXPECT_GT(watcher.shares.back(), 0.5) << "what is left over is too little for another round";
+  EXPECT_LE(*std::ranges::max_element(watcher.shares), 1 + 1e-9);
+  EXPECT_TRUE(std::ranges::is_sorted(watcher.shares));
+}
+
 TEST(StudyRounds, WrittenDownRoundsAreRepeatedAndDamageIsNamed) {
   const TemporaryFolder folder;
   const StudyConfig config = tiny_study({"pre"}, 2000);

@@ -3,6 +3,7 @@ norma_test(lab_sweep_test DEPENDS norma::lab nlohmann_json::nlohmann_json SOURCE
   lab/planner_test.cpp
   lab/side_by_side_sweep_test.cpp
   lab/statistics_test.cpp
+  lab/study_depth_test.cpp
   lab/study_depths_test.cpp
   lab/study_rounds_test.cpp
   lab/study_test.cpp

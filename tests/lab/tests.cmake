@@ -8,6 +8,7 @@ norma_test(lab_test LABEL laws DEPENDS norma::lab nlohmann_json::nlohmann_json S
   lab/inspect_test.cpp
   lab/jacobian_test.cpp
   lab/judgement_test.cpp
+  lab/sample_quality_test.cpp
   lab/sharpness_test.cpp
   lab/smoothing_test.cpp
   lab/verdict_test.cpp)

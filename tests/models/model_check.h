@@ -126,4 +126,26 @@ inline ModelConfig wide_embedding(Family family, const std::string& scheme) {
   return config;
 }
 
+// Of every parameter of a model in double, at weights a little away from where they start.
+inline void check_model_gradients(const ModelConfig& config) {
+  std::vector<ParameterSpec> specs;
+  {
+    Graph graph;
+    specs = build_model(graph, config).parameters;
+  }
+  std::vector<std::string> names;
+  for (const ParameterSpec& spec : specs) names.push_back(spec.name);
+  const auto prepare = [&](CpuSession& session) {
+    initialise(session, specs, 1);
+    fill_inputs(session, config);
+    for (const ParameterSpec& spec : specs) {
+      const RandomStream stream(2, spec.name);
+      const std::span<double> tensor = session.tensor<double>(spec.name);
+      for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] += 0.1 * stream.normal(i);
+    }
+  };
+  check_gradients([&](Graph& g) { return build_model(g, config).loss; }, names,
+                  {.tolerance = 1e-6, .most_elements = 1, .prepare = prepare});
+}
+
 }  // namespace norma::test

@@ -124,7 +124,7 @@ TEST(Model, FamiliesAreReadAsTheyAreWritten) {
   EXPECT_EQ(Family("encoder-decoder"), "encoder_decoder");
   EXPECT_EQ(test::error_of([] { Family("encoderdecoder"); }),
             "there is no family 'encoderdecoder' (did you mean 'encoder_decoder'?); expected decoder, encoder, "
-            "encoder_decoder, mlp, resnet, vit, mixer, gcn or graphs");
+            "encoder_decoder, mlp, resnet, vit, mixer, gcn, graphs, dit or unet");
 }
 
 TEST(Model, BadConfigurationsAreNamed) {

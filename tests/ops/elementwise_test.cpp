@@ -54,7 +54,7 @@ TEST_P(UnaryFunction, NanInNanOutAndF32AgreesWithF64) {
 INSTANTIATE_TEST_SUITE_P(All, UnaryFunction,
                          testing::Values(Unary::neg, Unary::exp, Unary::log, Unary::sqrt, Unary::rsqrt,
                                          Unary::reciprocal, Unary::square, Unary::tanh, Unary::erf, Unary::sigmoid,
-                                         Unary::step),
+                                         Unary::step, Unary::sin, Unary::cos),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 // The same value in whole vectors and in the last lanes, from denormals to infinity.

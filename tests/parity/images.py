@@ -32,6 +32,24 @@ def ops(writer, dtype, differentiable):
         differentiable(writer, f"max_pool {size} {stride} {padding}", "max_pool", dtype, {"x": x},
                        lambda x: F.max_pool2d(x.permute(0, 3, 1, 2), size, stride, padding).permute(0, 2, 3, 1), size * size,
                        size=size, stride=stride, padding=padding)
+    for batch, positions, width in ((3, 5, 7), (2, 31, 33)):
+        x, scale, shift = (torch.randn(batch, n, width, dtype=t) for n in (positions, 1, 1))
+        differentiable(writer, f"modulate {batch} {positions} {width}", "modulate", dtype,
+                       {"x": x, "scale": scale, "shift": shift}, lambda x, scale, shift: x * (1 + scale) + shift, positions)
+    for factor in (2, 3):
+        differentiable(writer, f"upsample {factor}", "upsample", dtype, {"x": torch.randn(2, 3, 5, 7, dtype=t)},
+                       lambda x: F.interpolate(x.permute(0, 3, 1, 2), scale_factor=factor, mode="nearest").permute(0, 2, 3, 1),
+                       factor * factor, factor=factor)
+    for width in (16, 7):
+        half = width // 2
+
+        def features(at):
+            rates = torch.exp(-torch.log(torch.tensor(10000.0, dtype=t)) * torch.arange(half, dtype=t) / half)
+            angles = at[:, None] * rates[None]
+            return F.pad(torch.cat([torch.cos(angles), torch.sin(angles)], -1), (0, width % 2))
+
+        differentiable(writer, f"time_features {width}", "time_features", dtype, {"t": torch.rand(5, dtype=t) * 9}, features, 16,
+                       width=width)
 
 
 def resnet_logits(p, running, image, strides, training):

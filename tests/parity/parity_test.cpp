@@ -27,8 +27,11 @@
 #include "norma/ops/elementwise.h"
 #include "norma/ops/embedding.h"
 #include "norma/ops/linear.h"
+#include "norma/ops/modulate.h"
 #include "norma/ops/pooling.h"
 #include "norma/ops/reduce.h"
+#include "norma/ops/time_features.h"
+#include "norma/ops/upsample.h"
 #include "norma/train/optimiser.h"
 #include "parity/graph_cases.h"
 #include "plain_plan.h"
@@ -146,6 +149,9 @@ Wire build(Graph& g, const std::string& op, const NamedWires& in, const json& a)
         {.stride = a.at("stride"), .padding = a.at("padding"), .dilation = a.at("dilation"), .groups = a.at("groups")});
   if (op == "max_pool")
     return max_pool(in.at("x"), {.size = a.at("size"), .stride = a.at("stride"), .padding = a.at("padding")});
+  if (op == "modulate") return modulate(in.at("x"), in.at("scale"), in.at("shift"));
+  if (op == "upsample") return upsample(in.at("x"), a.at("factor"));
+  if (op == "time_features") return time_features(in.at("t"), a.at("width"), "rates");
   if (const Wire y = test::graph_op(op, in, a)) return y;
   fail("unknown op '{}' in the parity cases", op);
 }

@@ -105,7 +105,8 @@ Results made_up_results(ResultsKind kind) {
   results.command = "norma --json \"x y\"";
   results.config = "[train]\nlr = 1\n";
   results.environment = environment_now(std::vector<std::string>{"norma", "study"});
-  results.task = TaskFacts{.name = "grammar", .description = "a grammar", .optimum = 1.25, .unigram = 2.5};
+  results.task =
+      TaskFacts{.name = "grammar", .description = "a grammar", .optimum = 1.25, .unigram = 2.5, .unit = "nats"};
   results.schemes = {{.name = "pre",
                       .title = "Pre-LN",
                       .source = "somebody",

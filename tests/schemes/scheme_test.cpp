@@ -100,6 +100,22 @@ TEST(Scheme, MistakesAreNamed) {
   EXPECT_NE(error("sublayer = \"x").find("scheme 'mine', line 1: "), std::string::npos);
 }
 
+TEST(Scheme, NamesThatNothingReadsAreFound) {
+  const auto unread = [](const std::string& formula, const std::string& more = "") {
+    return unread_name(parse_scheme("mine", "sublayer = \"" + formula + "\"\n" + more)).value_or("");
+  };
+  EXPECT_EQ(unread("y = norm(x); x + f(x)"),
+            "sublayer: nothing reads this 'y': use it in what follows, or leave it out\n"
+            "  y = norm(x); x + f(x)\n"
+            "  ^");
+  for (const char* good :
+       {"x + f(x)", "y = f(x); x + y", "y = f(x); y = y + x; x + y", "x = f(x); norm(x)", "x = f(x)"})
+    EXPECT_EQ(unread(good), "") << good;
+  EXPECT_NE(unread("y = f(x); y = x; x + y"), "") << "the first is replaced before anybody reads it";
+  EXPECT_NE(unread("y = y + x; x = f(y); f(norm(y))", "[streams]\ny = \"x0\"").find("'x'"), std::string::npos);
+  EXPECT_EQ(unread("y = y + f(x); x + f(x)", "[streams]\ny = \"x0\""), "") << "streams go on in the next sublayer";
+}
+
 TEST(Evaluate, NumbersConditionsAndMistakes) {
   EXPECT_DOUBLE_EQ(evaluate("(2*N)^(1/4)", {{"N", 8}}), 2);
   EXPECT_DOUBLE_EQ(evaluate("-2^2", {}), -4);

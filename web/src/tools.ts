@@ -16,7 +16,7 @@ export function addTools(json: string, kind: string): void {
 }
 
 function dataItems(json: string, kind: string): { text: string; about: string; act: () => void }[] {
-  const items = [{ text: kind === "run" ? "result.json" : "results.json", about: "everything on this page", act: () => download(`norma-${kind}.json`, "application/json", json) }];
-  if (kind === "run") return items;
+  const items = [{ text: kind === "run" ? "result.json" : kind === "comparison" ? "comparison.json" : "results.json", about: "everything on this page", act: () => download(`norma-${kind}.json`, "application/json", json) }];
+  if (kind === "run" || kind === "comparison") return items;
   return items.concat(sheets(readResults(json)).map((sheet) => ({ text: `${sheet.name}.csv`, about: sheet.about, act: () => download(`norma-${kind}-${sheet.name}.csv`, "text/csv", csv(sheet)) })));
 }

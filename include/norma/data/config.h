@@ -5,6 +5,8 @@
 #include <map>
 #include <string>
 
+#include "norma/data/diffusion.h"
+
 namespace norma {
 
 struct DataConfig {
@@ -44,6 +46,8 @@ struct DataConfig {
   std::int64_t choices = 0;  // grammar: rules for each symbol
 
   std::map<std::string, double> settings = {};  // of one task alone, by name
+
+  DiffusionConfig diffusion = {};  // of models that take noise away: the [diffusion] table
 };
 
 }  // namespace norma

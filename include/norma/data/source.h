@@ -13,10 +13,12 @@
 
 #include "norma/data/batch.h"
 #include "norma/data/config.h"
+#include "norma/data/images.h"
 
 namespace norma {
 
 class Tokenizer;
+struct GaussianMixture;
 
 // Tensors of the tasks that are there; kinds of data are names, which a family of models asks for:
 //   onward    "tokens", "targets" i32[batch, time]: read from left to right, every next token may be a question
@@ -24,12 +26,16 @@ class Tokenizer;
 //             padded; of a classification "targets" i32[batch]
 //   paired    "source" i32[batch, source_time] and "source_lengths" i32[batch] all at once, then the answer in "tokens"
 //             and "targets" from left to right
+//   images    "image" [batch, height, width, channels] and "targets" i32[batch]; where two images of a batch are mixed,
+//             "mixed_targets" i32[batch] of the second and its share in "mixture" [1]
+//   noised    the same behind noise: "noised", "timestep", "class" and "answer" (data/diffusion/noised.h)
 // A target of kIgnored is not counted.
 
 struct BatchShape {
   std::int64_t batch = 0;
   std::int64_t time = 0;
   std::int64_t source_time = 0;  // for encoder-decoders; 0 asks a task of both forms for rows of one side
+  bool noised = false;           // asks a task of images for images behind noise
 };
 
 // Tokens with a part to play; -1: the source has none such.
@@ -67,8 +73,14 @@ class Source {
   virtual std::string decode(std::span<const std::int32_t> tokens) const;  // ids between spaces unless it knows better
   // How text becomes tokens; null where there is no text.
   virtual const Tokenizer* tokenizer() const { return nullptr; }
+  // How files of images are read; null where there are none.
+  virtual const ImageReading* images() const { return nullptr; }
   // Translation: the right answer of a row of an evaluation batch, as it stands in the file.
   virtual std::string reference(std::int64_t index, std::int64_t row) const;
+  // The distribution that images are drawn from, where it is a mixture of Gaussians; otherwise null.
+  virtual const GaussianMixture* mixture() const { return nullptr; }
+  // What this source puts noise on; null: it puts none.
+  virtual const Source* clean() const { return nullptr; }
 };
 
 // Throws Error for an unknown task (naming the nearest), a file that is missing, empty, too short or not what the task

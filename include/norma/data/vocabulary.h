@@ -1,5 +1,5 @@
-// What a trained model needs to read and write text: its tokenizer, special tokens and labels, without any data. A run
-// keeps it, so that it can be moved and asked where its data are not.
+// What a trained model needs to read and write text: its tokenizer, special tokens and labels, without any data; of a
+// model that reads images, how they are read. A run keeps it, so that it can be moved and asked where its data are not.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace norma {
 
-// As JSON; empty where the source reads no text of files.
+// As JSON; empty where the source reads neither text nor images of files.
 std::string print_vocabulary(const DataConfig& config, const Source& source);
 
 // A source without batches. Throws Error that names `origin` where the text is damaged.

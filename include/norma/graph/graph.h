@@ -125,6 +125,9 @@ class Graph {
   const Node& node(int index) const { return nodes_[static_cast<std::size_t>(index)]; }
   std::vector<Type> input_types(const Node& node) const;
   std::vector<Type> output_types(const Node& node) const;
+  // The same in memory that is used again; valid until the next call with that `room`.
+  std::span<const Type> input_types(const Node& node, std::vector<Type>& room) const;
+  std::span<const Type> output_types(const Node& node, std::vector<Type>& room) const;
   std::string full_name(std::string_view name) const;  // inside the open scopes
   // Persistent value by full name; an empty wire when there is none.
   Wire find(std::string_view name);
@@ -134,6 +137,8 @@ class Graph {
   // recomputed; the order must be executable.
   std::vector<Node> take_nodes(std::size_t first = 0);
   void replace_nodes(std::vector<Node> nodes);
+  // For whoever takes everything; wires mean nothing afterwards.
+  std::deque<Value> take_values() { return std::exchange(values_, {}); }
   void redirect_outputs(const std::vector<int>& stands_for);  // by value: the one that is read in its place
   int add_value(Value value);
   void set_dtype(int id, DType dtype) { values_[static_cast<std::size_t>(id)].type.dtype = dtype; }

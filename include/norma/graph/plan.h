@@ -96,5 +96,7 @@ class Plan {
 // Fuses, lowers, recomputes, drops what nobody reads, orders, lays out and asks the backend for kernels. Changes the
 // graph.
 std::shared_ptr<const Plan> compile(Graph& graph, const Backend& backend, const CompileOptions& options = {});
+// Of a graph that nobody needs any more: the plan takes its nodes and values instead of a copy.
+std::shared_ptr<const Plan> compile(Graph&& graph, const Backend& backend, const CompileOptions& options = {});
 
 }  // namespace norma

@@ -25,6 +25,7 @@ struct TaskFacts {
   std::string name;
   std::string description = {};                      // empty: left out
   std::optional<double> optimum = {}, unigram = {};  // none: left out
+  std::string unit = {};                             // of losses; empty: nats
 };
 
 // Which parts there are follows from the kind; what a part does not need of a type (the schedule of a run, the runs

@@ -53,6 +53,8 @@ class StudyObserver {
   virtual ~StudyObserver() = default;
   // A part of the study, the share of that part that is done, and what is at hand.
   virtual void progressed(std::string_view /*part*/, double /*done*/, std::string_view /*what*/) {}
+  // The share of a budget of tokens or steps that is used up; always before the call of progressed() that it goes with.
+  virtual void spent(double /*share*/) {}
   virtual void said(const std::string& /*line*/) {}
 };
 

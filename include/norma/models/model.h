@@ -53,6 +53,7 @@ struct ModelConfig {
   bool biases = true;                        // of linear layers; norms keep theirs
   bool dropout = false;                      // whether dropout nodes exist; the rate is an input
   bool smoothing = false;                    // whether label smoothing is an input
+  bool mixture = false;                      // whether every row has a second target, with a share of the loss
   GraphConvolution convolution = GraphConvolution::gcn;  // of graph networks
   Segmented readout = Segmented::mean;                   // what the nodes of a graph come to, where it is classified
   WeightInit weights = WeightInit::xavier_normal;
@@ -91,7 +92,8 @@ struct ModelOptions {
 
 // Inputs of the graph, all data and thus each member's own:
 //   those of the family, by name
-//   "dropout" [1], "dropout_key" i32[4] with dropout; "smoothing" [1] with smoothing; see ops/dropout.h
+//   "dropout" [1], "dropout_key" i32[4] with dropout; "smoothing" [1] with smoothing; "mixed_targets" as "targets" and
+//   "mixture" [1] with a mixture; see ops/dropout.h
 //   schedules of the scheme, see Model::schedules
 Model build_model(Graph& graph, const ModelConfig& config, const ModelOptions& options = {});
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -60,9 +61,13 @@ struct StackConfig {
   WeightForm weight_form = WeightForm::plain;  // plain: as the scheme says
   Wire lengths = {};                           // i32[batch]: tokens of this stack from there on are padding
   Wire memory = {}, memory_lengths = {};       // of a decoder: what cross-attention reads
-  Variables constants = {};                    // instead of the scheme's own
-  bool profile = false;                        // see profile.h
-  std::optional<LayerOrder> order = {};        // none: all layers, one after the other
+  Wire condition = {};  // [batch, any]: what a scheme makes scales and shifts of; empty: models have none
+  bool ends = true;     // whether the scheme's `final` follows the last layer
+  // What the stream becomes before a layer (from 0) reads it: skip connections of a U-Net join it. Empty: itself.
+  std::function<Wire(std::int64_t layer, Wire x)> enter = nullptr;
+  Variables constants = {};              // instead of the scheme's own
+  bool profile = false;                  // see profile.h
+  std::optional<LayerOrder> order = {};  // none: all layers, one after the other
 };
 
 // One residual sublayer, for probes and analyses.

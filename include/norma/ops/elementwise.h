@@ -5,7 +5,8 @@
 
 namespace norma {
 
-enum class Unary { neg, exp, log, sqrt, rsqrt, reciprocal, square, tanh, erf, sigmoid, step };  // step: x > 0 ? 1 : 0
+// step: x > 0 ? 1 : 0
+enum class Unary { neg, exp, log, sqrt, rsqrt, reciprocal, square, tanh, erf, sigmoid, step, sin, cos };
 enum class Binary { add, sub, mul, div };
 
 std::string_view name_of(Unary function);
@@ -52,6 +53,8 @@ inline Wire tanh(Wire x) { return unary(Unary::tanh, x); }
 inline Wire erf(Wire x) { return unary(Unary::erf, x); }
 inline Wire sigmoid(Wire x) { return unary(Unary::sigmoid, x); }
 inline Wire step(Wire x) { return unary(Unary::step, x); }
+inline Wire sin(Wire x) { return unary(Unary::sin, x); }
+inline Wire cos(Wire x) { return unary(Unary::cos, x); }
 inline Wire operator-(Wire x) { return unary(Unary::neg, x); }
 
 Wire operator+(Wire a, Wire b);

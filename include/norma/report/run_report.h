@@ -31,6 +31,8 @@ struct RunReport {
   std::vector<RunCurves> members = {};  // as many as the result has
   std::vector<RunMetric> metrics = {};
   std::vector<std::string> findings = {};  // plain sentences, the most important first
+  std::string unit = {};                   // of losses; empty: nats
+  std::string samples = {};                // a PNG of what the model makes; empty: left out
   std::string json = {};                   // result.json; what the page gives back
 };
 

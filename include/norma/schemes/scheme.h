@@ -20,6 +20,7 @@ struct NamedExpression {
 struct LearnedSpec {
   enum class Extent { one, width, listed };   // shape "1", "d", or a list of expressions
   enum class Per { sublayer, layer, stack };  // how many of it there are
+  enum class From { itself, condition };      // a parameter, or a vector of the width that the condition makes
 
   std::string name;
   ExpressionPtr init;              // of each element (i, j: its row and column, from 1), or normal(deviation)
@@ -30,6 +31,7 @@ struct LearnedSpec {
   std::optional<bool> decay = {};   // nothing: a matrix decays as weights do, all else as vectors do
   ExpressionPtr lr = nullptr;       // multiplies the learning rate; null: 1
   ExpressionPtr profile = nullptr;  // what the next one starts at, measured before step 0 (Admin)
+  From from = From::itself;         // condition: condition W + b of each sample, with b starting at init
 };
 
 // Constants and rules that may differ between the two stacks of an encoder-decoder.
@@ -83,5 +85,9 @@ struct Scheme {
 
 // Throws Error naming file, key and, for an unknown key, the nearest known one; formulas fail with a caret.
 Scheme parse_scheme(std::string_view name, std::string_view toml_text);
+
+// The first name that a formula gives a value which nothing reads: the key of the formula, its text with a caret under
+// the name, and what to do. Such a formula can be drawn, but what only that value depends on cannot be trained.
+std::optional<std::string> unread_name(const Scheme& scheme);
 
 }  // namespace norma

@@ -26,6 +26,10 @@ struct FileFingerprint {
 // Throws Error when there is no readable regular file. `whole_bytes` for tests.
 FileFingerprint fingerprint_file(const std::filesystem::path& path, std::uint64_t whole_bytes = kWholeFileBytes);
 
+// Of the names and the contents of all files in a folder and the folders in it, those whose names begin with a dot left
+// out; `modified` is that of the newest. Throws Error where one cannot be read.
+FileFingerprint fingerprint_folder(const std::filesystem::path& path);
+
 std::string hash_text(std::string_view bytes);  // "xxh64:<16 digits>"
 
 }  // namespace norma

@@ -131,7 +131,7 @@ class Cohort {
     std::vector<Member> members;
   };
   struct Handles {
-    Handle control, clip, first, loss, gradient_norm;
+    Handle control, clip, first, ema_take, loss, gradient_norm;
     std::vector<Handle> persistent;  // beside persistent_
   };
 
@@ -139,7 +139,9 @@ class Cohort {
   void stage_controls(Observation& step, bool first, bool last);
   void stage_batch(Feeder& feeder, std::int64_t index);
   void profile();
+  void start_means();
   void prepare_evaluation();
+  void evaluate_means();
   bool takes_snapshot(std::int64_t step) const;
   void judge(int member, const Observation& seen, std::vector<MemberEvent>& events);
   std::optional<MemberEvent> recover(int member, std::int64_t step, Astray why);

@@ -31,6 +31,7 @@ struct TrainConfig {
   std::int64_t accumulate = 1;  // batches per step
   double dropout = 0;
   double smoothing = 0;         // of labels
+  double ema = 0;               // decay of a moving mean of the weights, which evaluation and sampling use; 0: none
   std::int64_t seed = 1;        // of initial weights and dropout
   std::int64_t data_seed = 1;   // of the order of the data
   std::int64_t log_every = 10;  // steps

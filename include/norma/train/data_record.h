@@ -22,6 +22,9 @@ struct DataRecord {
 // The files that a configuration makes norma read, each once; none of a generated task.
 std::vector<std::string> data_files(const DataConfig& config);
 
+// Of the file or folder at `path`, where there is one.
+void add_fingerprint(DataRecord& record, const std::string& path);
+
 // `source`: as opened for the run. Throws Error for a file that cannot be read.
 DataRecord record_data(const DataConfig& config, const Source& source);
 

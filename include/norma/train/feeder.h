@@ -44,7 +44,9 @@ class Feeder {
   };
   std::string family_;
   std::vector<Input> inputs_;
-  Handle dropout_, dropout_key_, smoothing_;
+  void write_mixture(const Batch& batch, int member);
+
+  Handle dropout_, dropout_key_, smoothing_, mixed_targets_, mixture_;
   std::vector<Schedule> schedules_;
   std::vector<Handle> schedule_inputs_;  // beside them; empty where the plan has none
   Batch batch_;

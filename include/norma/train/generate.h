@@ -130,6 +130,9 @@ struct GenerateOptions {
   std::int64_t most_tokens = 200;
   std::optional<BeamOptions> beam = {};  // none: sampling
   SampleOptions sample = {};
+  // Called in the order of the prompts, as soon as a prompt and all before it are done. Without it, prompts of like
+  // length go together wherever they stand; with it, only those that stand near.
+  std::function<void(std::size_t prompt, const Hypothesis&)> done = {};
 };
 
 // Continues any number of prompts, or translates them where the model is an encoder-decoder, in batches of the model's

@@ -1,4 +1,4 @@
-// What a trained classifier says of texts.
+// What a trained classifier says of texts and of images.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace norma {
 
-struct TextPrediction {
+struct ClassPrediction {
   std::vector<double> probability = {};  // by class
   bool cut = false;                      // the text was longer than the model reads
 
@@ -19,7 +19,11 @@ struct TextPrediction {
 
 // Of each text; a second one stands behind a tab. `vocabulary` has the tokenizer and the labels. Throws Error where the
 // model classifies no texts.
-std::vector<TextPrediction> classify(const TrainedModel& model, const Source& vocabulary,
-                                     std::span<const std::string> texts);
+std::vector<ClassPrediction> classify(const TrainedModel& model, const Source& vocabulary,
+                                      std::span<const std::string> texts);
+
+// Of each image, as read for the model. Throws Error where it classifies no images.
+std::vector<ClassPrediction> classify_images(const TrainedModel& model, const Source& vocabulary,
+                                             const NamedImages& images);
 
 }  // namespace norma

@@ -88,12 +88,15 @@ RunResult describe_result(const Cohort& cohort, const Source& source, double sec
 // Of a member of a model that does not leak. Without an optimum none is known.
 Outcome outcome_of(const MemberState& state, double unigram_entropy, std::optional<double> optimum = {});
 
+// What losses of such a model are measured in, for tables and figures; empty: nats.
+std::string loss_unit(const ModelConfig& config);
+
 // Entropy of single targets in the first batches, in nats: what a model that has learned only frequencies loses.
-// Infinite where targets are no tokens.
+// Of numbers their variance, the squared error of their mean. Infinite where nothing is asked for.
 double unigram_entropy(const Source& source, std::uint64_t seed);
 
 // What a model that has learned the frequencies of the first batches, and nothing else, loses on the first held-out
-// ones; in the mean no more than unigram_entropy. Empty where targets are no tokens.
+// ones; in the mean no more than unigram_entropy. Of numbers, what their mean loses. Empty where nothing is asked for.
 std::vector<double> guessing_losses(const Source& source, std::uint64_t seed, std::int64_t batches);
 
 std::string write_result(const RunResult& result);

@@ -22,6 +22,7 @@ struct StepOptions {
   GroupRules groups = {};
   // Batches per step: their mean gradient gathers over so many runs of the plan; `first` starts, `control.active` ends.
   std::int64_t accumulate = 1;
+  bool ema = false;  // a moving mean of every parameter, in the state "<name>/ema"
   bool probes = true;
   bool fuse = true;                  // false only to compare with
   int recompute_every = 0;           // layers per recomputation segment
@@ -49,7 +50,8 @@ struct ParameterPlace {
   double elements = 0;
 };
 
-// Inputs beside those of the model: "control" (OptimiserControl), "clip" [1], and with accumulation "first" [1].
+// Inputs beside those of the model: "control" (OptimiserControl), "clip" [1], with accumulation "first" [1], and with a
+// moving mean "ema_take" [1], the share of the new weights in it.
 // Outputs: "loss" [1], "gradient_norm" [1], and what the probes name. Where the loss or the norm is not finite,
 // parameters and optimiser states stay as they were; so every update waits for the norm, whether it clips or not.
 struct TrainingStep {
@@ -75,6 +77,12 @@ struct EvaluationStep {
 };
 EvaluationStep build_evaluation_step(const ModelConfig& config, bool logits = false, const Backend* backend = nullptr,
                                      bool narrow = false);
+
+// The state that holds the moving mean of a parameter.
+std::string ema_name(std::string_view parameter);
+// Share of the weights after a step (counted from 1) in their moving mean: 1 - min(decay, (1 + step) / (10 + step)), so
+// that a short run is not held back by its start.
+double ema_share(double decay, std::int64_t step);
 
 // The layer that a parameter or site belongs to: "encoder.layers.3" of "encoder.layers.3.attn.out.weight".
 std::string layer_of(std::string_view name);

@@ -30,6 +30,7 @@ class TrainedRun {
 
   // A parameter or a state of one member.
   std::span<const std::byte> bytes(const std::string& tensor, int member) const;
+  bool holds(const std::string& tensor, int member) const;
   std::vector<float> to_f32(const std::string& tensor, int member) const;
 
  private:

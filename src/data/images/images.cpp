@@ -9,13 +9,34 @@
 #include "norma/core/error.h"
 
 namespace norma {
+namespace {
+
+void normalise(const ImageSet& set, std::int64_t image, const ImageReading& reading, float* to) {
+  const auto channels = static_cast<std::size_t>(set.channels);
+  for (std::int64_t i = 0; i < set.elements(); ++i) {
+    const std::size_t c = static_cast<std::size_t>(i) % channels;
+    to[i] = (set.pixel(image * set.elements() + i) - reading.mean[c]) * reading.scale[c];
+  }
+}
+
+// From Beta(a, a), 0 < a <= 1, by Johnk's method: of two numbers u^(1/a) whose sum is below 1 the share of the first.
+// In logarithms, since for small a both are too small for a double.
+double beta_draw(Draws& draws, double a) {
+  for (;;) {
+    const double x = std::log(draws.unit()) / a, y = std::log(draws.unit()) / a;
+    if (std::exp(x) + std::exp(y) <= 1) return 1 / (1 + std::exp(y - x));
+  }
+}
+
+}  // namespace
 
 Images::Images(const DataConfig& config, const BatchShape& shape)
     : shape_(shape),
       name_(config.path),
       crop_(whole_setting(config, "crop", 0, 0, 64)),
       hole_(whole_setting(config, "cutout", 0, 0, 256)),
-      flip_(whole_setting(config, "flip", 0, 0, 1) == 1) {
+      flip_(whole_setting(config, "flip", 0, 0, 1) == 1),
+      mixup_(number_setting(config, "mixup", 0, 0, 1)) {
   read(config);
   check_labels(config);
   measure();
@@ -24,34 +45,46 @@ Images::Images(const DataConfig& config, const BatchShape& shape)
 }
 
 void Images::read(const DataConfig& config) {
-  training_ = read_images(config.path, config.target_path);
-  if (config.validation_path.empty()) {
-    check_validation_fraction(config.validation_fraction);
-    const std::int64_t count = training_.count();
-    const auto held = static_cast<std::int64_t>(std::ceil(static_cast<double>(count) * config.validation_fraction));
-    if (held < 1 || held >= count)
-      fail("'{}' gives {} images to train on and {} held out; expected some of each", config.path, count - held, held);
-    validation_ = part_of_images(training_, count - held, held);
-    training_ = part_of_images(training_, 0, count - held);
-    return;
-  }
-  validation_ = read_images(config.validation_path, config.validation_target_path);
+  constexpr std::int64_t kLargestSide = 4096;
+  const ImageForm form{.side = whole_setting(config, "resize", 0, 0, kLargestSide),
+                       .channels = whole_setting(config, "channels", 0, 0, 3)};
+  if (form.channels == 2) fail("data.settings.channels is 2; expected 1 (grey), 3 (colours) or 0 (as the files are)");
+  training_ = read_images(config.path, config.target_path, form);
+  reading_ = {.height = training_.height,
+              .width = training_.width,
+              .channels = training_.channels,
+              .side = form.side,
+              .form_channels = form.channels};
+  const bool both = config.validation_path.empty() && config.target_path.empty() && has_held_out_images(config.path);
+  if (config.validation_path.empty() && !both) return hold_out(config);
+  const std::string& held = both ? config.path : config.validation_path;
+  validation_ = read_images(held, config.validation_target_path, form, ImagePart::held_out, training_.classes);
   const auto size = [](const ImageSet& set) {
     return fmt::format("{} x {} x {}", set.height, set.width, set.channels);
   };
   if (size(training_) != size(validation_))
-    fail("'{}' has images of {} but '{}' of {}", config.path, size(training_), config.validation_path,
-         size(validation_));
+    fail("'{}' has images of {} but '{}' of {}", config.path, size(training_), held, size(validation_));
+}
+
+void Images::hold_out(const DataConfig& config) {
+  check_validation_fraction(config.validation_fraction);
+  const std::int64_t count = training_.count();
+  const auto held = static_cast<std::int64_t>(std::ceil(static_cast<double>(count) * config.validation_fraction));
+  if (held < 1 || held >= count)
+    fail("'{}' gives {} images to train on and {} held out; expected some of each", config.path, count - held, held);
+  validation_ = part_of_images(training_, count - held, held);
+  training_ = part_of_images(training_, 0, count - held);
 }
 
 void Images::check_labels(const DataConfig& config) {
-  classes_ = 1 + *std::max_element(training_.labels.begin(), training_.labels.end());
+  classes_ = training_.classes.empty() ? 1 + *std::max_element(training_.labels.begin(), training_.labels.end())
+                                       : std::ssize(training_.classes);
   std::vector<std::int64_t> counts(static_cast<std::size_t>(classes_), 0);
   for (const std::int32_t label : training_.labels) ++counts[static_cast<std::size_t>(label)];
   const auto empty = std::find(counts.begin(), counts.end(), 0);
   if (empty != counts.end())
-    fail("'{}' has no image of class {} to train on, but of classes up to {}", name_, empty - counts.begin(),
-         classes_ - 1);
+    fail("'{}' has no image of class {} to train on, but of classes up to {}", name_,
+         labels()[static_cast<std::size_t>(empty - counts.begin())], labels().back());
   if (classes_ < 2) fail("'{}' has images of one class only; expected at least two", name_);
   for (const std::int32_t label : validation_.labels) {
     if (label >= classes_)
@@ -73,8 +106,8 @@ void Images::measure() {
   const double count = static_cast<double>(elements) / static_cast<double>(channels);
   for (std::size_t c = 0; c < channels; ++c) {
     const double mean = sum[c] / count, variance = squares[c] / count - mean * mean;
-    mean_.push_back(static_cast<float>(mean));
-    scale_.push_back(variance > 0 ? static_cast<float>(1 / std::sqrt(variance)) : 1.0f);
+    reading_.mean.push_back(static_cast<float>(mean));
+    reading_.scale.push_back(variance > 0 ? static_cast<float>(1 / std::sqrt(variance)) : 1.0f);
   }
 }
 
@@ -85,18 +118,23 @@ std::map<std::string, std::int64_t> Images::sizes() const {
           {"image_channels", training_.channels}};
 }
 
+std::vector<std::string> Images::labels() const {
+  if (!training_.classes.empty()) return training_.classes;
+  std::vector<std::string> numbers;
+  for (std::int64_t c = 0; c < classes_; ++c) numbers.push_back(std::to_string(c));
+  return numbers;
+}
+
 void Images::clear(Batch& batch) const {
   std::ranges::fill(batch.numbers("image", image_shape()), 0.0f);
   std::ranges::fill(batch.ids("targets", {shape_.batch}), kIgnored);
+  if (mixup_ == 0) return;
+  std::ranges::fill(batch.ids("mixed_targets", {shape_.batch}), kIgnored);
+  std::ranges::fill(batch.numbers("mixture", {1}), 0.0f);
 }
 
 void Images::write(const ImageSet& set, std::int64_t image, std::int64_t row, Batch& batch) const {
-  float* const to = batch.numbers("image", image_shape()).data() + row * set.elements();
-  const auto channels = static_cast<std::size_t>(set.channels);
-  for (std::int64_t i = 0; i < set.elements(); ++i) {
-    const std::size_t c = static_cast<std::size_t>(i) % channels;
-    to[i] = (set.pixel(image * set.elements() + i) - mean_[c]) * scale_[c];
-  }
+  normalise(set, image, reading_, batch.numbers("image", image_shape()).data() + row * set.elements());
   batch.ids("targets")[static_cast<std::size_t>(row)] = set.labels[static_cast<std::size_t>(image)];
 }
 
@@ -124,6 +162,27 @@ void Images::vary(Draws& draws, float* image) const {
   }
 }
 
+// Every image becomes (1 - share) of itself and `share` of another of its batch, one share for the batch (Zhang et al.
+// 2018, arXiv 1710.09412); its loss is mixed the same way.
+void Images::mix(std::uint64_t index, std::uint64_t seed, Batch& batch) const {
+  Draws draws(seed, hash_name("data.images.mixed"), index, 0);
+  const auto share = static_cast<float>(beta_draw(draws, mixup_));
+  const Permutation partner(static_cast<std::uint64_t>(shape_.batch), seed ^ hash_name("data.images.partner"), index);
+  Batch::Numbers& images = batch.numbers("image", image_shape());
+  const Batch::Ids& targets = batch.ids("targets");
+  Batch::Ids& mixed = batch.ids("mixed_targets", {shape_.batch});
+  thread_local std::vector<float> plain;
+  plain.assign(images.begin(), images.end());
+  const auto elements = static_cast<std::size_t>(training_.elements());
+  for (std::size_t row = 0; row < targets.size(); ++row) {
+    const std::size_t other = partner(row);
+    mixed[row] = targets[other];
+    for (std::size_t i = 0; i < elements; ++i)
+      images[row * elements + i] = (1 - share) * plain[row * elements + i] + share * plain[other * elements + i];
+  }
+  batch.numbers("mixture", {1})[0] = share;
+}
+
 void Images::fill(std::uint64_t index, std::uint64_t seed, Batch& batch) const {
   clear(batch);
   const auto images = static_cast<std::uint64_t>(training_.count());
@@ -136,6 +195,7 @@ void Images::fill(std::uint64_t index, std::uint64_t seed, Batch& batch) const {
     Draws draws(seed, hash_name("data.images.varied"), index, static_cast<std::uint32_t>(row));
     vary(draws, batch.numbers("image", image_shape()).data() + row * training_.elements());
   }
+  if (mixup_ > 0) mix(index, seed, batch);
 }
 
 void Images::fill_evaluation(std::int64_t index, Batch& batch) const {
@@ -147,11 +207,24 @@ void Images::fill_evaluation(std::int64_t index, Batch& batch) const {
     const std::int64_t place = index * shape_.batch + row;
     if (place < shown) write(validation_, place * validation_.count() / shown, row, batch);
   }
+  // Its own targets once more: a loss without any target would be no number, and no share of it a 0.
+  if (mixup_ > 0) batch.ids("mixed_targets", {shape_.batch}) = batch.ids("targets");
 }
 
 std::string Images::describe() const {
   return fmt::format("images: {} of {} x {} x {} in {} classes, {} held out ('{}')", training_.count(),
                      training_.height, training_.width, training_.channels, classes_, validation_.count(), name_);
+}
+
+NamedImages read_images_as(const ImageReading& reading, const std::string& path) {
+  NamedImages all;
+  const ImageSet set = read_unlabelled(path, {.side = reading.side, .channels = reading.form_channels}, all.names);
+  if (set.height != reading.height || set.width != reading.width || set.channels != reading.channels)
+    fail("'{}' has images of {} x {} x {}; the model was trained on {} x {} x {} (height x width x channels)", path,
+         set.height, set.width, set.channels, reading.height, reading.width, reading.channels);
+  all.numbers.resize(static_cast<std::size_t>(set.count() * set.elements()));
+  for (std::int64_t i = 0; i < set.count(); ++i) normalise(set, i, reading, all.numbers.data() + i * set.elements());
+  return all;
 }
 
 }  // namespace norma

@@ -141,6 +141,30 @@ const Shapes::Best& Shapes::best() const {
   return best_;
 }
 
+const GaussianMixture* Shapes::mixture() const {
+  constexpr std::int64_t kMostNumbers = std::int64_t{1} << 24;  // of all means; larger images are not worth the wait
+  const std::int64_t places = size_ - kSide + 1, pixels = size_ * size_ * channels_;
+  if (classes_ * places * places > kMostNumbers / pixels) return nullptr;
+  std::call_once(mixed_, [this] {
+    mixture_.dimensions = size_ * size_ * channels_;
+    for (std::int64_t k = 0; k < classes_; ++k) {
+      for (std::int64_t top = 0; top + kSide <= size_; ++top) {
+        for (std::int64_t left = 0; left + kSide <= size_; ++left) {
+          const std::size_t first = mixture_.means.size();
+          mixture_.means.resize(first + static_cast<std::size_t>(mixture_.dimensions), 0);
+          mixture_.classes.push_back(static_cast<std::int32_t>(k));
+          for (std::int64_t p = 0; p < kPixels; ++p) {
+            const std::int64_t pixel = (top + p / kSide) * size_ + left + p % kSide;
+            std::fill_n(mixture_.means.begin() + static_cast<std::ptrdiff_t>(first) + pixel * channels_, channels_,
+                        templates_[static_cast<std::size_t>(k * kPixels + p)]);
+          }
+        }
+      }
+    }
+  });
+  return &mixture_;
+}
+
 std::string Shapes::describe() const {
   return fmt::format(
       "shapes: {} shapes in images of {} x {} x {}, contrast {:.3g}; best accuracy {:.4f} +- {:.4f}, loss {:.4f}",

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "data/generated.h"
+#include "norma/data/gaussian_mixture.h"
 
 namespace norma {
 
@@ -22,6 +23,8 @@ class Shapes final : public GeneratedSource {
   std::optional<double> optimum() const override { return best().loss; }
   std::optional<double> best_accuracy() const override { return best().accuracy; }
   std::string describe() const override;
+  // Every shape at every place, around which images lie.
+  const GaussianMixture* mixture() const override;
 
  protected:
   void clear(Batch& batch) const override;
@@ -41,6 +44,8 @@ class Shapes final : public GeneratedSource {
   std::vector<float> templates_;  // [classes, 5, 5], of length `contrast` over all channels
   mutable std::once_flag known_;
   mutable Best best_;
+  mutable std::once_flag mixed_;
+  mutable GaussianMixture mixture_;
 };
 
 }  // namespace norma

@@ -6,7 +6,7 @@
 #include "norma/core/error.h"
 #include "norma/core/random.h"
 #include "norma/core/side_by_side.h"
-#include "norma/graph/differentiate.h"
+#include "norma/models/gradients.h"
 #include "norma/norms/row.h"
 #include "norma/ops/elementwise.h"
 #include "norma/train/step.h"
@@ -75,7 +75,7 @@ FirstStep measure_first_step(const Subject& subject, double sgd_lr, double sign_
           [&](Graph& graph, const Model& model) {
             Wires parameters;
             for (const ParameterSpec& spec : model.parameters) parameters.push_back(graph.find(spec.name));
-            const Wires gradients = differentiate(model.loss, parameters);
+            const Wires gradients = differentiate_model(subject.model, model.loss, parameters);
             for (std::size_t i = 0; i < gradients.size(); ++i)
               graph.output("d/" + model.parameters[i].name, gradients[i]);
             graph.output(kOutput, normalised(model.hidden));

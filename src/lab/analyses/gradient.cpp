@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "norma/core/error.h"
-#include "norma/graph/differentiate.h"
+#include "norma/models/gradients.h"
 #include "norma/ops/gradient_norm.h"
 #include "norma/train/step.h"
 
@@ -42,7 +42,7 @@ GradientProfile measure_gradient(const Subject& subject, int batches) {
           [&](Graph& graph, const Model& model) {
             Wires parameters;
             for (const ParameterSpec& spec : model.parameters) parameters.push_back(graph.find(spec.name));
-            Wires gradients = differentiate(model.loss, parameters);
+            Wires gradients = differentiate_model(subject.model, model.loss, parameters);
             const Wire first = graph.input("first", {{1}, subject.model.dtype});
             const GradientNorm norm = gradient_norm(gradients, graph.input("clip", {{1}, subject.model.dtype}));
             graph.output("squares", norm.squares);

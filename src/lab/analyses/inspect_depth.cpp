@@ -6,6 +6,7 @@
 #include "norma/lab/inspect.h"
 #include "norma/lab/lens.h"
 #include "norma/lab/paths.h"
+#include "norma/train/result.h"
 
 namespace norma {
 namespace {
@@ -39,18 +40,20 @@ DepthFinding inspect_depth(const Subject& subject, std::vector<std::string>& not
                      .width_equivalence = estimates_of(use.width_equivalence),
                      .influence = estimates_of(use.influence),
                      .angular_distance = use.angular_distance};
+  const bool numbers = !loss_unit(subject.model).empty();
   if (use.influence.empty())
     add_note(notes,
              fmt::format(
                  "layers of {} change the shape of the stream: they are left out one by one, not swapped or compared",
                  found.scheme));
   if (!use.learned)
-    add_note(notes, fmt::format("{} knows no more than how frequent each token is, so it has no effective depth",
-                                found.scheme));
-  tell(0.7, "logit lens");
+    add_note(notes, fmt::format("{} knows no more than {}, so it has no effective depth", found.scheme,
+                                numbers ? "the mean of what is asked" : "how frequent each token is"));
   Subject alone = subject;  // short analyses of one model gain nothing from more threads
   alone.share = {};
   try {
+    tell(0.7, "logit lens");
+    if (numbers) fail("a {} answers numbers, no classes", subject.model.family->name);
     const LogitLens lens = measure_lens(alone);
     found.lens_divergence = means_of(lens.divergence);
     found.lens_agreement = means_of(lens.agreement);
@@ -59,6 +62,7 @@ DepthFinding inspect_depth(const Subject& subject, std::vector<std::string>& not
   }
   try {
     tell(0.8, "linear probes");
+    if (numbers) fail("a {} answers numbers, no classes", subject.model.family->name);
     found.probe = estimates_of(measure_probes(alone));
   } catch (const Error& error) {
     add_note(notes, fmt::format("no linear probes: {}", error.what()));

@@ -5,7 +5,7 @@
 #include "lab/analyses/lanczos.h"
 #include "norma/core/error.h"
 #include "norma/core/random.h"
-#include "norma/graph/differentiate.h"
+#include "norma/models/gradients.h"
 
 namespace norma {
 namespace {
@@ -17,10 +17,10 @@ class Curvature {
   explicit Curvature(const Subject& subject)
       : subject_(subject),
         rig_(subject,
-             [](Graph& graph, const Model& model) {
+             [&subject](Graph& graph, const Model& model) {
                Wires parameters;
                for (const ParameterSpec& spec : model.parameters) parameters.push_back(graph.find(spec.name));
-               const Wires gradients = differentiate(model.loss, parameters);
+               const Wires gradients = differentiate_model(subject.model, model.loss, parameters);
                for (std::size_t i = 0; i < gradients.size(); ++i)
                  graph.output("d/" + model.parameters[i].name, gradients[i]);
              },

@@ -117,7 +117,7 @@ Subject initial_subject(ModelConfig model, std::shared_ptr<const Source> source,
   if (seeds.empty()) fail("an analysis needs at least one seed");
   take_sizes(*source, model);
   check_reads(model, *source);
-  model.dropout = model.smoothing = false;
+  model.dropout = model.smoothing = model.mixture = false;
   Subject subject{
       .model = std::move(model), .source = std::move(source), .seeds = std::move(seeds), .weights = nullptr};
   subject.threads = threads;

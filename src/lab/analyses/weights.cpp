@@ -119,7 +119,7 @@ StoredModel open_stored_model(const std::filesystem::path& checkpoint_or_run, co
   const TrainedRun run(checkpoint_or_run, others);
   StoredModel stored{.config = run.config(), .weights = nullptr, .step = run.step(), .warnings = run.warnings()};
   stored.config.model.dropout = false;
-  stored.config.model.smoothing = false;
+  stored.config.model.smoothing = stored.config.model.mixture = false;
   Graph graph;
   const Model model = build_model(graph, stored.config.model);
   std::vector<StoredWeights::Tensors> all(static_cast<std::size_t>(run.members()));

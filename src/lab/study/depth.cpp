@@ -21,7 +21,18 @@ struct MeasuredDepth {
 
 struct OutOfTime {};
 
-// The first subject of every scheme, then the second ones, and so on.
+Subject subject_of(const DepthSubject& one, const std::shared_ptr<const Source>& source) {
+  const StoredModel stored = open_stored_model(one.directory);
+  Subject subject{.model = stored.config.model, .source = source, .weights = stored.weights};
+  subject.seeds = {static_cast<std::uint64_t>(stored.config.train.data_seed)};
+  subject.model.dropout = subject.model.smoothing = subject.model.mixture = false;
+  subject.step = static_cast<double>(one.outcome.last_step);
+  subject.steps = static_cast<double>(one.outcome.steps);
+  return subject;
+}
+
+}  // namespace
+
 std::vector<std::size_t> by_turns(const std::vector<DepthSubject>& subjects) {
   std::vector<std::pair<std::size_t, std::size_t>> turns;  // how many of its scheme came before, index
   std::map<std::size_t, std::size_t> seen;
@@ -31,18 +42,6 @@ std::vector<std::size_t> by_turns(const std::vector<DepthSubject>& subjects) {
   for (const auto& [turn, index] : turns) order.push_back(index);
   return order;
 }
-
-Subject subject_of(const DepthSubject& one, const std::shared_ptr<const Source>& source) {
-  const StoredModel stored = open_stored_model(one.directory);
-  Subject subject{.model = stored.config.model, .source = source, .weights = stored.weights};
-  subject.seeds = {static_cast<std::uint64_t>(stored.config.train.data_seed)};
-  subject.model.dropout = subject.model.smoothing = false;
-  subject.step = static_cast<double>(one.outcome.last_step);
-  subject.steps = static_cast<double>(one.outcome.steps);
-  return subject;
-}
-
-}  // namespace
 
 void measure_depth_of(const std::vector<DepthSubject>& subjects, const std::shared_ptr<const Source>& source,
                       int threads, std::vector<SchemeEvidence>& evidence, Findings& findings, StudyObserver& observer,

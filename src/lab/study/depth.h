@@ -20,6 +20,9 @@ struct DepthSubject {
   std::filesystem::path directory;
 };
 
+// The first subject of every scheme, then the second ones, and so on: the order in which they are measured.
+std::vector<std::size_t> by_turns(const std::vector<DepthSubject>& subjects);
+
 // Side by side, since each has a single member; a scheme's number is a mean over its subjects. Puts it into the
 // evidence and adds to `findings`. Deep models take long, the square of their layers: when `seconds` are over, what has
 // not been measured is left out, every scheme's first subject last, and a note says so.

@@ -27,15 +27,19 @@ StudyBudget share_of(const StudyBudget& all, const std::vector<std::int64_t>& de
 // Whatever part is under way, at which depth.
 class ObserverAtDepth final : public StudyObserver {
  public:
-  ObserverAtDepth(StudyObserver& inner, std::int64_t layers) : inner_(inner), layers_(layers) {}
+  // What comes before it and itself take these shares of the time of all.
+  ObserverAtDepth(StudyObserver& inner, std::int64_t layers, double before, double own)
+      : inner_(inner), layers_(layers), before_(before), own_(own) {}
   void progressed(std::string_view part, double done, std::string_view what) override {
     inner_.progressed(fmt::format("{} layers, {}", layers_, part), done, what);
   }
+  void spent(double share) override { inner_.spent(before_ + own_ * std::min(share, 1.0)); }
   void said(const std::string& line) override { inner_.said(fmt::format("{} layers: {}", layers_, line)); }
 
  private:
   StudyObserver& inner_;
   std::int64_t layers_;
+  double before_, own_;
 };
 
 std::vector<std::int64_t> checked_depths(const StudyRequest& request, std::vector<std::int64_t> depths) {
@@ -91,6 +95,8 @@ DepthsResult run_study_of_depths(const StudyRequest& request, const std::vector<
   check_study(request.config);
   std::filesystem::create_directories(request.directory);
   DepthsResult result{.studies = {}, .finished_before = true};
+  const auto layers = static_cast<double>(std::accumulate(depths.begin(), depths.end(), std::int64_t{0}));
+  double before = 0;
   for (std::size_t i = 0; i < depths.size() && !result.interrupted; ++i) {
     StudyRequest one = request;
     one.directory = study_directory_at(request.directory, depths[i]);
@@ -98,7 +104,9 @@ DepthsResult run_study_of_depths(const StudyRequest& request, const std::vector<
     one.config.budget = share_of(request.config.budget, depths, i);
     // Networks at init are looked at over depths of their own: once is enough.
     one.config.inspect = request.config.inspect && i + 1 == depths.size();
-    ObserverAtDepth at_depth(observer, depths[i]);
+    const double own = static_cast<double>(depths[i]) / layers;
+    ObserverAtDepth at_depth(observer, depths[i], before, own);
+    before += own;
     StudyResult study = run_study(one, at_depth, stop);
     result.interrupted = study.interrupted;
     result.finished_before = result.finished_before && study.finished_before;

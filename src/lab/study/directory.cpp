@@ -48,9 +48,7 @@ std::string hash_of_study(const StudyConfig& config) {
 
 DataRecord data_now(const StudyConfig& config) {
   DataRecord now;
-  for (const std::string& file : data_files(settle_task(config.base).data)) {
-    if (kind_of(file) == PathKind::file) now.files[file] = fingerprint_file(file);
-  }
+  for (const std::string& file : data_files(settle_task(config.base).data)) add_fingerprint(now, file);
   return now;
 }
 

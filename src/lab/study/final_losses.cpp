@@ -16,7 +16,7 @@ LossTable losses_by_batch(const std::vector<FinalRun>& runs, const std::shared_p
     const StoredModel stored = open_stored_model(runs[index].directory);
     Subject subject{.model = stored.config.model, .source = source, .weights = stored.weights};
     subject.seeds = {static_cast<std::uint64_t>(stored.config.train.data_seed)};
-    subject.model.dropout = subject.model.smoothing = false;
+    subject.model.dropout = subject.model.smoothing = subject.model.mixture = false;
     subject.step = runs[index].step;
     subject.steps = runs[index].steps;
     subject.threads = 1;

@@ -11,6 +11,7 @@ void SweepMeter::planned(std::int64_t runs, std::int64_t ended, int cohorts) {
 
 void SweepMeter::stepped(const SweepProgress& progress, const Cohort& cohort) {
   tokens_ += static_cast<double>(cohort.active_members()) * static_cast<double>(cohort.tokens_per_step());
+  if (budget_.all > 0) observer_.spent((budget_.before + budget_.own * progress.share) / budget_.all);
   observer_.progressed(part_, progress.share, cohort.config().model.scheme.asked());
 }
 

@@ -9,9 +9,15 @@
 
 namespace norma {
 
+// What a sweep takes of a budget in tokens: what went before, its own, and all there is; 0 where the budget is another.
+struct BudgetShare {
+  double before = 0, own = 0, all = 0;
+};
+
 class SweepMeter final : public SweepObserver {
  public:
-  SweepMeter(StudyObserver& observer, std::string part) : observer_(observer), part_(std::move(part)) {}
+  SweepMeter(StudyObserver& observer, std::string part, const BudgetShare& budget = {})
+      : observer_(observer), part_(std::move(part)), budget_(budget) {}
 
   void planned(std::int64_t runs, std::int64_t ended, int cohorts) override;
   void warned(const std::string& what) override { observer_.said("warning: " + what); }
@@ -24,6 +30,7 @@ class SweepMeter final : public SweepObserver {
   using Clock = std::chrono::steady_clock;
   StudyObserver& observer_;
   std::string part_;
+  BudgetShare budget_;
   double tokens_ = 0;
   Clock::time_point began_ = Clock::now();
 };

@@ -91,13 +91,14 @@ double RoundPlayer::seconds_per_token() const {
   return tokens > 0 ? seconds / tokens : 0;
 }
 
+double RoundPlayer::tokens_of_budget(double tokens_per_step) const {
+  if (config_.budget.unit == StudyBudget::Unit::tokens) return config_.budget.amount;
+  return config_.budget.unit == StudyBudget::Unit::steps ? config_.budget.amount * tokens_per_step : 0;
+}
+
 double RoundPlayer::tokens_left() const {
-  switch (config_.budget.unit) {
-    case StudyBudget::Unit::none: return 0;
-    case StudyBudget::Unit::tokens: return config_.budget.amount - tokens_planned();
-    case StudyBudget::Unit::steps: return config_.budget.amount * state_.tokens_per_step - tokens_planned();
-    case StudyBudget::Unit::seconds: break;
-  }
+  if (config_.budget.unit == StudyBudget::Unit::none) return 0;
+  if (!is_timed()) return tokens_of_budget(state_.tokens_per_step) - tokens_planned();
   double seconds = seconds_for_training(config_) - log_.before.seconds;
   for (const Round& round : log_.rounds) seconds -= round.seconds;
   const double each = seconds_per_token();
@@ -126,7 +127,9 @@ std::vector<RunOutcome> RoundPlayer::run_round(Round& round) {
       return outcomes;
   }
   observer_.said(fmt::format("{} of {} steps: {}", name_of(round.stage), round.steps, round.why));
-  SweepMeter meter(observer_, std::string(name_of(round.stage)));
+  const double own = round.member_steps() * state_.tokens_per_step;
+  SweepMeter meter(observer_, std::string(name_of(round.stage)),
+                   {.before = tokens_planned() - own, .own = own, .all = tokens_of_budget(state_.tokens_per_step)});
   const SweepResult result = run_sweep({.config = sweep,
                                         .directory = directory,
                                         .command_line = request_.command_line,

@@ -37,8 +37,9 @@ class RoundPlayer {
   const StudyState& state() const { return state_; }
   const StudyLog& log() const { return log_; }
   const std::vector<StagedOutcome>& outcomes() const { return outcomes_; }
-  double tokens_planned() const;     // of the map and all rounds
-  double seconds_per_token() const;  // as measured so far; 0: not yet
+  double tokens_planned() const;                          // of the map and all rounds
+  double seconds_per_token() const;                       // as measured so far; 0: not yet
+  double tokens_of_budget(double tokens_per_step) const;  // 0: it is no budget of work
   bool finals_share_tuning_data() const { return shared_data_; }
   // The optimum of the task, where the final of a scheme lies below it.
   std::optional<double> below_optimum(std::size_t scheme) const { return below_optimum_[scheme]; }

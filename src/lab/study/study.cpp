@@ -134,11 +134,15 @@ class Study {
   }
 
   void run_grids(const std::string& part) {
-    SweepMeter meter(observer_, part);
-    outcomes_ =
-        run_sweep({.config = sweep_config(), .directory = sweep_directory(), .command_line = request_.command_line},
-                  meter, stop_)
-            .outcomes;
+    const auto per_step = static_cast<double>(tokens_per_step(resolved_));
+    const SweepConfig sweep = sweep_config();
+    SweepMeter meter(
+        observer_, part,
+        {.own = static_cast<double>(sweep.points.size()) * static_cast<double>(config_.base.train.steps) * per_step,
+         .all = rounds_.tokens_of_budget(per_step)});
+    outcomes_ = run_sweep({.config = sweep, .directory = sweep_directory(), .command_line = request_.command_line},
+                          meter, stop_)
+                    .outcomes;
     map_.training_seconds += meter.seconds();
     map_.tokens_trained += meter.tokens();
   }
@@ -281,6 +285,7 @@ class Study {
     results.task =
         TaskFacts{.name = config_.base.data.task, .description = source_->describe(), .optimum = source_->optimum()};
     results.task->unigram = guessing_level();
+    results.task->unit = loss_unit(config_.base.model);
     findings_.schemes = schemes_;
     return describe_study(std::move(results), {.config = config_,
                                                .findings = findings_,

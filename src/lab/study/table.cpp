@@ -47,9 +47,12 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
 
 // `judged`: classes are answered, and accuracy stands beside the loss.
 std::string legend(const std::optional<TaskFacts>& task, bool judged) {
-  std::string text = fmt::format("loss: held out, {}, mean and 95 % interval",
-                                 judged ? "cross-entropy of an answer" : "nats per token");
-  if (task && task->unigram) text += fmt::format("; guessing by frequency loses {:.3f}", *task->unigram);
+  const bool numbers = task && !task->unit.empty() && task->unit != "nats";
+  std::string text = fmt::format("loss: held out, {}, mean and 95 % interval", numbers  ? task->unit
+                                                                               : judged ? "cross-entropy of an answer"
+                                                                                        : "nats per token");
+  if (task && task->unigram)
+    text += fmt::format("; {} loses {:.3f}", numbers ? "predicting the mean" : "guessing by frequency", *task->unigram);
   if (task && task->optimum) text += fmt::format(", the optimum is {:.3f}", *task->optimum);
   if (judged) text += "\naccuracy: share of right answers, held out, of the same runs; the loss ranks";
   return text +

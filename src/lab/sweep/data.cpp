@@ -16,9 +16,7 @@ DataRecord require_same_data(const std::filesystem::path& sweep, const std::vect
   DataRecord known, now;
   if (kind_of(path) == PathKind::file) known = parse_data_record(read_text(path), path.string());
   for (const DataConfig& config : configs) {
-    for (const std::string& file : data_files(config)) {
-      if (!now.files.contains(file) && kind_of(file) == PathKind::file) now.files[file] = fingerprint_file(file);
-    }
+    for (const std::string& file : data_files(config)) add_fingerprint(now, file);
   }
   if (const auto difference = data_difference(known, now))
     fail(

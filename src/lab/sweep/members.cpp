@@ -88,6 +88,14 @@ void write_logs(const RunDirectory& run, const std::vector<MemberRecord>& record
   writer.flush();
 }
 
+// What the cohort has kept of its data, so that a member can be moved and asked as any run.
+void copy_vocabulary(const Folder& cohort, const RunDirectory& run) {
+  for (const fs::path& path : {run.vocabulary_path(), run.tokenizer_path()}) {
+    const std::string name = path.filename().string();
+    if (cohort.has_file(name) && !run.folder().has_file(name)) write_atomically(run.folder(), name, cohort.read(name));
+  }
+}
+
 bool has_diverged(const std::string& result) {
   return read_result(result, kMemberResult).members.front().outcome == Outcome::diverged;
 }
@@ -278,6 +286,7 @@ std::vector<std::string> split_cohort(const SweepPaths& paths, const CohortPlan&
     if (!ended || options.weights == KeepWeights::yes) {
       const CheckpointParts parts = extract_member(checkpoint.file, static_cast<int>(i), text);
       run.save_checkpoint(parts.step, parts.tensors, parts.metadata, {.keep_last = 1});
+      copy_vocabulary(Folder(cohort.path()), run);
     } else {
       run.remove_checkpoints();
     }

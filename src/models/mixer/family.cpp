@@ -3,6 +3,7 @@
 // arXiv 2105.01601.
 #include "models/mixer/family.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "models/model_builder.h"

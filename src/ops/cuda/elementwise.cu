@@ -23,6 +23,8 @@ struct UnaryFunction {
     if constexpr (F == Unary::erf) return erff(x);
     if constexpr (F == Unary::sigmoid) return 1.0f / (1.0f + expf(-x));
     if constexpr (F == Unary::step) return isnan(x) ? x : (x > 0.0f ? 1.0f : 0.0f);
+    if constexpr (F == Unary::sin) return sinf(x);
+    if constexpr (F == Unary::cos) return cosf(x);
   }
   template <Unary F, int V>
   __device__ static void row(const float (&x)[1][V], float (&y)[V]) {
@@ -43,6 +45,8 @@ struct UnaryFunction {
       case Unary::erf: return row<Unary::erf>(x, y);
       case Unary::sigmoid: return row<Unary::sigmoid>(x, y);
       case Unary::step: return row<Unary::step>(x, y);
+      case Unary::sin: return row<Unary::sin>(x, y);
+      case Unary::cos: return row<Unary::cos>(x, y);
     }
   }
 };

@@ -37,6 +37,7 @@ struct Curves {
   std::vector<draw::Line> lines;
   bool held_out = true, above_optimum = false;
   int most_seeds = 1;
+  std::string unit = "nats";
 };
 
 // Subtracts the optimum where every mean lies above it.
@@ -57,6 +58,7 @@ void measure_from(Curves& curves, std::optional<double> optimum) {
 
 Curves curves_of(const Results& results, const Cast& cast) {
   Curves curves;
+  curves.unit = loss_unit(results);
   const std::vector<Contest> all = contests(results.runs);
   for (const Tuned* tuned : tuned_in_order(results)) {
     const MeanCurve mean = mean_curve(runs_of(results, all, *tuned));
@@ -105,10 +107,8 @@ bool coincide(const std::vector<draw::Line>& lines, bool log) {
 
 std::vector<draw::Panel> panels_of(const Curves& curves, bool facets) {
   const draw::Panel empty{.x_label = "step",
-                          .y_label = curves.above_optimum
-                                         ? (curves.held_out ? "held-out loss above the optimum (nats)"
-                                                            : "training loss above the optimum (nats)")
-                                         : (curves.held_out ? "held-out loss (nats)" : "training loss (nats)"),
+                          .y_label = fmt::format("{} loss{} ({})", curves.held_out ? "held-out" : "training",
+                                                 curves.above_optimum ? " above the optimum" : "", curves.unit),
                           .y_log = curves.above_optimum};
   std::vector<draw::Panel> panels;
   if (!facets) {

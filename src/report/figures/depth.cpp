@@ -61,8 +61,9 @@ draw::Panel kept_panel(const Results& results, const Cast& cast) {
   for (const DepthFinding& one : results.depth_use) {
     for (const double loss : one.kept_loss) above = above && !(loss <= *optimum);
   }
-  draw::Panel panel{
-      .x_label = "layers kept", .y_label = above ? "loss above the optimum (nats)" : "loss (nats)", .y_log = above};
+  draw::Panel panel{.x_label = "layers kept",
+                    .y_label = fmt::format("loss{} ({})", above ? " above the optimum" : "", loss_unit(results)),
+                    .y_log = above};
   for (const DepthFinding* one : findings_in_order(results)) {
     const CastMember& member = cast.of(one->scheme);
     draw::Line line{.label = name_of_finding(*one, cast, several_depths(results)),
@@ -193,7 +194,8 @@ void add_likeness(std::vector<Figure>& figures, const Results& results, const Ca
 }
 
 void add_gain_by_depth(std::vector<Figure>& figures, const Results& results, const Cast& cast) {
-  draw::Panel panel{.x_label = "layers", .y_label = "tuned held-out loss (nats)", .x_log = true};
+  draw::Panel panel{
+      .x_label = "layers", .y_label = fmt::format("tuned held-out loss ({})", loss_unit(results)), .x_log = true};
   std::set<double> depths;
   for (const DepthEfficiency& one : results.depth_efficiency) {
     if (one.layers.size() < 2) continue;

@@ -106,7 +106,7 @@ void add_loss_figure(std::vector<Figure>& figures, const Results& results, const
   for (const StabilityMap& map : results.maps) rates.insert(map.lr.begin(), map.lr.end());
   for (const Tuned* one : tuned_in_order(results)) dots->rows.push_back(row_of(results, cast, *one, levels, rates));
   add_untrained(*dots, results, cast);
-  dots->x_label = "held-out loss (nats)";
+  dots->x_label = fmt::format("held-out loss ({})", loss_unit(results));
   if (const std::optional<double> optimum = optimum_of(results))
     dots->rules.push_back({*optimum, "optimum " + draw::loss_text(*optimum)});
   if (const std::optional<double> guessing = guessing_of(results))

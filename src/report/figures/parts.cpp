@@ -94,6 +94,10 @@ std::string_view mapped_runs(const Results& results) {
   return results.kind == ResultsKind::study ? "short runs" : "runs";
 }
 
+std::string loss_unit(const Results& results) {
+  return results.task && !results.task->unit.empty() ? results.task->unit : "nats";
+}
+
 double LossLevels::level(double loss) const {
   return std::isfinite(loss) ? std::clamp((loss - best) / (worst - best), 0.0, 1.0) : kUnknown;
 }

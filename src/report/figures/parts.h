@@ -28,6 +28,8 @@ const Verdict* verdict_of(const Results& results, const std::string& scheme);
 std::string map_name(const Results& results, const Cast& cast, const StabilityMap& map);
 // "short runs" of a study, "runs" of a sweep.
 std::string_view mapped_runs(const Results& results);
+// What losses are measured in: "nats", where the task does not say otherwise.
+std::string loss_unit(const Results& results);
 // The map by warmup that belongs to a setting; null where there is none.
 const StabilityMap* map_of(const Results& results, const Tuned& tuned);
 

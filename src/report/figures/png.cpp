@@ -88,18 +88,17 @@ std::string deflated(std::string_view bytes) {
   return packed;
 }
 
-std::string write_png(const Scene& scene, double scale) {
-  Painter painter(scene, scale);
-  for (const auto& mark : scene.marks) std::visit([&](const auto& one) { painter.add(one); }, mark);
-  const std::size_t row = 3 * static_cast<std::size_t>(painter.width);
+std::string png_file(int width, int height, std::string_view rgb, double scale) {
+  const std::size_t row = 3 * static_cast<std::size_t>(width);
+  NORMA_ASSERT(rgb.size() == row * static_cast<std::size_t>(height));
   std::string rows;
-  for (int y = 0; y < painter.height; ++y) {
+  for (std::size_t y = 0; y < static_cast<std::size_t>(height); ++y) {
     rows += '\0';  // no filter
-    rows.append(reinterpret_cast<const char*>(painter.canvas.pixels().data()) + static_cast<std::size_t>(y) * row, row);
+    rows.append(rgb.substr(y * row, row));
   }
   std::string header, size;
-  append_u32(header, static_cast<std::uint32_t>(painter.width));
-  append_u32(header, static_cast<std::uint32_t>(painter.height));
+  append_u32(header, static_cast<std::uint32_t>(width));
+  append_u32(header, static_cast<std::uint32_t>(height));
   header += std::string("\x08\x02\x00\x00\x00", 5);  // 8 bits, RGB
   const auto per_metre = static_cast<std::uint32_t>(std::lround(96 * scale / 0.0254));
   append_u32(size, per_metre);
@@ -111,6 +110,16 @@ std::string write_png(const Scene& scene, double scale) {
   append_chunk(file, "IDAT", deflated(rows));
   append_chunk(file, "IEND", "");
   return file;
+}
+
+std::string write_png(const Scene& scene, double scale) {
+  Painter painter(scene, scale);
+  for (const auto& mark : scene.marks) std::visit([&](const auto& one) { painter.add(one); }, mark);
+  const auto& pixels = painter.canvas.pixels();
+  return png_file(painter.width, painter.height,
+                  {reinterpret_cast<const char*>(pixels.data()),
+                   3 * static_cast<std::size_t>(painter.width) * static_cast<std::size_t>(painter.height)},
+                  scale);
 }
 
 }  // namespace norma::draw

@@ -62,7 +62,7 @@ std::vector<draw::Panel> rate_panels(const Results& results, const Cast& cast,
                       .scheme = cast.index(map->scheme),
                       .tone = member.tone == draw::Tone::rest ? draw::Tone::ink : member.tone,
                       .x_label = "peak learning rate",
-                      .y_label = fmt::format("loss of {} (nats)", mapped_runs(results)),
+                      .y_label = fmt::format("loss of {} ({})", mapped_runs(results), loss_unit(results)),
                       .x_log = true};
     const double ceiling = guessing ? 1.25 * *guessing : std::numeric_limits<double>::infinity();
     for (const std::size_t row : {map->y.size() - 1, std::size_t{0}}) {

@@ -23,6 +23,9 @@ std::string write_pdf_rest(const Scene& scene, double millimetres, std::string_v
 
 std::string write_png(const Scene& scene, double scale);
 
+// Rows of red, green and blue from the top; `scale` pixels are one of 96 on an inch.
+std::string png_file(int width, int height, std::string_view rgb, double scale);
+
 std::string deflated(std::string_view bytes);  // as zlib does
 std::string number_text(double value);         // at most two decimals
 

@@ -49,7 +49,7 @@ draw::Line curve_line(const LossCurve& curve, std::string label, draw::Tone tone
 
 // Both losses of a single run; the held-out ones of several, one of them in colour.
 draw::Panel loss_panel(const RunReport& run) {
-  draw::Panel panel{.x_label = "step", .y_label = "loss (nats)"};
+  draw::Panel panel{.x_label = "step", .y_label = fmt::format("loss ({})", run.unit.empty() ? "nats" : run.unit)};
   const bool several = run.members.size() > 1;
   for (std::size_t i = 0; i < run.members.size(); ++i) {
     const RunCurves& curves = run.members[i];
@@ -90,8 +90,12 @@ std::vector<Figure> run_figures(const RunReport& run) {
   const draw::Panel loss = loss_panel(run);
   if (!loss.lines.empty())
     add("curves", "Loss during training",
-        "Loss by step, in nats; broken lines are the best that is possible and guessing by frequency, where they are "
-        "known.",
+        run.unit.empty()
+            ? "Loss by step, in nats; broken lines are the best that is possible and guessing by frequency, "
+              "where they are known."
+            : fmt::format("Loss by step, {}; broken lines are the best that is possible and predicting the "
+                          "mean, where they are known.",
+                          run.unit),
         {loss}, {.height = 260});
   std::vector<draw::Panel> panels;
   for (const RunMetric& metric : run.metrics) {
@@ -138,6 +142,11 @@ std::string make_run_report(const RunReport& run) {
   std::string rest;
   for (std::size_t i = 1; i < findings.size(); ++i) rest += paragraph(findings[i]);
   html += section("findings", "What stands out", rest);
+  if (!run.samples.empty())
+    html += section(
+        "samples", "Samples",
+        paragraph("What the model makes of noise, as norma sample drew it last.") +
+            fmt::format("<img alt=\"Samples of the model\" src=\"data:image/png;base64,{}\">", base64(run.samples)));
   html += section("members", "Numbers", members_table(run));
   html += section("method", "Method",
                   folded("What repeats it: command and configuration", paragraph(run.result.task) +

@@ -46,6 +46,7 @@ export type Task = {
   optimum?: Number;
   // what guessing by frequency loses
   unigram?: Number;
+  unit?: string;
 };
 // Counts are those of a model with `layers` layers.
 export type Scheme = {

@@ -1,0 +1,88 @@
+#include "models/unet/branch.h"
+
+#include <cmath>
+
+#include "models/options.h"
+#include "models/resnet/weights.h"
+#include "norma/core/error.h"
+#include "norma/models/stack.h"
+#include "norma/ops/linear.h"
+#include "norma/ops/modulate.h"
+#include "norma/ops/views.h"
+
+namespace norma {
+namespace {
+
+Wire block_image(const BranchCall& call, Wire in, const UnetBlock& block) {
+  const Shape& s = in.shape();
+  if (s.rank() != 3 || s[1] != block.height * block.width || s[2] != block.in)
+    fail("layer {} reads images {} x {} of {} channels, but was given {}", call.layer, block.height, block.width,
+         block.in, s.str());
+  return as_image(in, block.height, block.width);
+}
+
+// x (1 + scale) + shift, both one product of the condition.
+Wire modulated(const BranchCall& call, Wire x) {
+  const Wire condition = call.stack.condition;
+  const auto scope = call.parameters.graph().scope("condition");
+  const std::int64_t in = condition.shape().channels(), width = x.shape().channels();
+  const InitRules& init = call.rules.init;
+  const double xavier = std::sqrt(2.0 / static_cast<double>(in + width));
+  ParameterSpec weight{
+      .name = "weight",
+      .init = Init::normal(init.deviation_of("condition").value_or(xavier) * init.gain_of("condition")),
+      .role = "condition"};
+  call.rules.optimiser.apply("condition", weight);
+  ParameterSpec bias{.name = "bias", .init = Init::constant(0), .role = "bias"};
+  call.rules.optimiser.apply("bias", bias);
+  const Wire both =
+      linear(condition, call.parameters.share({in, 2 * width}, weight), call.parameters.share({2 * width}, bias));
+  return modulate(x, slice_last(both, 0, width), slice_last(both, width, width));
+}
+
+Wire build_block(const BranchCall& call, const UnetBlock& block, Told told) {
+  if (call.style.unit) throw NotBuiltError("convolutions have no weights of unit length");
+  if (!call.options.text("form").empty())
+    throw NotBuiltError("blocks of a U-Net are two convolutions of 3 x 3; the scheme asks for blocks of another form");
+  const std::string inner = call.options.text("inner"), given = call.options.text("activation");
+  const Activation activation = given.empty() ? call.stack.activation : parse_activation(given);
+  const Wire first = convolve(call.parameters, block_image(call, call.in, block),
+                              {.scope = "in",
+                               .role = "conv",
+                               .out = block.out,
+                               .stride = block.stride,
+                               .bias = call.style.biases,
+                               .form = call.style.form},
+                              call.rules);
+  Wire x = as_stream(first);
+  if (!inner.empty()) x = call.norm(inner, "inner_norm", x);
+  if (told == Told::by_block && call.stack.condition) x = modulated(call, x);
+  x = as_image(activate(x, activation), block.out_height(), block.out_width());
+  // A rule for the deviation of output projections holds for the last weight of any branch.
+  const char* last = call.rules.init.deviation.contains("out") ? "out" : "conv_out";
+  return as_stream(
+      convolve(call.parameters, x,
+               {.scope = "out", .role = last, .out = block.out, .bias = call.style.biases, .form = call.style.form},
+               call.rules));
+}
+
+Wire build_block_skip(const BranchCall& call, const UnetBlock& block) {
+  if (block.stride == 1 && block.in == block.out) return call.in;
+  const Wire from = call.options.text("skip_reads") == "branch" && call.read ? call.read : call.in;
+  const Wire projected = as_stream(convolve(
+      call.parameters, block_image(call, from, block),
+      {.scope = "skip", .role = "conv_skip", .kernel = 1, .out = block.out, .stride = block.stride}, call.rules));
+  const std::string kind = call.options.text("skip");
+  return kind.empty() ? projected : call.norm(kind, "skip_norm", projected);
+}
+
+}  // namespace
+
+LayerBranch unet_layer_branch(const std::vector<UnetBlock>& blocks, Told told) {
+  const auto block_of = [blocks](const BranchCall& call) { return blocks.at(static_cast<std::size_t>(call.layer)); };
+  return {.kind = &branch_kind("conv"),
+          .build = [=](const BranchCall& call) { return build_block(call, block_of(call), told); },
+          .skip = [=](const BranchCall& call) { return build_block_skip(call, block_of(call)); }};
+}
+
+}  // namespace norma

@@ -1,0 +1,14 @@
+// The residual block of a U-Net: f(x) = conv(act(inner norm(conv(x)) (1 + scale) + shift)), 3 x 3 each, where scale and
+// shift are made of the condition.
+#pragma once
+
+#include "models/unet/layout.h"
+#include "norma/models/layer_branch.h"
+
+namespace norma {
+
+enum class Told { by_block, by_formula };  // who makes something of the condition
+
+LayerBranch unet_layer_branch(const std::vector<UnetBlock>& blocks, Told told);
+
+}  // namespace norma

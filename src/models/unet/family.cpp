@@ -1,0 +1,126 @@
+// x0 = conv(noised); blocks down, each level half as large and twice as wide; blocks with attention in the middle;
+// blocks up, which read the stream beside what the block of their size on the way down has answered; answer =
+// conv(final(x)). Ronneberger et al. 2015, arXiv 1505.04597; Ho et al. 2020; scales and shifts of the condition:
+// Dhariwal, Nichol 2021, arXiv 2105.05233.
+#include "models/unet/family.h"
+
+#include "models/dit/condition.h"
+#include "models/resnet/weights.h"
+#include "models/unet/branch.h"
+#include "norma/core/error.h"
+#include "norma/ops/activation.h"
+#include "norma/ops/upsample.h"
+#include "norma/ops/views.h"
+
+namespace norma {
+namespace {
+
+constexpr std::int64_t kConditionFactor = 4;  // width of the condition, in those of the first level
+
+void check_unet(const ModelConfig& c) {
+  check_denoiser(c);
+  if (c.layers < 1) fail("a stack needs at least one layer, but {} were asked for", c.layers);
+  const UnetLayout layout = unet_layout(c);
+  const std::int64_t narrowest = layout.middle.front().in;
+  if (narrowest % c.heads != 0)
+    fail("the middle of the U-Net has {} channels, which {} heads do not divide", narrowest, c.heads);
+  if (c.scheme->formula("layer") != nullptr)
+    throw NotBuiltError(
+        fmt::format("scheme '{}' has a formula for a whole layer; layers of a U-Net are single blocks of convolutions, "
+                    "and a formula for every sublayer suits it",
+                    c.scheme->name));
+}
+
+StackSites unet_stack(const char* scope, const std::vector<UnetBlock>& blocks, Told told) {
+  StackSites stack{.scope = scope,
+                   .layers = static_cast<std::int64_t>(blocks.size()),
+                   .branches = {unet_layer_branch(blocks, told)}};
+  for (const UnetBlock& block : blocks) stack.widths.push_back(block.out);
+  return stack;
+}
+
+std::vector<StackSites> unet_stacks(const ModelConfig& c) {
+  const UnetLayout layout = unet_layout(c);
+  const Told told = uses_condition(*c.scheme) ? Told::by_formula : Told::by_block;
+  std::vector<StackSites> stacks = {unet_stack("down", layout.down, told), unet_stack("middle", layout.middle, told),
+                                    unet_stack("up", layout.up, told)};
+  stacks[1].branches.push_back(transformer_layer(Memory::absent, Mask::full).front());  // attention
+  return stacks;
+}
+
+// Made twice as large, and smooth again.
+Wire grown(ModelBuilder& b, Wire x, const UnetBlock& block, std::int64_t layer, const SchemeRules& rules) {
+  const std::string scope = "grow" + std::to_string(layer);
+  const Wire large = upsample(as_image(x, block.height / 2, block.width / 2));
+  const auto root = b.graph().scope_at("");
+  return as_stream(convolve(
+      b.parameters(), large,
+      {.scope = scope.c_str(), .role = "conv_skip", .out = x.shape().channels(), .bias = b.config().biases}, rules));
+}
+
+void build_unet(ModelBuilder& b) {
+  const ModelConfig& c = b.config();
+  const UnetLayout layout = unet_layout(c);
+  StackConfig down = b.stack_config(0), middle = b.stack_config(1), up = b.stack_config(2);
+  const SchemeRules rules = b.rules(down);
+  const Wire condition = activate(build_condition(b, kConditionFactor * c.width, rules), Activation::silu);
+  Wire x = as_stream(convolve(b.parameters(), b.input("noised"),
+                              {.scope = "stem", .role = "embedding", .out = c.width, .bias = c.biases}, rules));
+  std::vector<Wire> skips;  // what each block on the way down has answered
+  for (StackConfig* stack : {&down, &middle, &up}) {
+    stack->condition = condition;
+    stack->ends = stack == &up;
+  }
+  down.enter = [&](std::int64_t layer, Wire stream) {
+    if (layer > 0) skips.push_back(stream);
+    return stream;
+  };
+  const auto through = [&](const char* scope_name, const StackConfig& stack, Wire stream) {
+    const auto scope = b.graph().scope(scope_name);
+    return b.through(stack, stream);
+  };
+  x = through("down", down, b.dropped(x, "stem"));
+  skips.push_back(x);
+  middle.width = up.width = x.shape().channels();
+  x = through("middle", middle, x);
+  up.enter = [&](std::int64_t layer, Wire stream) {
+    const UnetBlock& block = layout.up[static_cast<std::size_t>(layer)];
+    if (block.grows) stream = grown(b, stream, block, layer, rules);
+    const Wire parts[] = {stream, skips[skips.size() - 1 - static_cast<std::size_t>(layer)]};
+    return concat_last(parts);
+  };
+  const Wire out = through("up", up, x);
+  const std::int64_t height = size_of(c, "image_height"), width = size_of(c, "image_width");
+  b.regress(out,
+            convolve(b.parameters(), as_image(out, height, width),
+                     {.scope = "head", .role = "head", .out = size_of(c, "image_channels"), .bias = c.biases}, rules));
+}
+
+}  // namespace
+
+FamilyRow unet_family() {
+  return {.name = "unet",
+          .habit = "reads a noised image, makes it small and large again and says what was added to it",
+          .data = "noised",
+          .sizes = {{"image_height", 16},
+                    {"image_width", 16},
+                    {"image_channels", 1},
+                    {"classes", 10},
+                    {"levels"},
+                    {"middle"},
+                    {"time_features"}},
+          .check = check_unet,
+          .inputs = denoiser_inputs,
+          .output =
+              [](const ModelConfig& c) {
+                return OutputSpec{
+                    OutputSpec::Kind::numbers,
+                    {c.batch, size_of(c, "image_height"), size_of(c, "image_width"), size_of(c, "image_channels")}};
+              },
+          .positions = [](const ModelConfig& c) { return size_of(c, "image_height") * size_of(c, "image_width"); },
+          .sites = unet_stacks,
+          .build = build_unet,
+          .layers = FamilyRow::Layers::different};
+}
+
+}  // namespace norma

@@ -1,0 +1,98 @@
+// norma sample as a process: a denoiser trained, sampled and judged; pictures, pages, mistakes.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/process.h"
+
+namespace norma {
+namespace {
+
+using test::Ended;
+using test::TemporaryFolder;
+namespace fs = std::filesystem;
+
+Ended train(const TemporaryFolder& folder, const std::string& out, const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"train",
+                                        "--out",
+                                        out,
+                                        "--quiet",
+                                        "--model.layers=2",
+                                        "--model.width=16",
+                                        "--model.heads=2",
+                                        "--model.batch=16",
+                                        "--train.steps=40",
+                                        "--train.lr=3e-3",
+                                        "--train.threads=1"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return test::run(folder, arguments);
+}
+
+TEST(Sample, PointsBecomeAPictureAPageAndADistance) {
+  const TemporaryFolder folder;
+  const std::string run = folder / "points";
+  const Ended trained = train(folder, run, {"--model.family=dit", "--model.scheme=adaln_zero", "--train.ema=0.9"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const std::string picture = folder / "points.png";
+  const Ended said = test::run(folder, {"sample", run, "--steps", "10", "--count", "40", "--out", picture, "--json"});
+  ASSERT_EQ(said.code, 0) << said.err;
+  const nlohmann::json result = nlohmann::json::parse(said.out);
+  EXPECT_EQ(result.at("samples"), 40);
+  EXPECT_LE(result.at("mixture").at("energy_distance").at("low"),
+            result.at("mixture").at("energy_distance").at("high"));
+  EXPECT_EQ(test::read_file(picture).substr(1, 3), "PNG");
+  EXPECT_TRUE(fs::exists(fs::path(run) / "samples.png"));
+  EXPECT_NE(test::read_file((fs::path(run) / "report.html").string()).find("data:image/png;base64,"),
+            std::string::npos);
+  const Ended guided = test::run(folder, {"sample", run, "--steps", "5", "--guidance", "2", "--sampler", "ddpm"});
+  EXPECT_EQ(guided.code, 0) << guided.err;
+}
+
+TEST(Sample, ImagesAreJudgedByAClassifierOfOurOwn) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> data = {"--data.task=shapes", "--data.settings.size=8", "--data.settings.classes=3"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), data.begin(), data.end());
+    return more;
+  };
+  const Ended denoiser = train(folder, folder / "unet", with({"--model.family=unet", "--model.scheme=unet"}));
+  ASSERT_EQ(denoiser.code, 0) << denoiser.err;
+  const Ended judge = train(folder, folder / "judge", with({"--model.family=vit", "--model.scheme=pre"}));
+  ASSERT_EQ(judge.code, 0) << judge.err;
+  const Ended said = test::run(
+      folder, {"sample", folder / "unet", "--steps", "4", "--count", "48", "--judge", folder / "judge", "--json"});
+  ASSERT_EQ(said.code, 0) << said.err;
+  const nlohmann::json frechet = nlohmann::json::parse(said.out).at("frechet");
+  EXPECT_GT(frechet.at("distance").at("value"), 0);
+  EXPECT_GE(frechet.at("floor"), 0);
+  EXPECT_EQ(frechet.at("features"), 16);
+}
+
+TEST(Sample, MistakesAreNamed) {
+  const TemporaryFolder folder;
+  const std::string run = folder / "points";
+  ASSERT_EQ(train(folder, run, {"--model.family=dit", "--diffusion.conditional=false", "--train.steps=2"}).code, 0);
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string error;
+  };
+  const Case cases[] = {
+      {{"sample", run, "--steps", "1001"}, "1001 steps were asked for"},
+      {{"sample", run, "--guidance", "2"}, "needs a model that was told classes"},
+      {{"sample", run, "--class", "1"}, "the model was not told classes"},
+      {{"sample", run, "--sampler", "ddin"}, "did you mean 'ddim'"},
+      {{"sample", run, "--sampler", "ddpm", "--eta", "0.5"}, "--sampler ddpm is --eta 1"},
+      {{"sample", folder / "nowhere"}, "there is no run"},
+      {{"train", "--model.family=dit", "--diffusion.prediction=noise"}, "prediction"},
+      {{"train", "--model.family=dit", "--diffusion.schedule=cosinus"}, "did you mean 'cosine'"},
+      {{"train", "--model.family=unet", "--model.sizes.levels=2"}, "cannot be halved"},
+  };
+  for (const Case& one : cases) {
+    const Ended said = test::run(folder, one.arguments);
+    EXPECT_EQ(said.code, 2) << one.error;
+    EXPECT_NE(said.err.find(one.error), std::string::npos) << said.err;
+  }
+}
+
+}  // namespace
+}  // namespace norma

@@ -1,0 +1,116 @@
+// U-Nets: levels, skip connections, gradients, mistakes.
+#include "models/model_check.h"
+#include "norma/train/cohort.h"
+#include "norma/train/data.h"
+
+namespace norma {
+namespace {
+
+using test::fill_inputs;
+using test::tiny;
+
+ModelConfig tiny_unet(const std::string& scheme, DType dtype = DType::f32) {
+  ModelConfig config = tiny("unet", scheme, dtype);
+  config.layers = 3;
+  config.width = 6;
+  config.heads = 2;
+  config.batch = 2;
+  set_size(config, "image_height", 4);
+  set_size(config, "image_width", 8);
+  set_size(config, "image_channels", 3);
+  set_size(config, "levels", 2);
+  return config;
+}
+
+TEST(Unet, HalvesAndDoublesAndJoinsWhatItHasSeen) {
+  Graph graph;
+  const Model model = build_model(graph, tiny_unet("unet"), {.logits = true});
+  std::vector<std::string> names;
+  for (const SublayerSite& site : model.sites) names.push_back(site.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"down.layers.0.conv", "down.layers.1.conv", "down.layers.2.conv",
+                                             "middle.layers.0.conv", "middle.layers.0.attn", "up.layers.0.conv",
+                                             "up.layers.1.conv", "up.layers.2.conv"}));
+  EXPECT_EQ(model.sites[1].stream_out.shape(), (Shape{2, 32, 6})) << "two of three blocks at the first level";
+  EXPECT_EQ(model.sites[2].stream_out.shape(), (Shape{2, 8, 12}));
+  EXPECT_EQ(model.sites[4].stream_out.shape(), (Shape{2, 8, 12}));
+  EXPECT_EQ(model.sites[5].stream_in.shape(), (Shape{2, 8, 24})) << "beside what the last block down has answered";
+  EXPECT_EQ(model.sites[6].stream_in.shape(), (Shape{2, 32, 18})) << "twice as large";
+  EXPECT_EQ(model.sites[7].stream_in.shape(), (Shape{2, 32, 12}));
+  EXPECT_EQ(model.logits.shape(), (Shape{2, 4, 8, 3}));
+  EXPECT_EQ(graph.find("grow1.weight").shape(), (Shape{3, 3, 12, 12}));
+  EXPECT_EQ(graph.find("down.layers.2.conv.condition.weight").shape(), (Shape{24, 24})) << "scales and shifts";
+  EXPECT_TRUE(graph.find("up.final.norm1.gain"));
+}
+
+TEST(Unet, HasTheRightGradients) {
+  for (const char* scheme : {"unet", "resnet_v2", "pre", "skipinit", "fixup"}) {
+    SCOPED_TRACE(scheme);
+    const ModelConfig config = tiny_unet(scheme, DType::f64);
+    std::vector<ParameterSpec> specs;
+    {
+      Graph graph;
+      specs = build_model(graph, config).parameters;
+    }
+    std::vector<std::string> names;
+    for (const ParameterSpec& spec : specs) names.push_back(spec.name);
+    const auto prepare = [&](CpuSession& session) {
+      initialise(session, specs, 1);
+      fill_inputs(session, config);
+      for (const ParameterSpec& spec : specs) {
+        const RandomStream stream(2, spec.name);
+        const std::span<double> tensor = session.tensor<double>(spec.name);
+        for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] += 0.1 * stream.normal(i);
+      }
+    };
+    test::check_gradients([&](Graph& g) { return build_model(g, config).loss; }, names,
+                          {.tolerance = 1e-6, .most_elements = 1, .prepare = prepare});
+  }
+}
+
+TEST(Unet, MistakesAreNamed) {
+  const auto error = [](auto change, const char* scheme = "unet") {
+    ModelConfig config = tiny_unet(scheme);
+    change(config);
+    return test::error_of([&] {
+      Graph graph;
+      build_model(graph, config);
+    });
+  };
+  EXPECT_EQ(error([](ModelConfig& c) { set_size(c, "image_height", 5); }),
+            "images of 5 x 8 cannot be halved 1 times for 2 levels; expected multiples of 2, or fewer levels");
+  EXPECT_EQ(error([](ModelConfig& c) { set_size(c, "levels", 4); }),
+            "layers is 3; expected at least one block for each of 4 levels");
+  EXPECT_EQ(error([](ModelConfig& c) { c.heads = 5; }),
+            "the middle of the U-Net has 12 channels, which 5 heads do not divide");
+  EXPECT_EQ(error([](ModelConfig&) {}, "parallel"),
+            "scheme 'parallel' has a formula for a whole layer; layers of a U-Net are single blocks of convolutions, "
+            "and a formula for every sublayer suits it");
+}
+
+// Behind noise, the shapes' least squared error is known: a little training comes down from 1 towards it, never below.
+TEST(Unet, LearnsShapesBehindNoise) {
+  RunConfig config;
+  config.model.family = "unet";
+  config.model.layers = 2;
+  config.model.width = 8;
+  config.model.heads = 2;
+  config.model.batch = 32;
+  config.model.scheme = "unet";
+  config.data.task = "shapes";
+  config.data.settings = {{"size", 8}, {"classes", 3}, {"contrast", 12}};
+  config.train.lr = 5e-3;
+  config.train.threads = 1;
+  config.train.steps = 150;
+  const auto source = open_data(config);
+  Cohort cohort(config, source);
+  cohort.evaluate();
+  EXPECT_NEAR(*cohort.member(0).evaluation_loss, 1, 0.1) << "it starts by guessing nothing";
+  while (cohort.step() < config.train.steps) cohort.train_step();
+  cohort.evaluate();
+  const double margin = *cohort.member(0).evaluation_margin;
+  EXPECT_LT(*cohort.member(0).evaluation_loss, 0.8 + 0.2 * *source->optimum());
+  EXPECT_GT(*cohort.member(0).evaluation_loss, *source->optimum() - margin);
+}
+
+}  // namespace
+}  // namespace norma
