@@ -1,10 +1,11 @@
 // How far samples are from data: distances whose value is known, and what chance alone gives.
 #include "norma/lab/sample_quality.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "error_of.h"
-#include "lab/lab_check.h"
 #include "norma/core/random.h"
 
 namespace norma {
