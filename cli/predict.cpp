@@ -91,7 +91,8 @@ void run_predict(const PredictOptions& options) {
   if (options.threads > 0) model.config.train.threads = options.threads;
   if (!options.device.empty()) model.config.train.device = parse_device(options.device);
   const bool texts = model.config.data.task == "classification";
-  if (!texts && model.config.data.task != "images")
+  const bool of_images = model.config.data.task == "images" && model.config.model.family->data == "images";
+  if (!texts && !of_images)  // others learn from images as well, but name no class
     fail("'{}' is no classifier of texts or images: it was trained on the task {}", options.run,
          model.config.data.task);
   std::vector<std::string> records;
