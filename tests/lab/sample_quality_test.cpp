@@ -28,7 +28,7 @@ std::vector<float> points_of(const GaussianMixture& mixture, std::size_t count, 
 TEST(MixtureDistance, IsNearChanceForTrueSamplesAndFarForOthers) {
   const GaussianMixture mixture = four_centres();
   const MixtureDistance same = distance_to_mixture(points_of(mixture, 1000, 4, 0.2), mixture),
-                        narrow = distance_to_mixture(points_of(mixture, 1000, 3, 0.2), mixture);
+                        narrow = distance_to_mixture(points_of(mixture, 1000, 3, 0.1), mixture);
   EXPECT_LT(std::abs(same.energy.value), 0.01);
   EXPECT_LT(same.floor, 0.01);
   EXPECT_LE(same.energy.low, same.energy.value);
