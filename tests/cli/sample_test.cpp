@@ -12,7 +12,7 @@ using test::Ended;
 using test::TemporaryFolder;
 namespace fs = std::filesystem;
 
-Ended train(const TemporaryFolder& folder, const std::string& out, const std::vector<std::string>& more) {
+Ended train_denoiser(const TemporaryFolder& folder, const std::string& out, const std::vector<std::string>& more) {
   std::vector<std::string> arguments = {"train",
                                         "--out",
                                         out,
@@ -31,7 +31,8 @@ Ended train(const TemporaryFolder& folder, const std::string& out, const std::ve
 TEST(Sample, PointsBecomeAPictureAPageAndADistance) {
   const TemporaryFolder folder;
   const std::string run = folder / "points";
-  const Ended trained = train(folder, run, {"--model.family=dit", "--model.scheme=adaln_zero", "--train.ema=0.9"});
+  const Ended trained =
+      train_denoiser(folder, run, {"--model.family=dit", "--model.scheme=adaln_zero", "--train.ema=0.9"});
   ASSERT_EQ(trained.code, 0) << trained.err;
   const std::string picture = folder / "points.png";
   const Ended said = test::run(folder, {"sample", run, "--steps", "10", "--count", "40", "--out", picture, "--json"});
@@ -55,9 +56,9 @@ TEST(Sample, ImagesAreJudgedByAClassifierOfOurOwn) {
     more.insert(more.end(), data.begin(), data.end());
     return more;
   };
-  const Ended denoiser = train(folder, folder / "unet", with({"--model.family=unet", "--model.scheme=unet"}));
+  const Ended denoiser = train_denoiser(folder, folder / "unet", with({"--model.family=unet", "--model.scheme=unet"}));
   ASSERT_EQ(denoiser.code, 0) << denoiser.err;
-  const Ended judge = train(folder, folder / "judge", with({"--model.family=vit", "--model.scheme=pre"}));
+  const Ended judge = train_denoiser(folder, folder / "judge", with({"--model.family=vit", "--model.scheme=pre"}));
   ASSERT_EQ(judge.code, 0) << judge.err;
   const Ended said = test::run(
       folder, {"sample", folder / "unet", "--steps", "4", "--count", "48", "--judge", folder / "judge", "--json"});
@@ -71,7 +72,8 @@ TEST(Sample, ImagesAreJudgedByAClassifierOfOurOwn) {
 TEST(Sample, MistakesAreNamed) {
   const TemporaryFolder folder;
   const std::string run = folder / "points";
-  ASSERT_EQ(train(folder, run, {"--model.family=dit", "--diffusion.conditional=false", "--train.steps=2"}).code, 0);
+  ASSERT_EQ(
+      train_denoiser(folder, run, {"--model.family=dit", "--diffusion.conditional=false", "--train.steps=2"}).code, 0);
   struct Case {
     std::vector<std::string> arguments;
     std::string error;

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "device/cuda/finite.h"
+#include "device/cuda/one_at_a_time.h"
 #include "device/memory_check.h"
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
@@ -15,12 +16,6 @@ namespace norma {
 namespace {
 
 constexpr std::int64_t kAlignment = 256;
-
-// Taking and giving back memory waits for all that the device does, which spoils a recording that another thread makes.
-std::mutex& one_at_a_time() {
-  static std::mutex mutex;
-  return mutex;
-}
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -68,7 +63,7 @@ CudaSession::CudaSession(std::shared_ptr<const Plan> plan, Options options)
 }
 
 CudaSession::~CudaSession() {
-  ending_ = std::unique_lock(one_at_a_time());
+  ending_ = std::unique_lock(cuda::one_at_a_time());
   cudaStreamSynchronize(stream_.get());
 }
 
@@ -158,7 +153,7 @@ void CudaSession::launch_all(Watching watching) {
 }
 
 void CudaSession::record(Recording& recording, Watching watching) {
-  const std::lock_guard lock(one_at_a_time());
+  const std::lock_guard lock(cuda::one_at_a_time());
   cuda::check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal), "recording a step");
   cudaGraph_t graph = nullptr;
   try {
@@ -269,7 +264,7 @@ bool CudaSession::copy_on_device(Session& from, std::span<const Copied> tensors)
 }
 
 std::unique_ptr<Session> make_cuda_session(std::shared_ptr<const Plan> plan, Session::Options options) {
-  const std::lock_guard lock(one_at_a_time());
+  const std::lock_guard lock(cuda::one_at_a_time());
   return std::make_unique<CudaSession>(std::move(plan), options);
 }
 

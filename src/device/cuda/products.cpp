@@ -10,6 +10,7 @@
 
 #include "device/cuda/check.h"
 #include "device/cuda/copy.h"
+#include "device/cuda/one_at_a_time.h"
 #include "norma/core/error.h"
 
 namespace norma::cuda {
@@ -148,6 +149,7 @@ Products::Prepared& Products::prepare(const Key& key) {
 // Grows in the first run of a session, which is not recorded.
 const std::byte* Products::side_by_side_biases(std::int64_t bytes) {
   if (bytes > biases_bytes_) {
+    const std::lock_guard lock(one_at_a_time());
     check(cudaDeviceSynchronize(), "waiting for the GPU");
     biases_ = DeviceBytes(static_cast<std::size_t>(bytes));
     biases_bytes_ = bytes;

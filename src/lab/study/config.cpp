@@ -42,9 +42,7 @@ StudyConfig default_study_on_gpu() {
   config.base.model.time = 128;  // one string of seven levels
   config.base.data.task = "grammar";
   config.base.data.depth = 7;
-  config.base.train.steps = 200;
   config.base.train.precision = Precision::tf32;
-  config.warmups = {0, 50};
   return config;
 }
 
