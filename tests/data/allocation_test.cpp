@@ -60,7 +60,19 @@ TEST(Allocation, NoTaskAllocatesInItsSteps) {
       config.target_path = config.validation_target_path =
           folder.write("labels", std::string("\0\0\x8\1\0\0\0\6\0\1\0\1\0\1", 14));
       config.settings = {{"crop", 1}, {"flip", 1}};
-    } else if (task == "planetoid") {
+    } else if (task == "tu") {
+      std::string edges, graphs, labels;
+      for (int graph = 1; graph <= 20; ++graph) {
+        edges += fmt::format("{}, {}\n", 2 * graph - 1, 2 * graph);
+        graphs += fmt::format("{0}\n{0}\n", graph);
+        labels += fmt::format("{}\n", graph % 2);
+      }
+      folder.write("DS_A.txt", edges);
+      folder.write("DS_graph_indicator.txt", graphs);
+      folder.write("DS_graph_labels.txt", labels);
+      config.path = folder / "DS";
+      config.validation_path.clear();
+    } else if (task == "planetoid" || task == "edge_list") {
       config.path = folder.write("nodes", "node\n0\t0\ttrain\t0\n1\t0\tval\t1\n2\t0\ttest\t1\n");
       config.target_path = folder.write("edges", "0\t1\n");
     }

@@ -49,7 +49,7 @@ TEST(Hostile, MutatedFormulasEndInAnErrorOrAModel) {
   int built = 0, refused = 0;
   std::uint64_t at = 0;
   for (const Scheme& original : catalogue()) {
-    for (int round = 0; round < 60; ++round) {
+    for (int round = 0; round < 120; ++round) {
       Scheme scheme = original;
       std::string text;
       try {
