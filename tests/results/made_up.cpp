@@ -88,6 +88,7 @@ void add_runs(Results& results) {
   tuned.lr = 1e-3;
   tuned.warmup = 4;
   tuned.loss = kLoss;
+  tuned.accuracy = kLoss;
   tuned.sensitivity = kLoss;
   tuned.with_warmup = {.lr = 1e-2, .low = 1e-3, .high = 1e-1, .beyond = true};
   tuned.needs_warmup = 4;
