@@ -86,7 +86,8 @@ TEST(GraphProcess, BadFilesEndBeforeTrainingWithCode2) {
   EXPECT_EQ(train(nodes, "0 1\n2 3\n").code, 0);
   for (const auto& [bad_nodes, bad_edges, said] :
        {std::tuple{nodes, std::string("0 9\n"), "an edge between 0 and 9, but nodes are 0 to 3"},
-        {nodes, std::string(""), "no edges between two nodes"},
+        {nodes, std::string(""), "is empty; expected edges of a graph"},
+        {nodes, std::string("1 1\n"), "no edges between two nodes"},
         {std::string("node\n0 0 train x\n"), std::string("0 0\n"), "a feature is 'x'; expected a number"},
         {std::string("node\n0 0 train 1\n1 -1 val 1\n"), std::string("0 1\n"), "the label is '-1'; expected a whole"},
         {std::string("node\n0 0 train 1\n1 2 train 1\n2 1 val 1\n3 0 test 1\n"), std::string("0 1\n"),
