@@ -168,7 +168,7 @@ TEST(StudyRounds, ASchemeThatStartsLateIsNeverSaidNotToTrain) {
 TEST(StudyRounds, WhatNeverLearnsIsSaidNotToTrainAfterALongRunAndNothingIsRanked) {
   const SchemeChoice dead = scheme_of("dead", "sublayer = \"x + f(norm(x))\"\nfinal = \"0*norm(x)\"\n");
   const TemporaryFolder folder;
-  const json results = play_study(tiny_study({dead}, 10000), folder / "study");
+  const json results = play_study(tiny_study({dead}, 40000), folder / "study");
   EXPECT_EQ(verdict_of(results, "dead")["verdict"], "does not train") << results["course"];
   EXPECT_TRUE(results["advice"]["ranking"].empty());
   EXPECT_NE(results["advice"]["words"].get<std::string>().find("none is ranked. Try"), std::string::npos)
