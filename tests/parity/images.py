@@ -48,7 +48,7 @@ def ops(writer, dtype, differentiable):
             angles = at[:, None] * rates[None]
             return F.pad(torch.cat([torch.cos(angles), torch.sin(angles)], -1), (0, width % 2))
 
-        differentiable(writer, f"time_features {width}", "time_features", dtype, {"t": torch.rand(5, dtype=t) * 9}, features, 16,
+        differentiable(writer, f"time_features {width}", "time_features", dtype, {"at": torch.rand(5, dtype=t) * 9}, features, 16,
                        width=width)
 
 

@@ -151,7 +151,7 @@ Wire build(Graph& g, const std::string& op, const NamedWires& in, const json& a)
     return max_pool(in.at("x"), {.size = a.at("size"), .stride = a.at("stride"), .padding = a.at("padding")});
   if (op == "modulate") return modulate(in.at("x"), in.at("scale"), in.at("shift"));
   if (op == "upsample") return upsample(in.at("x"), a.at("factor"));
-  if (op == "time_features") return time_features(in.at("t"), a.at("width"), "rates");
+  if (op == "time_features") return time_features(in.at("at"), a.at("width"), "rates");
   if (const Wire y = test::graph_op(op, in, a)) return y;
   fail("unknown op '{}' in the parity cases", op);
 }
