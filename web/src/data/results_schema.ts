@@ -44,8 +44,9 @@ export type Task = {
   description?: string;
   // the best reachable loss; of a sweep only where all runs share it
   optimum?: Number;
-  // what guessing by frequency loses
+  // what guessing by frequency loses; of numbers, what their mean loses
   unigram?: Number;
+  // of losses; left out: nats
   unit?: string;
 };
 // Counts are those of a model with `layers` layers.
