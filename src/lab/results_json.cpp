@@ -49,7 +49,7 @@ void fields(Io& io, In<Io, Comparison>& pair) {
   io.field("p", pair.p);
   io.field("adjusted_p", pair.adjusted_p);
   io.field("apart", pair.apart);
-  io.field("lasting", pair.lasting);
+  io.later("lasting", pair.lasting);
 }
 
 template <typename Io>

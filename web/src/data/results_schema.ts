@@ -265,7 +265,7 @@ export type Comparison = {
   p: Number;
   adjusted_p: Number;
   apart: boolean;
-  lasting: boolean;
+  lasting?: boolean;
 };
 export type Evidence = {
   text: string;
