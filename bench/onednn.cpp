@@ -1,7 +1,5 @@
 #include "bench/onednn.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <dnnl.hpp>
 #include <unordered_map>
@@ -9,6 +7,11 @@
 
 #include "bench/timing.h"
 #include "ops/convolution_sizes.h"
+
+extern "C" {  // of libgomp, whose header comes with g++ alone
+int omp_get_max_threads(void);
+void omp_set_num_threads(int threads);
+}
 
 namespace norma::bench {
 namespace {
