@@ -38,7 +38,7 @@ parity: build  ## compare with PyTorch, forward and gradients (skipped without p
 # Left out, because it takes long there: finite differences of whole models, learning, deep networks, the catalogue's
 # schemes one by one (some are kept in train_test), equal bits in many arrangements, sweeps stopped at many moments or
 # refilled, and most whole processes. So streaming stores and the lowering of a rate are not run under the sanitizers.
-ASAN_TESTS = lab_sweep_test='StudyDirectory.ADifferent*:SweepDirectory.RunsSweeps*:Study.StoppedInAny*:Study.AScheme*:StudyRounds.*:Statistics.Equal*:SideBySide.TheBits*:Sweep.AMemberIs*:Sweep.StoppedWhile*:Sweep.PlacesOf*:Sweep.Halving*:SweepKill.*' \
+ASAN_TESTS = lab_sweep_test='StudyDepths.Each*:StudyDepths.ABudget*:StudyDirectory.ADifferent*:SweepDirectory.RunsSweeps*:Study.StoppedInAny*:Study.AScheme*:StudyRounds.*:Statistics.Equal*:SideBySide.TheBits*:Sweep.AMemberIs*:Sweep.StoppedWhile*:Sweep.PlacesOf*:Sweep.Halving*:SweepKill.*' \
   norms_test='*BitsDependNeither*:*SingleAgreesWithDouble*:Streaming.*' \
   train_test='Judge.*:*LearnsOneBatch*:All/Searches.AWide*:Sample.Follows*:Recovery.LowersTheRate*:Some/Schemes.*/pre:Some/Schemes.*/post:Some/Schemes.*/rezero:Settings/Resume.*/1:Settings/Resume.*/2:Settings/Resume.*/3:Settings/Resume.*/5:Settings/Resume.*/6' \
   models_test='Catalogue/Gradients.*:Catalogue/Equivalence.*:Of/Variants*:Gradients.*' theory_test='*TheoryAgainst*' \
