@@ -86,6 +86,15 @@ TEST(StudyDepths, SaysWhichSchemesCeaseToTrain) {
   };
   const std::string words = depths_words({study(Judgement::needs_warmup), study(Judgement::does_not_train)}, {12, 48});
   EXPECT_NE(words.find("Seen to train at 12 layers and not at 48: post (does not train)."), std::string::npos) << words;
+  Results sure = study(Judgement::stable);
+  sure.advice.words = "At 12 layers use pre. Measured at 12 layers, 5 seeds. By theory alone nothing.";
+  sure.advice.confidence = "Fair for this setting.";
+  Results unsure = study(Judgement::stable);
+  unsure.advice.words = "At 48 layers use pre. Measured at 48 layers, 2 seeds.";
+  unsure.advice.confidence = "Low between the tied schemes: ...";
+  EXPECT_EQ(depths_words({sure, unsure}, {12, 48}),
+            "Confidence fair, measured at 12 layers, 5 seeds. Confidence low, measured at 48 layers, 2 seeds. Runs of "
+            "different depths may differ in length: compare schemes within a depth.");
   EXPECT_EQ(depths_words({study(Judgement::stable), study(Judgement::stable)}, {12, 48}).find("Seen to train"),
             std::string::npos);
 }

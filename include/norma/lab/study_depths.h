@@ -40,7 +40,8 @@ struct DepthsRow {
 std::vector<DepthsRow> depths_rows(const std::vector<Results>& studies);
 // What to use at each depth, in one sentence.
 std::string depths_answer(const std::vector<Results>& studies, const std::vector<std::int64_t>& depths);
-// Which schemes train at the first depth and not at the last, or the other way round.
+// How sure that is and what it rests on; which schemes train at the first depth and not at the last, or the other way
+// round.
 std::string depths_words(const std::vector<Results>& studies, const std::vector<std::int64_t>& depths);
 // The table that such a study ends with on a terminal.
 std::string depths_table(const std::vector<Results>& studies, const std::vector<std::int64_t>& depths);

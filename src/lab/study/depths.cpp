@@ -83,6 +83,22 @@ std::string title_of(const Results& results, const std::string& scheme) {
   return scheme;
 }
 
+// How sure each answer is and what it rests on, as its own study says: "Low: measured at 12 layers, width 64, ...".
+std::string scale_words(const std::vector<Results>& studies) {
+  constexpr std::string_view kMeasured = "Measured at ";
+  std::string words;
+  for (const Results& one : studies) {
+    const std::string& advice = one.advice.words;
+    const std::size_t begin = advice.find(kMeasured);
+    if (begin == std::string::npos) continue;
+    const std::size_t end = advice.find(". ", begin);
+    const std::string confidence = one.advice.confidence.substr(0, one.advice.confidence.find_first_of(" :"));
+    words += fmt::format("Confidence {}, m{} ", confidence == "Fair" ? "fair" : "low",
+                         advice.substr(begin + 1, end == std::string::npos ? end : end - begin));
+  }
+  return words;
+}
+
 }  // namespace
 
 std::filesystem::path study_directory_at(const std::filesystem::path& directory, std::int64_t layers) {
@@ -153,7 +169,7 @@ std::string depths_words(const std::vector<Results>& studies, const std::vector<
         .push_back(fmt::format("{} ({})", title_of(studies.back(), deep.scheme),
                                name_of(is_alive(deep) ? shallow->verdict : deep.verdict)));
   }
-  std::string words;
+  std::string words = scale_words(studies);
   if (!lost.empty())
     words += fmt::format("Seen to train at {} layers and not at {}: {}. ", depths.front(), depths.back(),
                          fmt::join(lost, ", "));
