@@ -28,6 +28,7 @@ Subject subject_of(const DepthSubject& one, const std::shared_ptr<const Source>&
   subject.model.dropout = subject.model.smoothing = subject.model.mixture = false;
   subject.step = static_cast<double>(one.outcome.last_step);
   subject.steps = static_cast<double>(one.outcome.steps);
+  subject.device = stored.config.train.device;
   return subject;
 }
 

@@ -20,6 +20,7 @@ LossTable losses_by_batch(const std::vector<FinalRun>& runs, const std::shared_p
     subject.step = runs[index].step;
     subject.steps = runs[index].steps;
     subject.threads = 1;
+    subject.device = stored.config.train.device;
     Rig rig(subject, [](Graph& graph, const Model& model) { graph.output("loss", model.loss); });
     std::vector<double> row;
     for (std::int64_t batch = 0; batch < source->evaluation_batches(); ++batch) {

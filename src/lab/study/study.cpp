@@ -90,6 +90,7 @@ class Study {
     options.only = {"gradient", "stream", "amplification"};
     options.theory = true;
     options.threads = threads();
+    options.device = config_.base.train.device;
     options.open = [this](const ModelConfig& model) {
       RunConfig config = config_.base;
       config.model.batch = model.batch;
