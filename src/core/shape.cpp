@@ -34,12 +34,6 @@ std::int64_t Shape::operator[](int axis) const {
   return dims_[static_cast<std::size_t>(index)];
 }
 
-std::int64_t Shape::elements() const {
-  std::int64_t product = 1;
-  for (const std::int64_t dim : dims()) product *= dim;
-  return product;
-}
-
 Shape Shape::with(int axis, std::int64_t size) const {
   const int index = axis < 0 ? rank_ + axis : axis;
   NORMA_ASSERT(index >= 0 && index < rank_);

@@ -37,8 +37,8 @@ class Compilation {
     find_lifetimes();
     place_transient();
     aim_steps();
-    name_slots();
     take_graph();
+    name_slots();
     return plan_;
   }
 
@@ -53,8 +53,8 @@ class Compilation {
   std::vector<int> find_joins();
   void place_transient();
   void aim_steps();  // at their arguments
-  void name_slots();
   void take_graph();
+  void name_slots();
 
   std::int64_t room(std::int64_t bytes) const;    // that a tensor takes
   std::int64_t padded(std::int64_t bytes) const;  // to the backend's alignment
@@ -117,7 +117,7 @@ void Compilation::make_kernels() {
   for (std::size_t index = 0; index < graph_.nodes().size(); ++index) {
     const Node& node = graph_.nodes()[index];
     const std::span<const Type> in = graph_.input_types(node, in_room);
-    if (node.op->view_offset(in) >= 0) continue;
+    if (node.op->views() && node.op->view_offset(in) >= 0) continue;
     plan_->steps_.push_back({.node = static_cast<int>(index),
                              .kernel = node.again
                                            ? backend_.make_again(*node.op, in, graph_.output_types(node, out_room))
@@ -231,13 +231,15 @@ void Compilation::aim_steps() {
 
 void Compilation::name_slots() {
   plan_->slots_.reserve(persistent_ + graph_.outputs().size());
-  for (std::size_t id = 0; const Value& value : graph_.values()) {
+  for (std::size_t id = 0; const Value& value : plan_->values_) {
     if (value.role != Role::computed) plan_->slots_[value.name] = {value.type, value.role, plan_->value_offsets_[id]};
     ++id;
   }
+  plan_->output_names_.reserve(graph_.outputs().size());
   for (const Output& output : graph_.outputs()) {
-    const Value& value = graph_.value(output.value);
-    plan_->slots_[output.name] = {value.type, value.role, plan_->value_offsets_[at(output.value)]};
+    const Value& value = plan_->values_[at(output.value)];
+    plan_->slots_[plan_->output_names_.emplace_back(output.name)] = {value.type, value.role,
+                                                                     plan_->value_offsets_[at(output.value)]};
   }
 }
 

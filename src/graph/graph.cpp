@@ -9,6 +9,12 @@
 
 namespace norma {
 
+namespace {
+
+constexpr int kOutput = -1;  // in the place of a value, where a name is that of an output
+
+}  // namespace
+
 Graph& Wire::graph() const {
   if (graph_ == nullptr) fail("a wire is missing: it was declared but never given a value");
   return *graph_;
@@ -28,7 +34,12 @@ std::string_view name_of(Role role) {
   return "value";
 }
 
-Graph::Scope::Scope(Graph& graph, std::string full)
+const std::shared_ptr<const std::string>& ScopeName::none() {
+  static const auto empty = std::make_shared<const std::string>();
+  return empty;
+}
+
+Graph::Scope::Scope(Graph& graph, ScopeName full)
     : graph_(graph), outer_(std::exchange(graph.scope_, std::move(full))) {}
 
 Graph::Scope::~Scope() { graph_.scope_ = std::move(outer_); }
@@ -47,20 +58,18 @@ Wire Graph::persistent(std::string_view name, Type type, Role role) {
   }
   if (name.empty()) {
     fail("{} of type {} in scope '{}' has no name; names key random streams and checkpoints", name_of(role), type.str(),
-         scope_);
+         scope_.str());
   }
-  std::string full = full_name(name);
-  if (const auto found = by_name_.find(full); found != by_name_.end()) {
-    const Value& other = value(found->second);
-    fail("two values are named '{}': a {} of type {} and a {} of type {}", full, name_of(other.role), other.type.str(),
-         name_of(role), type.str());
-  }
-  if (output_names_.contains(full)) {
-    fail("{} '{}': the name is taken by an output", name_of(role), full);
-  }
-  const int id = add_value({.type = type, .role = role, .name = full});
-  by_name_.emplace(std::move(full), id);
-  return {this, id};
+  // Entered first, so that its name is looked for once.
+  const int id = add_value({.type = type, .role = role, .name = full_name(name)});
+  const auto [entry, fresh] = by_name_.try_emplace(value(id).name, id);
+  if (fresh) return {this, id};
+  values_.pop_back();
+  const std::string full(entry->first);
+  if (entry->second == kOutput) fail("{} '{}': the name is taken by an output", name_of(role), full);
+  const Value& other = value(entry->second);
+  fail("two values are named '{}': a {} of type {} and a {} of type {}", full, name_of(other.role), other.type.str(),
+       name_of(role), type.str());
 }
 
 Wire Graph::input(std::string_view name, Type type) { return persistent(name, type, Role::input); }
@@ -127,8 +136,8 @@ std::span<const Type> Graph::output_types(const Node& node, std::vector<Type>& r
 std::string Graph::computed_name(const Node& node, int output) const {
   const std::string_view op = node.op->name();
   std::string name;
-  name.reserve(node.scope.size() + op.size() + 12);  // once, though it is put together from parts
-  if (!node.scope.empty()) name.append(node.scope).push_back('.');
+  name.reserve(node.scope.str().size() + op.size() + 12);  // once, though it is put together from parts
+  if (!node.scope.empty()) name.append(node.scope.str()).push_back('.');
   name += op;
   name += '#';
   name += std::to_string(values_.size());
@@ -150,7 +159,7 @@ Wires Graph::apply(OpPtr op, std::span<const Wire> inputs) {
     }
     return text;
   };
-  const auto where = [&] { return scope_.empty() ? std::string() : "in " + scope_ + ": "; };
+  const auto where = [&] { return scope_.empty() ? std::string() : "in " + scope_.str() + ": "; };
   for (const Wire& wire : inputs) {
     if (!wire) fail("{}{}({}): a wire is missing", where(), node.op->name(), describe_inputs());
     if (&wire.graph() != this) {
@@ -180,13 +189,11 @@ Wires Graph::apply(OpPtr op, std::span<const Wire> inputs) {
 
 void Graph::output(std::string_view name, Wire wire) {
   if (!wire || &wire.graph() != this) fail("output '{}': expected a wire of this graph", name);
-  const std::string full(name);
-  if (full.empty()) fail("an output of type {} has no name", wire.type().str());
-  if (output_names_.contains(full) || (by_name_.contains(full) && by_name_.at(full) != wire.id())) {
-    fail("output '{}': the name is taken", full);
-  }
-  outputs_.push_back({full, wire.id()});
-  output_names_.insert(full);
+  if (name.empty()) fail("an output of type {} has no name", wire.type().str());
+  const auto [own, fresh] = output_names_.emplace(name);
+  const auto [entry, free] = by_name_.try_emplace(*own, kOutput);
+  if (!fresh || (!free && entry->second != wire.id())) fail("output '{}': the name is taken", name);
+  outputs_.push_back({*own, wire.id()});
 }
 
 void Graph::watch(std::string_view name, Wire wire) {
@@ -195,12 +202,16 @@ void Graph::watch(std::string_view name, Wire wire) {
 }
 
 std::string Graph::full_name(std::string_view name) const {
-  return scope_.empty() ? std::string(name) : scope_ + "." + std::string(name);
+  const std::string& scope = scope_;
+  std::string full;
+  full.reserve(scope.size() + 1 + name.size());
+  if (!scope.empty()) full.append(scope).push_back('.');
+  return full.append(name);
 }
 
 Wire Graph::find(std::string_view name) {
-  const auto found = by_name_.find(std::string(name));
-  return found == by_name_.end() ? Wire() : Wire(this, found->second);
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() || found->second == kOutput ? Wire() : Wire(this, found->second);
 }
 
 Wires Graph::parameters() {
@@ -209,6 +220,11 @@ Wires Graph::parameters() {
     if (values_[id].role == Role::parameter) wires.emplace_back(this, static_cast<int>(id));
   }
   return wires;
+}
+
+std::deque<Value> Graph::take_values() {
+  by_name_.clear();
+  return std::exchange(values_, {});
 }
 
 std::vector<Node> Graph::take_nodes(std::size_t first) {
@@ -223,13 +239,11 @@ void Graph::replace_nodes(std::vector<Node> nodes) {
   nodes_ = std::move(nodes);
   for (Value& value : values_) value.producer = -1;
   for (std::size_t index = 0; index < nodes_.size(); ++index) {
-    for (const int id : nodes_[index].outputs) values_[static_cast<std::size_t>(id)].producer = static_cast<int>(index);
-  }
-  for (std::size_t index = 0; index < nodes_.size(); ++index) {
     for (const int id : nodes_[index].inputs) {
       const Value& input = value(id);
-      NORMA_ASSERT(input.role != Role::computed || (input.producer >= 0 && input.producer < static_cast<int>(index)));
+      NORMA_ASSERT(input.role != Role::computed || input.producer >= 0);  // made before it is read
     }
+    for (const int id : nodes_[index].outputs) values_[static_cast<std::size_t>(id)].producer = static_cast<int>(index);
   }
 }
 

@@ -30,7 +30,7 @@ class Lowering {
  private:
   bool runs(const Node& node) {
     const std::span<const Type> in = graph_.input_types(node, in_), out = graph_.output_types(node, out_);
-    return node.op->view_offset(in) >= 0 || backend_.has(*node.op, in, out);
+    return (node.op->views() && node.op->view_offset(in) >= 0) || backend_.has(*node.op, in, out);
   }
 
   // Appends the node, or what stands for it; a reference may itself use ops that have no kernel.
@@ -74,7 +74,7 @@ class Lowering {
       inputs += (inputs.empty() ? "" : ", ") + graph_.value(id).name + " " + graph_.value(id).type.str();
     }
     fail("{}{}({}): {} has no kernel for it, and it is no composition of other ops",
-         node.scope.empty() ? "" : "in " + node.scope + ": ", node.op->name(), inputs, backend_.name());
+         node.scope.empty() ? "" : "in " + node.scope.str() + ": ", node.op->name(), inputs, backend_.name());
   }
 
   Graph& graph_;

@@ -38,10 +38,9 @@ void MemoryMap::join(int id, int target, std::int64_t offset) {
 }
 
 void MemoryMap::share() {
-  std::vector<Type> room;
   for (const Node& node : graph_.nodes()) {
     for (const int id : node.inputs) --reads_[at(root(id))];
-    if (const std::int64_t view = node.op->view_offset(graph_.input_types(node, room)); view >= 0) {
+    if (const std::int64_t view = graph_.view_offset(node); view >= 0) {
       join(node.outputs[0], node.inputs[0], view);  // the base's reads already include those of the view
     } else {
       share_outputs(node);

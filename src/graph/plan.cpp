@@ -10,11 +10,11 @@
 namespace norma {
 
 const Slot& Plan::slot(std::string_view name) const {
-  const auto found = slots_.find(std::string(name));
+  const auto found = slots_.find(name);
   if (found != slots_.end()) return found->second;
   std::vector<std::string> names;
   names.reserve(slots_.size());
-  for (const auto& entry : slots_) names.push_back(entry.first);
+  for (const auto& entry : slots_) names.emplace_back(entry.first);
   std::sort(names.begin(), names.end());
   fail("the plan has no tensor named '{}'{}", name, did_you_mean(name, names));
 }
@@ -22,7 +22,7 @@ const Slot& Plan::slot(std::string_view name) const {
 std::vector<std::string> Plan::slot_names(Role role) const {
   std::vector<std::string> names;
   for (const auto& [name, slot] : slots_) {
-    if (slot.role == role) names.push_back(name);
+    if (slot.role == role) names.emplace_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -12,7 +12,7 @@ namespace norma {
 std::string short_name(const Graph& graph, int id) {
   const Value& value = graph.value(id);
   if (value.role == Role::computed) {
-    const std::string& scope = value.producer < 0 ? "" : graph.node(value.producer).scope;
+    const std::string scope = value.producer < 0 ? "" : graph.node(value.producer).scope.str();
     return !scope.empty() && value.name.starts_with(scope + ".") ? value.name.substr(scope.size() + 1) : value.name;
   }
   // Graph::fill names its values "fill(type, number)".
@@ -29,7 +29,7 @@ std::string op_label(const Node& node) {
 
 std::string group_label(const Node& node) {
   if (!node.backward) return node.scope;
-  return node.scope.empty() ? "backward" : node.scope + ", backward";
+  return node.scope.empty() ? "backward" : node.scope.str() + ", backward";
 }
 
 namespace {

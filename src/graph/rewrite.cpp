@@ -38,7 +38,7 @@ bool Rewriter::private_to(int value, int reader) const {
 }
 
 bool Rewriter::reads(int reader, int value) const {
-  const std::vector<int>& inputs = node(reader).inputs;
+  const Ids& inputs = node(reader).inputs;
   return alive(reader) && std::find(inputs.begin(), inputs.end(), value) != inputs.end();
 }
 
@@ -57,7 +57,7 @@ bool Rewriter::unread_before(std::span<const int> values, int position, int exce
   });
 }
 
-void Rewriter::replace(int position, std::span<const int> others, OpPtr op, std::vector<int> inputs,
+void Rewriter::replace(int position, std::span<const int> others, OpPtr op, const std::vector<int>& inputs,
                        std::vector<int> outputs) {
   for (const int other : others) {
     unindex_node(other);
@@ -66,7 +66,7 @@ void Rewriter::replace(int position, std::span<const int> others, OpPtr op, std:
   unindex_node(position);
   Node& target = nodes_[static_cast<std::size_t>(position)];
   target.op = std::move(op);
-  target.inputs = std::move(inputs);
+  target.inputs = inputs;
   const std::vector<Type> types = target.op->infer(graph_.input_types(target));
   NORMA_ASSERT(types.size() == outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -80,7 +80,7 @@ void Rewriter::replace(int position, std::span<const int> others, OpPtr op, std:
     }
     NORMA_ASSERT(graph_.value(outputs[i]).type == types[i]);
   }
-  target.outputs = std::move(outputs);
+  target.outputs = outputs;
   index_node(position);
 }
 

@@ -44,9 +44,8 @@ std::string names_in_cycle(const Graph& graph, const Lists& successors, const st
 std::vector<int> view_bases(const Graph& graph) {
   std::vector<int> base(graph.values().size());
   for (std::size_t id = 0; id < base.size(); ++id) base[id] = static_cast<int>(id);
-  std::vector<Type> room;
   for (const Node& node : graph.nodes()) {
-    if (node.op->view_offset(graph.input_types(node, room)) >= 0) base[at(node.outputs[0])] = base[at(node.inputs[0])];
+    if (graph.view_offset(node) >= 0) base[at(node.outputs[0])] = base[at(node.inputs[0])];
   }
   return base;
 }

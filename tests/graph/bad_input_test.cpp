@@ -128,7 +128,10 @@ TEST(BadInput, APlanLargerThanMemory) {
   const auto plan = test::test_plan(g);
   const std::string message = error_of([&] { CpuSession session(plan); });
   EXPECT_TRUE(message.starts_with("the plan needs 64.0 TiB for each of 1 member but this machine has ")) << message;
-  EXPECT_TRUE(message.ends_with("the largest tensor is 'embedding.weight' f32[4194304, 4194304]")) << message;
+  EXPECT_NE(message.find("the largest tensor is 'embedding.weight' f32[4194304, 4194304]. Less is needed with smaller "
+                         "batches, train.keep=lean or train.recompute_every"),
+            std::string::npos)
+      << message;
 }
 
 TEST(BadInput, AsManyMembersAsNeverFit) {
@@ -136,7 +139,9 @@ TEST(BadInput, AsManyMembersAsNeverFit) {
   g.output("y", tanh(g.input("x", {{1024, 1024}, DType::f32})));
   const auto plan = test::test_plan(g);
   const std::string message = error_of([&] { CpuSession session(plan, {.members = 2'000'000'000}); });
-  EXPECT_TRUE(message.ends_with("the largest tensor is 'x' f32[1024, 1024]")) << message;
+  EXPECT_NE(message.find("the largest tensor is 'x' f32[1024, 1024]. Less is needed with fewer members ("),
+            std::string::npos)
+      << message;
 }
 
 TEST(BadInput, APlanWhoseSizeDoesNotFitANumber) {

@@ -58,7 +58,8 @@ TEST(Lower, AnOpWithoutAKernelBecomesItsReference) {
   build(lowered);
   CpuSession expected(test::test_plan(direct)), session(test::plain_plan(lowered, {}, Without(is_gate)));
   EXPECT_EQ(session.plan().steps().size(), expected.plan().steps().size() + 1);
-  for (const Node& node : session.plan().nodes()) EXPECT_EQ(node.scope, "layer") << "errors name where it was written";
+  for (const Node& node : session.plan().nodes())
+    EXPECT_EQ(node.scope.str(), "layer") << "errors name where it was written";
   for (CpuSession* each : {&expected, &session}) {
     test::randomise_all(*each);
     each->run();
@@ -108,7 +109,7 @@ TEST(Lower, NamesAnOpThatHasNeitherKernelNorReference) {
   const Wire x = g.input("x", {{5}, DType::f32});
   g.output("y", tanh(x));
   const Without none([](const Op& op) { return op.name() == "tanh"; });
-  EXPECT_EQ(error_of([&] { compile(g, none); }),
+  EXPECT_EQ(test::error_of([&] { compile(g, none); }),
             "in layers.2: tanh(layers.2.x f32[5]): small has no kernel for it, and it is no composition of other ops");
 }
 
@@ -116,7 +117,7 @@ TEST(Lower, NamesADTypeWithoutAKernel) {
   Graph g;
   const Wire p = g.parameter("p", {{5}, DType::f64});
   test::accumulate(p, g.input("x", {{5}, DType::f64}));
-  EXPECT_EQ(error_of([&] { compile(g, test::test_backend()); }),
+  EXPECT_EQ(test::error_of([&] { compile(g, test::test_backend()); }),
             "accumulate(p f64[5], x f64[5]): cpu has no kernel for it, and it is no composition of other ops");
 }
 

@@ -21,7 +21,11 @@ class Shape {
 
   int rank() const { return rank_; }
   std::int64_t operator[](int axis) const;  // negative axes count from the end
-  std::int64_t elements() const;
+  std::int64_t elements() const {
+    std::int64_t product = 1;
+    for (const std::int64_t dim : dims()) product *= dim;
+    return product;
+  }
   std::int64_t channels() const { return rank_ == 0 ? 1 : dims_[static_cast<std::size_t>(rank_ - 1)]; }
   std::int64_t rows() const { return elements() / channels(); }
   std::span<const std::int64_t> dims() const { return {dims_.data(), static_cast<std::size_t>(rank_)}; }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "norma/graph/ids.h"
 #include "norma/graph/op.h"
 #include "norma/graph/wire.h"
 
@@ -31,14 +32,33 @@ struct Value {
   std::shared_ptr<const std::vector<std::byte>> data = nullptr;  // constants only
 };
 
+// A name that many nodes share: a copy is one more reference to it.
+class ScopeName {
+ public:
+  ScopeName() : text_(none()) {}
+  ScopeName(std::string text) : text_(std::make_shared<const std::string>(std::move(text))) {}  // NOLINT: it is one
+
+  ScopeName(const char* text) : ScopeName(std::string(text)) {}  // NOLINT
+
+  const std::string& str() const { return *text_; }
+  operator const std::string&() const { return *text_; }  // NOLINT: it is one
+  bool empty() const { return text_->empty(); }
+  bool operator==(const ScopeName& other) const { return text_ == other.text_ || *text_ == *other.text_; }
+
+ private:
+  static const std::shared_ptr<const std::string>& none();
+
+  std::shared_ptr<const std::string> text_;
+};
+
 struct Node {
   OpPtr op = nullptr;
-  std::vector<int> inputs = {};   // value ids
-  std::vector<int> outputs = {};  // value ids
-  std::string scope = {};         // "layers.3.attn"
-  int segment = -1;               // recomputation segment; -1 = none
-  bool backward = false;          // appended by differentiation
-  bool again = false;             // a second edition, made some time before it is read
+  Ids inputs = {};        // value ids
+  Ids outputs = {};       // value ids
+  ScopeName scope = {};   // "layers.3.attn"
+  int segment = -1;       // recomputation segment; -1 = none
+  bool backward = false;  // appended by differentiation
+  bool again = false;     // a second edition, made some time before it is read
 };
 
 struct Output {
@@ -76,17 +96,17 @@ class Graph {
   // Names opened for the life of the returned guard.
   class Scope {
    public:
-    Scope(Graph& graph, std::string full);
+    Scope(Graph& graph, ScopeName full);
     ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
     Graph& graph_;
-    std::string outer_;
+    ScopeName outer_;
   };
-  [[nodiscard]] Scope scope(std::string_view name);                                         // inside the open scope
-  [[nodiscard]] Scope scope_at(std::string full) { return Scope(*this, std::move(full)); }  // from the root
+  [[nodiscard]] Scope scope(std::string_view name);                                       // inside the open scope
+  [[nodiscard]] Scope scope_at(ScopeName full) { return Scope(*this, std::move(full)); }  // from the root
 
   // Nodes appended during the guard's life belong to one recomputation segment (usually one layer).
   class Segment {
@@ -128,6 +148,10 @@ class Graph {
   // The same in memory that is used again; valid until the next call with that `room`.
   std::span<const Type> input_types(const Node& node, std::vector<Type>& room) const;
   std::span<const Type> output_types(const Node& node, std::vector<Type>& room) const;
+  // Where a view of the node's first input begins, in bytes; negative: the node is none.
+  std::int64_t view_offset(const Node& node) const {
+    return node.op->views() ? node.op->view_offset(input_types(node)) : -1;
+  }
   std::string full_name(std::string_view name) const;  // inside the open scopes
   // Persistent value by full name; an empty wire when there is none.
   Wire find(std::string_view name);
@@ -138,7 +162,7 @@ class Graph {
   std::vector<Node> take_nodes(std::size_t first = 0);
   void replace_nodes(std::vector<Node> nodes);
   // For whoever takes everything; wires mean nothing afterwards.
-  std::deque<Value> take_values() { return std::exchange(values_, {}); }
+  std::deque<Value> take_values();
   void redirect_outputs(const std::vector<int>& stands_for);  // by value: the one that is read in its place
   int add_value(Value value);
   void set_dtype(int id, DType dtype) { values_[static_cast<std::size_t>(id)].type.dtype = dtype; }
@@ -152,9 +176,9 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<Output> outputs_;
   std::unordered_set<std::string> output_names_;
-  std::unordered_map<std::string, int> by_name_;
+  std::unordered_map<std::string_view, int> by_name_;  // names as the values hold them
   std::map<std::string, int> fills_;
-  std::string scope_;
+  ScopeName scope_;
   int segments_ = 0;
   int open_segment_ = -1;
   bool open_backward_ = false;

@@ -78,6 +78,8 @@ class Op {
     int in;
   };
   virtual std::vector<Update> updates() const { return {}; }
+  // Whether it may be a view; only then view_offset() is asked.
+  virtual bool views() const { return false; }
   // A view: output 0 is input 0's memory from this byte on. Negative: not a view.
   virtual std::int64_t view_offset(std::span<const Type> /*in*/) const { return -1; }
 };

@@ -70,7 +70,7 @@ class Plan {
   std::int64_t peak_live_bytes() const { return peak_live_bytes_; }  // no layout of transients can be smaller
 
   const Slot& slot(std::string_view name) const;  // throws Error naming the nearest known name
-  bool has_slot(std::string_view name) const { return slots_.contains(std::string(name)); }
+  bool has_slot(std::string_view name) const { return slots_.contains(name); }
   std::vector<std::string> slot_names(Role role) const;  // sorted
   std::int64_t offset_of(int value) const { return value_offsets_[static_cast<std::size_t>(value)]; }
 
@@ -87,7 +87,8 @@ class Plan {
   std::deque<Value> values_;
   std::vector<Step> steps_;
   std::vector<std::int64_t> value_offsets_;
-  std::unordered_map<std::string, Slot> slots_;
+  std::vector<std::string> output_names_;
+  std::unordered_map<std::string_view, Slot> slots_;  // by names of values and outputs
   std::int64_t persistent_bytes_ = 0;
   std::int64_t transient_bytes_ = 0;
   std::int64_t peak_live_bytes_ = 0;

@@ -4,6 +4,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <typeinfo>
 #include <unordered_map>
 #include <vector>
 
@@ -25,8 +27,10 @@ class Rewriter {
   // The node's op when it is an `OpType`, else null.
   template <typename OpType>
   const OpType* as(int node) const {
-    return node < 0 || !alive(node) ? nullptr
-                                    : dynamic_cast<const OpType*>(nodes_[static_cast<std::size_t>(node)].op.get());
+    static_assert(std::is_final_v<OpType>);  // one comparison instead of a search through its bases
+    if (node < 0 || !alive(node)) return nullptr;
+    const Op& op = *nodes_[static_cast<std::size_t>(node)].op;
+    return typeid(op) == typeid(OpType) ? static_cast<const OpType*>(&op) : nullptr;
   }
 
   int producer(int value) const { return producers_[static_cast<std::size_t>(value)]; }
@@ -40,7 +44,8 @@ class Rewriter {
 
   // Puts `op` in the place of node `position`, removing `others`. `outputs` are existing value ids that now come from
   // this node; -1 makes a new value of the inferred type.
-  void replace(int position, std::span<const int> others, OpPtr op, std::vector<int> inputs, std::vector<int> outputs);
+  void replace(int position, std::span<const int> others, OpPtr op, const std::vector<int>& inputs,
+               std::vector<int> outputs);
 
   // Writes the rewritten nodes back to the graph.
   void commit();
