@@ -70,6 +70,26 @@ HWY_INLINE V exp(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, hn::Min(x, top)));
 }
 
+// 2^t in f32, for t <= 0 or hardly above, in half of the time that Highway's takes: t is rounded into the exponent
+// (adding a large number leaves the integer in the low bits), with a polynomial for the fraction (Cephes exp2f). Below
+// 2^-125 it is 0; NaN stays NaN.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V exp2_below(D d, V t) {
+  const hn::RebindToSigned<D> di;
+  const V magic = hn::Set(d, 12582912.0f + 127.0f);
+  const V shifted = hn::Add(t, magic);
+  const V f = hn::Sub(t, hn::Sub(shifted, magic));
+  V p = hn::Set(d, 1.535336188319500e-4f);
+  p = hn::MulAdd(p, f, hn::Set(d, 1.339887440266574e-3f));
+  p = hn::MulAdd(p, f, hn::Set(d, 9.618437357674640e-3f));
+  p = hn::MulAdd(p, f, hn::Set(d, 5.550332471162809e-2f));
+  p = hn::MulAdd(p, f, hn::Set(d, 2.402264791363012e-1f));
+  p = hn::MulAdd(p, f, hn::Set(d, 6.931472028550421e-1f));
+  p = hn::MulAdd(p, f, hn::Set(d, 1.0f));
+  const V power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
+  return hn::IfThenZeroElse(hn::Lt(t, hn::Set(d, -125.0f)), hn::Mul(p, power));
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V sigmoid(D d, V x) {
   const V one = hn::Set(d, static_cast<hn::TFromD<D>>(1));

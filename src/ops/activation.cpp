@@ -13,28 +13,33 @@ namespace norma {
 namespace HWY_NAMESPACE {
 
 constexpr double kSqrtHalf = 0.70710678118654752440;
+constexpr double kLog2E = 1.44269504088896340736;
 constexpr double kInvSqrt2Pi = 0.39894228040143267794;
 constexpr double kTanhScale = 1.59576912160573071176;  // 2 sqrt(2/pi)
 constexpr double kTanhCubic = 0.044715;
 
 // Phi(x) and exp(-x^2/2). In f32 both come from one exponential: Abramowitz & Stegun 7.1.26 for the tail, whose
-// absolute error is below 1e-7; in f64 from the C library's erf.
+// absolute error is below 1e-7; in f64 from the C library's erf. Dividing would take as long as all the rest: the
+// reciprocal is the processor's guess, made exact to f32 by one step of Newton's (which infinity would not survive, so
+// that it sees large numbers instead; there the tail is 0 whatever they are).
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void normal_cdf(D d, V x, V& cdf, V& gauss) {
   using T = hn::TFromD<D>;
   const auto c = [&](double v) HWY_ATTR { return hn::Set(d, static_cast<T>(v)); };
-  const V half = c(0.5);
-  gauss = exp(d, hn::Mul(c(-0.5), hn::Mul(x, x)));
   if constexpr (sizeof(T) == 8) {
-    cdf = hn::MulAdd(half, erf(d, hn::Mul(x, c(kSqrtHalf))), half);
+    gauss = exp(d, hn::Mul(c(-0.5), hn::Mul(x, x)));
+    cdf = hn::MulAdd(c(0.5), erf(d, hn::Mul(x, c(kSqrtHalf))), c(0.5));
   } else {
-    const V t = hn::Div(c(1), hn::MulAdd(c(0.3275911 * kSqrtHalf), hn::Abs(x), c(1)));
-    V poly = c(1.061405429);
-    poly = hn::MulAdd(poly, t, c(-1.453152027));
-    poly = hn::MulAdd(poly, t, c(1.421413741));
-    poly = hn::MulAdd(poly, t, c(-0.284496736));
-    poly = hn::MulAdd(poly, t, c(0.254829592));
-    const V tail = hn::Mul(hn::Mul(hn::Mul(half, poly), t), gauss);
+    gauss = exp2_below(d, hn::Mul(hn::Mul(c(-0.5 * kLog2E), x), x));
+    const V q = hn::MulAdd(c(0.3275911 * kSqrtHalf), hn::Min(hn::Abs(x), c(1e4)), c(1));
+    const V guess = hn::ApproximateReciprocal(q);
+    const V t = hn::Mul(guess, hn::NegMulAdd(q, guess, c(2)));
+    V poly = c(0.5 * 1.061405429);
+    poly = hn::MulAdd(poly, t, c(0.5 * -1.453152027));
+    poly = hn::MulAdd(poly, t, c(0.5 * 1.421413741));
+    poly = hn::MulAdd(poly, t, c(0.5 * -0.284496736));
+    poly = hn::MulAdd(poly, t, c(0.5 * 0.254829592));
+    const V tail = hn::Mul(hn::Mul(poly, t), gauss);
     cdf = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(c(1), tail));
   }
 }

@@ -70,27 +70,13 @@ constexpr T kUnit = sizeof(T) == 4 ? static_cast<T>(1.4426950408889634) : T{1}; 
 template <typename T>
 constexpr T kNatural = sizeof(T) == 4 ? static_cast<T>(0.6931471805599453) : T{1};
 
-// exp in those units, for t <= 0 or hardly above: 2^t by rounding t into the exponent (adding a large number leaves
-// the integer in the low bits) and a polynomial for the fraction (Cephes exp2f). Below 2^-125 it is 0; NaN stays NaN.
+// exp in those units, for t <= 0 or hardly above.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exp_unit(D d, V t) {
-  using T = hn::TFromD<D>;
-  if constexpr (sizeof(T) == 8) {
+  if constexpr (sizeof(hn::TFromD<D>) == 8) {
     return exp(d, t);
   } else {
-    const hn::RebindToSigned<D> di;
-    const V magic = hn::Set(d, 12582912.0f + 127.0f);
-    const V shifted = hn::Add(t, magic);
-    const V f = hn::Sub(t, hn::Sub(shifted, magic));
-    V p = hn::Set(d, 1.535336188319500e-4f);
-    p = hn::MulAdd(p, f, hn::Set(d, 1.339887440266574e-3f));
-    p = hn::MulAdd(p, f, hn::Set(d, 9.618437357674640e-3f));
-    p = hn::MulAdd(p, f, hn::Set(d, 5.550332471162809e-2f));
-    p = hn::MulAdd(p, f, hn::Set(d, 2.402264791363012e-1f));
-    p = hn::MulAdd(p, f, hn::Set(d, 6.931472028550421e-1f));
-    p = hn::MulAdd(p, f, hn::Set(d, 1.0f));
-    const V power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
-    return hn::IfThenZeroElse(hn::Lt(t, hn::Set(d, -125.0f)), hn::Mul(p, power));
+    return exp2_below(d, t);
   }
 }
 

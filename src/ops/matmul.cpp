@@ -150,6 +150,10 @@ CpuKernel cpu_kernel(const MatMul& op, Types in, Types) {
     tiles.run(tile, a, b, c, call.worker_scratch);
   };
   kernel.phases.push_back({.tiles = s.batch * tiles.count(), .run = product, .share = 1 - share});
+  if (op.product() != Product::reduce_rows || op.accumulates()) return kernel;
+  kernel.phases.back().run_several = [=](const Call& call, std::int64_t begin, std::int64_t end) {
+    tiles.run(begin, end, call.in<std::byte>(0), call.in<std::byte>(1), call.out<std::byte>(0), call.worker_scratch);
+  };
   return kernel;
 }
 

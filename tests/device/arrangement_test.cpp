@@ -19,16 +19,16 @@ TEST(Arrangement, EachMemberHasAGroupOfItsOwn) {
       const Arrangement arrangement = arrange(members, threads, shared_well);
       ASSERT_EQ(arrangement.workers.size(), static_cast<std::size_t>(threads));
       std::map<int, std::set<int>> ranks;
-      std::map<int, std::set<const Barrier*>> barriers;
+      std::map<int, std::set<const Group*>> groups;
       std::map<int, int> sizes;
       for (const auto& shifts : arrangement.workers) {
         for (const Shift& shift : shifts) {
           EXPECT_TRUE(ranks[shift.member].insert(shift.rank).second);
-          barriers[shift.member].insert(shift.barrier);
+          groups[shift.member].insert(shift.group);
           sizes[shift.member] = shift.workers;
-          EXPECT_EQ(shift.barrier == nullptr, shift.workers == 1);
-          if (shift.barrier != nullptr) {
-            EXPECT_EQ(shift.barrier->size(), shift.workers);
+          EXPECT_EQ(shift.group == nullptr, shift.workers == 1);
+          if (shift.group != nullptr) {
+            EXPECT_EQ(shift.group->barrier.size(), shift.workers);
           }
         }
       }
@@ -36,7 +36,7 @@ TEST(Arrangement, EachMemberHasAGroupOfItsOwn) {
       for (const auto& [member, own] : ranks) {
         EXPECT_EQ(own.size(), static_cast<std::size_t>(sizes[member]));
         EXPECT_EQ(*own.rbegin(), sizes[member] - 1);
-        EXPECT_EQ(barriers[member].size(), 1u);
+        EXPECT_EQ(groups[member].size(), 1u);
       }
     }
   }
@@ -65,7 +65,7 @@ TEST(Arrangement, LeavesAModelAloneThatManyThreadsMakeSlower) {
   const Arrangement one = arrange(1, 16, better_alone);
   EXPECT_EQ(one.workers[0].size(), 1u);
   EXPECT_EQ(one.workers[0][0].workers, 1);
-  EXPECT_TRUE(one.barriers.empty());
+  EXPECT_TRUE(one.groups.empty());
 }
 
 // More threads than this machine may have cores: every wait must also end when its partner has none.
@@ -90,6 +90,44 @@ TEST(Barrier, NobodyPassesBeforeAllHaveArrived) {
     for (std::thread& thread : threads) thread.join();
     EXPECT_FALSE(early) << size;
     EXPECT_EQ(arrived.load(), kRounds * size);
+  }
+}
+
+// Workers of different speed, some of which have nothing of their own, for several stretches.
+TEST(Handout, EveryTileIsTakenOnce) {
+  constexpr int kWorkers = 5, kStretches = 60;
+  const auto tiles_of = [](int worker, int stretch) { return (worker * 7 + stretch) % 4 == 0 ? 0 : 3 + worker; };
+  Group group(kWorkers);
+  std::vector<std::vector<std::vector<std::atomic<int>>>> times(kStretches);
+  for (int stretch = 0; stretch < kStretches; ++stretch) {
+    for (int worker = 0; worker < kWorkers; ++worker)
+      times[static_cast<std::size_t>(stretch)].emplace_back(static_cast<std::size_t>(tiles_of(worker, stretch)));
+  }
+  std::vector<std::thread> threads;
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    threads.emplace_back([&, worker] {
+      Patience patience(false);
+      for (int stretch = 0; stretch < kStretches; ++stretch) {
+        if (stretch > 0) group.barrier.wait(worker, patience);
+        const int open = group.handout.open(worker);
+        for (int other = 0; other < kWorkers; ++other) {
+          const int owner = (worker + other) % kWorkers;
+          auto& taken = times[static_cast<std::size_t>(stretch)][static_cast<std::size_t>(owner)];
+          for (Handout::Range range;
+               (range = group.handout.take(owner, open, std::ssize(taken), other == 0)).count > 0;) {
+            for (std::int64_t i = 0; i < range.count; ++i)
+              taken[static_cast<std::size_t>(range.first + i)].fetch_add(1);
+            if (worker == 0) std::this_thread::yield();
+          }
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& stretch : times) {
+    for (const auto& tiles : stretch) {
+      for (const std::atomic<int>& count : tiles) EXPECT_EQ(count.load(), 1);
+    }
   }
 }
 

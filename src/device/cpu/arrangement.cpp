@@ -68,10 +68,10 @@ Arrangement arrange(int members, int threads, const std::function<double(int)>& 
     for (int group = 0; group < round; ++group, ++member) {
       const int first = threads * group / round, end = threads * (group + 1) / round;
       const int workers = sizes.best(end - first);
-      Barrier* barrier = nullptr;
-      if (workers > 1) barrier = arrangement.barriers.emplace_back(std::make_unique<Barrier>(workers)).get();
+      Group* shared = nullptr;
+      if (workers > 1) shared = arrangement.groups.emplace_back(std::make_unique<Group>(workers)).get();
       for (int rank = 0; rank < workers; ++rank)
-        arrangement.workers[static_cast<std::size_t>(first + rank)].push_back({member, rank, workers, barrier});
+        arrangement.workers[static_cast<std::size_t>(first + rank)].push_back({member, rank, workers, shared});
     }
   }
   return arrangement;

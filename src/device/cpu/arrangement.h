@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "device/cpu/barrier.h"
+#include "device/cpu/handout.h"
 
 namespace norma {
 
@@ -14,12 +14,12 @@ struct Shift {
   int member = 0;  // index among the active members
   int rank = 0;    // in its group
   int workers = 1;
-  Barrier* barrier = nullptr;
+  Group* group = nullptr;  // null where it is alone
 };
 
 struct Arrangement {
   std::vector<std::vector<Shift>> workers;  // each thread's rounds, in order
-  std::vector<std::unique_ptr<Barrier>> barriers;
+  std::vector<std::unique_ptr<Group>> groups;
 };
 
 // The number of members in each round, most first, so that all rounds together take the least time: `time(workers)` is

@@ -1,5 +1,7 @@
 #include "device/cpu/crew.h"
 
+#include <algorithm>
+
 #include "norma/device/cpu/backend.h"
 
 namespace norma {
@@ -54,7 +56,7 @@ void Crew::run_step(const Step& step, std::byte* member) {
     team_->run([&](int thread) {
       const Call call = make_call(step, member, scratch(thread));
       const std::int64_t begin = phase.tiles * thread / threads(), end = phase.tiles * (thread + 1) / threads();
-      for (std::int64_t tile = begin; tile < end; ++tile) phase.run(call, tile);
+      phase.run_range(call, begin, end);
     });
   }
 }
@@ -64,23 +66,45 @@ void Crew::run_alone(Watching watching, std::byte* member, int thread) {
   for (const Step& step : plan_->steps()) {
     if (step.only_watched && watching == Watching::no) continue;
     const Call call = make_call(step, member, scratch(thread));
-    for (const Phase& phase : phases_of(step)) {
-      for (std::int64_t tile = 0; tile < phase.tiles; ++tile) phase.run(call, tile);
-    }
+    for (const Phase& phase : phases_of(step)) phase.run_range(call, 0, phase.tiles);
   }
 }
 
 void Crew::run_shared(const Programme& programme, std::byte* member, const Shift& shift, int thread) {
-  for (const Piece& piece : programme.workers[static_cast<std::size_t>(shift.rank)]) {
-    if (piece.step < 0) {
-      shift.barrier->wait(shift.rank, team_->patience(thread));
+  for (std::size_t index = 0; index < programme.stretches.size(); ++index) {
+    if (index > 0) shift.group->barrier.wait(shift.rank, team_->patience(thread));
+    const Stretch& stretch = programme.stretches[index];
+    const int open = shift.group->handout.open(shift.rank);
+    if (!stretch.free) {
+      const Share& share = stretch.shares[static_cast<std::size_t>(shift.rank)];
+      for (std::size_t at = share.first; at < share.end; ++at) {
+        const Piece& piece = programme.workers[static_cast<std::size_t>(shift.rank)][at];
+        run_piece(piece, piece.begin, piece.end, member, thread);
+      }
       continue;
     }
-    const Step& step = plan_->steps()[static_cast<std::size_t>(piece.step)];
-    const Call call = make_call(step, member, scratch(thread));
-    const Phase& phase = phases_of(step)[static_cast<std::size_t>(piece.phase)];
-    for (std::int64_t tile = piece.begin; tile < piece.end; ++tile) phase.run(call, tile);
+    for (int other = 0; other < shift.workers; ++other) {
+      const int owner = (shift.rank + other) % shift.workers;
+      const Share& share = stretch.shares[static_cast<std::size_t>(owner)];
+      const Piece* piece = programme.workers[static_cast<std::size_t>(owner)].data() + share.first;
+      std::int64_t before = 0;  // tiles of the pieces before
+      for (Handout::Range range; (range = shift.group->handout.take(owner, open, share.tiles, other == 0)).count > 0;) {
+        while (range.count > 0) {
+          for (; range.first - before >= piece->end - piece->begin; ++piece) before += piece->end - piece->begin;
+          const std::int64_t begin = piece->begin + range.first - before;
+          const std::int64_t count = std::min(range.count, piece->end - begin);
+          run_piece(*piece, begin, begin + count, member, thread);
+          range = {range.first + count, range.count - count};
+        }
+      }
+    }
   }
+}
+
+void Crew::run_piece(const Piece& piece, std::int64_t begin, std::int64_t end, std::byte* member, int thread) {
+  const Step& step = plan_->steps()[static_cast<std::size_t>(piece.step)];
+  const Call call = make_call(step, member, scratch(thread));
+  phases_of(step)[static_cast<std::size_t>(piece.phase)].run_range(call, begin, end);
 }
 
 const std::vector<Level>& Crew::levels(Watching watching) {

@@ -36,6 +36,7 @@ class Crew {
   const Arrangement& arrangement(int members);
   void run_alone(Watching watching, std::byte* member, int thread);
   void run_shared(const Programme& programme, std::byte* member, const Shift& shift, int thread);
+  void run_piece(const Piece& piece, std::int64_t begin, std::int64_t end, std::byte* member, int thread);
   std::byte* scratch(int thread) { return scratch_.data() + thread * scratch_stride_; }
 
   std::shared_ptr<const Plan> plan_;

@@ -3,6 +3,7 @@
 // and they round differently: the height of tiles shows in the bits and must not change, the width of parts does not.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -31,15 +32,30 @@ class GemmTiles {
   // not all the same; such a product cannot be run.
   GemmPanels panels() const;
   // The operands of the whole product.
-  void run(std::int64_t tile, const void* a, const void* b, void* c, std::byte* worker) const;
+  void run(std::int64_t tile, const void* a, const void* b, void* c, std::byte* worker) const {
+    run(tile, tile + 1, a, b, c, worker);
+  }
+  // Tiles [begin, end): blocks that lie side by side are one product where they are all of a wide one.
+  void run(std::int64_t begin, std::int64_t end, const void* a, const void* b, void* c, std::byte* worker) const;
 
  private:
+  // Columns are gone through in groups of a few blocks, each over all rows, so that what a thread has of neighbouring
+  // tiles reads little of either operand.
+  struct Place {
+    std::int64_t down, across;
+    std::int64_t left;  // blocks from here to the end of its group
+  };
+  Place place(std::int64_t tile) const;
+  std::int64_t group_at(std::int64_t across) const { return std::min(group_, across_ - across / group_ * group_); }
+
   GemmShape shape_;
   std::int64_t element_;
   Tiling rows_;
   std::int64_t columns_;                                             // of a block
   std::int64_t across_;                                              // blocks of columns
+  std::int64_t group_;                                               // of so many
   std::array<std::array<std::shared_ptr<const Gemm>, 2>, 2> gemms_;  // [last rows][last columns]
+  std::array<std::array<std::shared_ptr<const Gemm>, 2>, 2> wide_;   // the same for whole groups
 };
 
 }  // namespace norma

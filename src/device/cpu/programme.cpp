@@ -72,18 +72,41 @@ Division divide(const Level& level, int workers) {
 
 double barrier_nanoseconds(int workers) { return workers == 1 ? 0 : 300.0 + 50.0 * workers; }
 
+// What lies between the barriers of the workers' lists. Levels that only one worker works on follow each other without
+// a barrier, and so in their order.
+std::vector<Stretch> stretches_of(const std::vector<std::vector<Piece>>& workers, const std::vector<bool>& one_level) {
+  std::vector<Stretch> stretches(one_level.size());
+  for (const std::vector<Piece>& own : workers) {
+    std::size_t at = 0;
+    for (std::size_t index = 0; index < stretches.size(); ++index) {
+      Share share{.first = at};
+      for (; at < own.size() && own[at].step >= 0; ++at) share.tiles += own[at].end - own[at].begin;
+      share.end = at++;
+      stretches[index].shares.push_back(share);
+      if (share.tiles > 1 && one_level[index]) stretches[index].free = true;
+    }
+  }
+  return stretches;
+}
+
 }  // namespace
 
 Programme make_programme(std::span<const Level> levels, int workers) {
   Programme programme;
   programme.workers.resize(static_cast<std::size_t>(workers));
-  int only = 0;  // who alone has worked since the last barrier; -1 = several
+  int only = 0;                 // who alone has worked since the last barrier; -1 = several
+  std::vector<bool> one_level;  // by stretch
   for (std::size_t index = 0; index < levels.size(); ++index) {
     const Division division = divide(levels[index], workers);
     const int now = division.only_worker();
-    if (index > 0 && (only < 0 || only != now)) {
+    if (index == 0) {
+      one_level.push_back(true);
+    } else if (only < 0 || only != now) {
       for (auto& own : programme.workers) own.push_back({});
       programme.nanoseconds += barrier_nanoseconds(workers);
+      one_level.push_back(true);
+    } else {
+      one_level.back() = false;
     }
     only = now;
     for (std::size_t worker = 0; worker < programme.workers.size(); ++worker) {
@@ -92,6 +115,7 @@ Programme make_programme(std::span<const Level> levels, int workers) {
     }
     programme.nanoseconds += division.longest();
   }
+  programme.stretches = stretches_of(programme.workers, one_level);
   return programme;
 }
 

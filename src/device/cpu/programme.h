@@ -16,12 +16,24 @@ struct Piece {
   std::int64_t begin = 0, end = 0;
 };
 
+// One worker's part of the work between two barriers.
+struct Share {
+  std::size_t first = 0, end = 0;  // pieces of its list
+  std::int64_t tiles = 0;
+};
+
+struct Stretch {
+  std::vector<Share> shares;  // by worker
+  bool free = false;          // tiles may run in any order on any thread, and somebody has several
+};
+
 struct Programme {
   std::vector<std::vector<Piece>> workers;
+  std::vector<Stretch> stretches;
   double nanoseconds = 0;  // an estimate of one step
 };
 
-// Who runs a tile follows from the levels and the number of workers, and is the same at every step.
+// Whose tile a tile is follows from the levels and the number of workers, and is the same at every step.
 Programme make_programme(std::span<const Level> levels, int workers);
 
 }  // namespace norma

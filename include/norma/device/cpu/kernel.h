@@ -46,6 +46,13 @@ struct Phase {
   // Of a first phase that writes nothing but scratch: the only input that it reads, so that it may run before the
   // others exist. -1: it reads what it likes.
   int reads_only = -1;
+  // Tiles [begin, end) at once, with the same bits, where that is faster than one by one.
+  std::function<void(const Call&, std::int64_t begin, std::int64_t end)> run_several = nullptr;
+
+  void run_range(const Call& call, std::int64_t begin, std::int64_t end) const {
+    if (run_several != nullptr) return run_several(call, begin, end);
+    for (std::int64_t tile = begin; tile < end; ++tile) run(call, tile);
+  }
 };
 
 struct CpuKernel {
