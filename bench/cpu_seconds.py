@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """CPU seconds of one training step of ResNet-20 (32 x 32, batch 64), norma's and PyTorch's, one thread each, in rounds.
 
-usage: bench/cpu_seconds.py [build/release/bin/norma] [rounds]
+usage: bench/cpu_seconds.py [build/release/bin/norma] [rounds] [results.json]
 
 For machines that others use: seconds of the clock say little there. norma's are the difference of two runs of different
 length, so that starting up does not count; they include drawing the images, which PyTorch is spared.
 """
 
+import json
 import pathlib
 import resource
 import statistics
@@ -46,7 +47,7 @@ def main():
         optimizer.step()
 
     step()
-    ratios = []
+    ratios, seconds = [], []
     for _ in range(rounds):
         before = time.process_time()
         for _ in range(LONG - SHORT):
@@ -54,8 +55,15 @@ def main():
         theirs = (time.process_time() - before) / (LONG - SHORT)
         ours = (norma_seconds(program, LONG) - norma_seconds(program, SHORT)) / (LONG - SHORT)
         ratios.append(theirs / ours)
+        seconds.append((ours, theirs))
         print(f"norma {ours:.3f} s, PyTorch {theirs:.3f} s, ratio {ratios[-1]:.2f}", flush=True)
     print(f"median {statistics.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}")
+    if len(sys.argv) > 3:
+        flags = next(line for line in open("/proc/cpuinfo") if line.startswith("flags")).split()
+        pathlib.Path(sys.argv[3]).write_text(json.dumps(
+            {"date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "what": __doc__.splitlines()[0], "torch": torch.__version__,
+             "instruction_set": "avx512f" if "avx512f" in flags else "avx2" if "avx2" in flags else "baseline",
+             "rounds": [{"norma": ours, "pytorch": theirs} for ours, theirs in seconds]}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

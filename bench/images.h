@@ -1,4 +1,4 @@
-// Whole training steps of image classifiers.
+// Whole training steps of image classifiers, and convolutions and pools by themselves.
 #pragma once
 
 #include "bench/limits.h"
@@ -6,5 +6,6 @@
 namespace norma::bench {
 
 void bench_images(Report& report, const Options& options);
+void bench_convolutions(Report& report, const Options& options);
 
 }  // namespace norma::bench

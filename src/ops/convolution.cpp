@@ -201,4 +201,30 @@ Wire conv2d(Wire x, Wire weight, ConvolutionOptions options) {
   return x.graph().apply(std::make_shared<Conv2d>(options), in)[0];
 }
 
+Wire transposed_conv2d(Wire x, Wire weight, ConvolutionOptions options, std::int64_t output_padding) {
+  const Shape &s = x.shape(), &w = weight.shape();
+  const auto refuse = [](const std::string& why) { fail("transposed_conv2d {}", why); };
+  if (s.rank() != 4) refuse(fmt::format("needs images [batch, height, width, channels], but is given {}", s.str()));
+  if (w.rank() != 4 || w[3] != s[3])
+    refuse(fmt::format("needs a weight [height, width, out / groups, {}] for images {}, but is given {}", s[3], s.str(),
+                       w.str()));
+  if (options.stride < 1 || options.dilation < 1 || options.groups < 1 || options.padding < 0)
+    refuse(fmt::format("was given {}; expected stride, dilation and groups of at least 1 and padding of at least 0",
+                       attributes_of(options)));
+  if (output_padding < 0 || output_padding >= options.stride)
+    refuse(fmt::format("was given an output padding of {}; expected 0 to {}, below the stride", output_padding,
+                       options.stride - 1));
+  const auto size = [&](std::int64_t positions, std::int64_t kernel) {
+    const std::int64_t found =
+        (positions - 1) * options.stride - 2 * options.padding + (kernel - 1) * options.dilation + 1 + output_padding;
+    if (found < 1)
+      refuse(fmt::format("of {} positions with a kernel of {} and padding {} has nothing left", positions, kernel,
+                         options.padding));
+    return found;
+  };
+  const Shape made{s[0], size(s[1], w[0]), size(s[2], w[1]), w[2] * options.groups};
+  const Wire in[] = {x, weight};
+  return x.graph().apply(std::make_shared<Conv2dData>(options, made), in)[0];
+}
+
 }  // namespace norma

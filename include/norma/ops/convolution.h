@@ -75,4 +75,9 @@ class Conv2dWeights final : public Op {
 
 Wire conv2d(Wire x, Wire weight, ConvolutionOptions options = {});
 
+// Transposed: x[batch, height, width, in], W[kernel height, kernel width, out / groups, in] -> what conv2d with these
+// options and this weight has for the gradient of its input, [batch, (height - 1) stride - 2 padding + (kernel height -
+// 1) dilation + 1 + output_padding, ..., out]. output_padding says which of the sizes that conv2d makes alike is meant.
+Wire transposed_conv2d(Wire x, Wire weight, ConvolutionOptions options = {}, std::int64_t output_padding = 0);
+
 }  // namespace norma

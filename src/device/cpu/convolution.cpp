@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/cpu/sequential_library.h"
+#include "device/cpu/winograd.h"
 #include "norma/core/arena.h"
 #include "norma/core/error.h"
 
@@ -133,7 +134,8 @@ class DnnlConvolution final : public Convolution {
 
   std::int64_t packed_floats() const override { return static_cast<std::int64_t>(packed_.get_size()) / 4; }
   bool packs_like(const Convolution& other) const override {
-    return packed_ == dynamic_cast<const DnnlConvolution&>(other).packed_;
+    const auto* const one = dynamic_cast<const DnnlConvolution*>(&other);
+    return one != nullptr && packed_ == one->packed_;
   }
   std::int64_t worker_bytes() const override {
     return std::max({main_.worker_bytes(), pack_.worker_bytes(), unpack_.worker_bytes()});
@@ -176,7 +178,7 @@ std::shared_ptr<const Convolution> make_convolution(const ConvolutionShape& shap
   std::shared_ptr<const Convolution>& entry = compiled[shape];
   if (entry != nullptr) return entry;
   try {
-    entry = std::make_shared<DnnlConvolution>(shape);
+    entry = fits_winograd(shape) ? make_winograd(shape) : std::make_shared<DnnlConvolution>(shape);
   } catch (const dnnl::error& problem) {
     if (problem.status == dnnl_out_of_memory) throw std::bad_alloc();
     fail("oneDNN refuses a convolution of {} images {} x {} x {} to {} x {} x {}: {}", shape.batch, shape.height,

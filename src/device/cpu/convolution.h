@@ -1,5 +1,6 @@
-// Convolution of images, channels last, and its two gradients: oneDNN's, in f32. Always on the calling thread: the
-// tiles of a kernel are the parallelism. Weights are [height, width, in / groups, out], and lie packed while it runs.
+// Convolution of images, channels last, and its two gradients, in f32: oneDNN's, and of 3 x 3 Winograd's (winograd.h).
+// Always on the calling thread: the tiles of a kernel are the parallelism. Weights are [height, width, in / groups,
+// out], and lie packed while it runs.
 #pragma once
 
 #include <cstddef>
