@@ -8,8 +8,11 @@
 #include "models/gcn/convolution.h"
 #include "models/model_builder.h"
 #include "norma/core/error.h"
+#include "norma/models/branch_tables.h"
+#include "norma/ops/elementwise.h"
 #include "norma/ops/linear.h"
 #include "norma/ops/segments.h"
+#include "norma/ops/sparse_product.h"
 #include "norma/ops/views.h"
 
 namespace norma {
@@ -70,7 +73,14 @@ Wire build_nodes(ModelBuilder& b, const StackConfig& stack, const SchemeRules& r
     rules.optimiser.apply("bias", spec);
     bias = b.parameters().make({c.width}, spec);
   }
-  const Wire x = b.dropped(linear(b.input("features"), weight, bias, Activation::none), "embedding");
+  // So many features are words or the like, of which a node has few.
+  constexpr std::int64_t kManyFeatures = 256;
+  const bool sparse = features >= kManyFeatures;
+  const Wire product = sparse ? sparse_product(b.input("features"), weight) : Wire();
+  const Wire embedded = !sparse ? linear(b.input("features"), weight, bias, Activation::none)
+                        : bias  ? product + bias
+                                : product;
+  const Wire x = b.dropped(embedded, "embedding");
   // Nodes are samples of one position: norms over the batch are over nodes, those of samples over channels.
   return reshape(b.through(stack, reshape(x, {nodes, 1, c.width})), {nodes, c.width});
 }
@@ -92,6 +102,13 @@ void build_graphs(ModelBuilder& b) {
 // The stream has all nodes of a batch.
 std::int64_t nodes_of(const ModelConfig& c) { return std::max<std::int64_t>(1, size_of(c, "nodes") / c.batch); }
 
+double no_variance_of_nodes(const ModelConfig&, const SchemeRules&) {
+  throw NotPredictedError(
+      "the theory has no rule for graph convolutions: what a node gets from its neighbours depends on the graph; "
+      "`norma "
+      "inspect --only smoothing` puts a theory of linear layers beside what it measures");
+}
+
 }  // namespace
 
 FamilyRow gcn_family() {
@@ -108,7 +125,10 @@ FamilyRow gcn_family() {
               },
           .positions = nodes_of,
           .sites = graph_stack,
-          .build = build_gcn};
+          .build = build_gcn,
+          .start = no_variance_of_nodes,
+          .study = {.schemes = {"gcn", "gcn_res", "graph_post", "res_plus", "pairnorm", "gcnii"},
+                    .keys = {"model.head_std=0.2"}}};
 }
 
 FamilyRow graphs_family() {
@@ -124,7 +144,10 @@ FamilyRow graphs_family() {
               },
           .positions = nodes_of,
           .sites = graph_stack,
-          .build = build_graphs};
+          .build = build_graphs,
+          .start = no_variance_of_nodes,
+          .study = {.schemes = {"gcn", "gcn_res", "graph_post", "res_plus", "pairnorm", "gcnii"},
+                    .keys = {"model.head_std=0.2", "model.batch=32"}}};
 }
 
 }  // namespace norma
