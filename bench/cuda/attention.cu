@@ -93,6 +93,21 @@ std::vector<AttentionSetup> setups_to_check() {
     }
   }
   all.push_back({.batch = 1, .queries = 50, .heads = 2, .width = 200, .poison = AttentionPoison::future});
+  // Two tiles of one head, each in a block of its own where the context is given.
+  for (const int width : {16, 32, 64}) {
+    for (const AttentionPoison poison : {AttentionPoison::none, AttentionPoison::future}) {
+      all.push_back({.batch = 2, .queries = 128, .heads = 3, .width = width, .poison = poison, .context = true});
+      all.push_back({.batch = 2, .queries = 101, .heads = 2, .width = width, .poison = poison, .context = true});
+    }
+    all.push_back({.batch = 2, .queries = 128, .heads = 2, .width = width, .mask = full, .context = true});
+    all.push_back({.batch = 3,
+                   .queries = 120,
+                   .heads = 2,
+                   .width = width,
+                   .lengths = {120, 0, 70},
+                   .poison = AttentionPoison::hidden,
+                   .context = true});
+  }
   add_long(all);
   return all;
 }

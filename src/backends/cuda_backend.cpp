@@ -8,6 +8,7 @@
 #include "norma/ops/fusions.h"
 #include "norma/ops/matmul.h"
 #include "norma/ops/reduce.h"
+#include "norma/ops/weight_gradients.h"
 
 namespace norma {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 int lane_of(const Op& op, Types in, Types out) {
   if (const auto* product = dynamic_cast<const MatMul*>(&op)) return product->product() == Product::reduce_rows ? 1 : 0;
   if (dynamic_cast<const ColumnSums*>(&op) != nullptr || dynamic_cast<const Conv2dWeights*>(&op) != nullptr ||
-      dynamic_cast<const RunningUpdate*>(&op) != nullptr) {
+      dynamic_cast<const RunningUpdate*>(&op) != nullptr || dynamic_cast<const WeightGradients*>(&op) != nullptr) {
     return 1;
   }
   if (dynamic_cast<const SumTo*>(&op) == nullptr) return 0;

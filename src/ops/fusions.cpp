@@ -11,8 +11,10 @@
 #include "norma/ops/elementwise.h"
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
+#include "norma/ops/matmul_slope.h"
 #include "norma/ops/reduce.h"
 #include "norma/ops/scaled_add.h"
+#include "norma/ops/weight_gradients.h"
 
 namespace norma {
 namespace {
@@ -89,7 +91,7 @@ bool sums_columns(const Rewriter& rewriter, int index) {
 // and small beside what a layer has; large ones fill a device by themselves.
 bool gather_column_sums(Rewriter& rewriter, int index) {
   constexpr int kFarthest = 48;                       // nodes: about two layers
-  constexpr std::size_t kMost = kMostColumnSums / 2;  // others join later
+  constexpr std::size_t kMost = kMostColumnSums / 3;  // norms' join later, two for each
   constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
   if (!rewriter.alive(index) || !sums_columns(rewriter, index)) return false;
   const std::vector<int> own = rewriter.node(index).inputs, made = rewriter.node(index).outputs;
@@ -104,6 +106,91 @@ bool gather_column_sums(Rewriter& rewriter, int index) {
     if (inputs.size() > kMost || bytes > kMostBytes) return false;
     if (!rewriter.unread_before(made, next, index)) return false;
     rewriter.replace(next, std::array{index}, std::make_shared<ColumnSums>(), std::move(inputs), std::move(outputs));
+    return true;
+  }
+  return false;
+}
+
+// A product that is multiplied by the derivative of an activation -> one op in the place of the latter.
+bool product_slope(Rewriter& rewriter, int index) {
+  const auto* backward = rewriter.as<ActivationBackward>(index);
+  if (backward == nullptr) return false;
+  const std::vector<int> in = rewriter.node(index).inputs, out = rewriter.node(index).outputs;
+  const int at = rewriter.producer(in[1]);
+  const auto* product = rewriter.as<MatMul>(at);
+  if (product == nullptr || product->product() != Product::rows || product->accumulates()) return false;
+  if (!rewriter.private_to(in[1], index)) return false;
+  const std::vector<int> factors = rewriter.node(at).inputs;
+  auto fused = std::make_shared<MatMulSlope>(backward->activation(), product->transpose_b());
+  rewriter.replace(index, std::array{at}, std::move(fused), {factors[0], factors[1], in[0]}, out);
+  return true;
+}
+
+// Whether it makes gradients by weights, each of which leaves most of a device idle.
+bool makes_small_weight_gradients(const Rewriter& rewriter, int index) {
+  constexpr std::int64_t kMostElements = 512 * 1024;
+  if (rewriter.as<WeightGradients>(index) != nullptr) return true;
+  const auto* product = rewriter.as<MatMul>(index);
+  if (product == nullptr || product->product() != Product::reduce_rows || product->accumulates()) return false;
+  const Node& node = rewriter.node(index);
+  return node.backward && rewriter.graph().value(node.outputs[0]).type.shape.elements() <= kMostElements;
+}
+
+// Bias flags of what makes gradients by weights.
+std::vector<bool> biases_of(const Rewriter& rewriter, int index) {
+  const auto* several = rewriter.as<WeightGradients>(index);
+  return several != nullptr ? several->has_bias() : std::vector<bool>{false};
+}
+
+// The sum over rows of a gradient that a weight's gradient reads too, close by: made there, if it is the larger factor.
+bool weight_and_bias(Rewriter& rewriter, int index) {
+  constexpr int kNear = 6;  // nodes
+  if (!rewriter.alive(index) || rewriter.as<ColumnSums>(index) != nullptr || !sums_columns(rewriter, index))
+    return false;
+  const int gradient = rewriter.node(index).inputs[0], sum = rewriter.node(index).outputs[0];
+  for (int at = std::max(0, index - kNear); at < std::min(rewriter.size(), index + kNear); ++at) {
+    if (rewriter.as<MatMul>(at) == nullptr || !makes_small_weight_gradients(rewriter, at)) continue;
+    const std::vector<int> factors = rewriter.node(at).inputs, made = rewriter.node(at).outputs;
+    const Graph& graph = rewriter.graph();
+    if (factors[1] != gradient ||
+        graph.value(gradient).type.shape.channels() <= graph.value(factors[0]).type.shape.channels())
+      continue;
+    const int later = std::max(at, index), earlier = std::min(at, index);
+    if (!rewriter.unread_before(rewriter.node(earlier).outputs, later, earlier)) return false;
+    rewriter.replace(later, std::array{earlier}, std::make_shared<WeightGradients>(std::vector{true}), factors,
+                     {made[0], sum});
+    return true;
+  }
+  return false;
+}
+
+// Gradients by different weights -> one op in the place of the last, as for sums over rows above. Not across the
+// backward pass of attention, which leaves room beside it: what comes before it is made meanwhile.
+bool gather_weight_gradients(Rewriter& rewriter, int index) {
+  constexpr int kFarthest = 48;                                  // nodes: about two layers
+  constexpr std::int64_t kMostFactors = std::int64_t{40} << 20;  // elements
+  if (!rewriter.alive(index) || !makes_small_weight_gradients(rewriter, index)) return false;
+  const std::vector<int> own = rewriter.node(index).inputs, made = rewriter.node(index).outputs;
+  for (int next = index + 1; next < std::min(rewriter.size(), index + kFarthest); ++next) {
+    if (rewriter.as<AttentionBackward>(next) != nullptr) return false;
+    if (!rewriter.alive(next) || !makes_small_weight_gradients(rewriter, next)) continue;
+    const Node& other = rewriter.node(next);
+    const std::vector<bool> own_biases = biases_of(rewriter, index), other_biases = biases_of(rewriter, next);
+    const auto weights = static_cast<std::ptrdiff_t>(own_biases.size());
+    const auto other_weights = static_cast<std::ptrdiff_t>(other_biases.size());
+    std::vector<bool> biases = own_biases;
+    biases.insert(biases.end(), other_biases.begin(), other_biases.end());
+    std::vector<int> inputs = own, outputs(made.begin(), made.begin() + weights);
+    inputs.insert(inputs.end(), other.inputs.begin(), other.inputs.end());
+    outputs.insert(outputs.end(), other.outputs.begin(), other.outputs.begin() + other_weights);
+    outputs.insert(outputs.end(), made.begin() + weights, made.end());
+    outputs.insert(outputs.end(), other.outputs.begin() + other_weights, other.outputs.end());
+    std::int64_t elements = 0;
+    for (const int id : inputs) elements += rewriter.graph().value(id).type.shape.elements();
+    if (biases.size() > kMostWeightGradients || elements > kMostFactors) return false;
+    if (!rewriter.unread_before(made, next, index)) return false;
+    rewriter.replace(next, std::array{index}, std::make_shared<WeightGradients>(std::move(biases)), std::move(inputs),
+                     std::move(outputs));
     return true;
   }
   return false;
@@ -172,8 +259,9 @@ std::optional<ScaledValue> find_scaled(const Rewriter& rewriter, int product) {
 }
 
 std::vector<Rewrite> gradient_fusions() {
-  return {
-      {"loss_gradient", loss_gradient}, {"attention_context", attention_context}, {"column_sums", gather_column_sums}};
+  return {{"loss_gradient", loss_gradient},    {"attention_context", attention_context},
+          {"product_slope", product_slope},    {"weight_and_bias", weight_and_bias},
+          {"column_sums", gather_column_sums}, {"weight_gradients", gather_weight_gradients}};
 }
 
 std::vector<Rewrite> op_fusions() {

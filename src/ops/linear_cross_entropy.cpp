@@ -138,12 +138,14 @@ CpuKernel backward_kernel(std::span<const Type> in, const CrossEntropyOptions& o
          }});
     const GemmTiles gemm = weight_gemm(chunk_rows, start > 0);
     kernel.worker_bytes = std::max(kernel.worker_bytes, gemm.worker_bytes());
-    kernel.phases.push_back({gemm.count(), [=](const Call& call, std::int64_t tile) {
-                               const T* x = call.in<T>(0) + start * s.width;
-                               const T* dlogits = call.shared<T>();
-                               gemm.run(tile, transposed ? dlogits : x, transposed ? x : dlogits, call.out<T>(1),
-                                        call.worker_scratch);
-                             }});
+    const auto add_weights = [=](const Call& call, std::int64_t begin, std::int64_t end) {
+      const T* x = call.in<T>(0) + start * s.width;
+      const T* dlogits = call.shared<T>();
+      gemm.run(begin, end, transposed ? dlogits : x, transposed ? x : dlogits, call.out<T>(1), call.worker_scratch);
+    };
+    kernel.phases.push_back({.tiles = gemm.count(),
+                             .run = [=](const Call& call, std::int64_t tile) { add_weights(call, tile, tile + 1); },
+                             .run_several = add_weights});
   }
   return kernel;
 }

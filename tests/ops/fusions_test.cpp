@@ -153,6 +153,32 @@ TEST(Fusions, ColumnSumsAreGatheredByTheFew) {
   EXPECT_EQ(sizes, (std::vector<std::size_t>{8, 2}));
 }
 
+Built layers_with_activations(Graph& g, Activation activation) {
+  Wire x = g.input("x", {{2, 3, 4}, DType::f64});
+  std::vector<std::string> names;
+  for (const std::string layer : {"1", "2", "3"}) {
+    const Wire u = g.parameter("u" + layer, {{4, 5}, DType::f64}), b = g.parameter("b" + layer, {{5}, DType::f64});
+    const Wire v = g.parameter("v" + layer, {{5, 4}, DType::f64});
+    x = x + linear(activate(linear(x, u, b), activation), v, {});
+    names.insert(names.end(), {"u" + layer, "b" + layer, "v" + layer});
+  }
+  return {sum_all(square(x)), names};
+}
+
+TEST(Fusions, ProductSlope) {
+  for (const Activation activation : {Activation::relu, Activation::gelu_tanh, Activation::silu})
+    expect_fused_equals_unfused("product_slope", [=](Graph& g) { return layers_with_activations(g, activation); });
+}
+
+TEST(Fusions, WeightAndBias) {
+  expect_fused_equals_unfused("weight_and_bias", [](Graph& g) { return layers_with_activations(g, Activation::silu); });
+}
+
+TEST(Fusions, WeightGradients) {
+  expect_fused_equals_unfused("weight_gradients",
+                              [](Graph& g) { return layers_with_activations(g, Activation::gelu); });
+}
+
 TEST(Fusions, ScaledAdd) {
   for (const Shape& a : {Shape{1}, Shape{5}}) {
     expect_fused_equals_unfused("scaled_add", [&](Graph& g) -> Built {

@@ -6,7 +6,7 @@
 
 namespace norma {
 
-constexpr int kMostColumnSums = 16;  // tensors of one op
+constexpr int kMostColumnSums = 24;  // tensors of one op
 
 // in: x_k [.., d_k], out: for each the sum [d_k] over all of its rows
 class ColumnSums final : public Op {

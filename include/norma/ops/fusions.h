@@ -10,7 +10,9 @@ namespace norma {
 
 std::vector<Rewrite> op_fusions();
 // For devices that make a loss and its gradients in one op, loss_gradient, read attention's context rather than compute
-// it again, attention_context, and sum over the rows of several tensors in one launch, column_sums.
+// it again, attention_context, apply an activation's derivative to a product, product_slope, and sum over the rows of
+// several tensors in one launch, column_sums, or make gradients by weights and biases in one,
+// weight_and_bias and weight_gradients.
 std::vector<Rewrite> gradient_fusions();
 
 // A product with one number or one vector over channels: its node, and the values that it multiplies.

@@ -11,6 +11,7 @@ class StopGradient final : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override { return {in[0]}; }
   Wires vjp(const VjpContext& context) const override { return Wires(context.in.size()); }
   Cost cost(std::span<const Type>, std::span<const Type>) const override { return {}; }
+  bool views() const override { return true; }
   std::int64_t view_offset(std::span<const Type>) const override { return 0; }
 };
 

@@ -19,6 +19,7 @@ class Reshape final : public Op {
   Cost cost(std::span<const Type>, std::span<const Type>) const override { return {}; }
   bool wants_narrow(int) const override { return true; }
   void choose(Widths& widths) const override { widths.follow(); }
+  bool views() const override { return true; }
   std::int64_t view_offset(std::span<const Type>) const override { return 0; }
 
  private:
@@ -40,6 +41,7 @@ class Slice final : public Op {
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
   bool wants_narrow(int) const override { return true; }
   void choose(Widths& widths) const override { widths.follow(); }
+  bool views() const override { return true; }
   std::int64_t view_offset(std::span<const Type> in) const override;
 
  private:

@@ -81,6 +81,13 @@ BackwardLines backward_lines(RowTypes types, std::int64_t rows, std::int64_t wid
   // A block pays for its line: two rows per group at least.
   const std::int64_t resident = kMultiprocessors * (small ? 2 : 1);
   lines.count = std::clamp<std::int64_t>(ceil_divide(rows, 2 * lines.map.groups), 1, resident);
+  // Few rows of several warps each: twice the blocks, half as large, all with the same number of rows.
+  if (lines.pieces == 1 && lines.map.lanes > kWarp && lines.map.lanes <= 256 &&
+      rows <= 8 * lines.count * lines.map.groups) {
+    lines.map.groups = 512 / lines.map.lanes;
+    const std::int64_t each = std::max<std::int64_t>(2, ceil_divide(rows, 2 * kMultiprocessors * lines.map.groups));
+    lines.count = ceil_divide(rows, each * lines.map.groups);
+  }
   return lines;
 }
 

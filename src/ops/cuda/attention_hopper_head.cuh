@@ -1,5 +1,5 @@
-// A head of a short sequence in one block, for both passes: a warpgroup has a head, whose queries, keys and values are
-// all in shared memory.
+// A head of a short sequence in one block, for both passes: its queries, keys and values are all in shared memory. A
+// warpgroup has the head, or, where heads are few, one tile of it, and others the other tiles.
 #pragma once
 
 #include "ops/cuda/attention_wgmma.cuh"
@@ -7,7 +7,7 @@
 namespace norma::cuda::attention {
 
 // A head in a block, kTiles tiles of 64 rows each of queries, keys, values and, at last, gradients by the context.
-template <int kWidth, int kTiles>
+template <int kWidth, int kTiles, int kParts>
 struct WholeHead {
   static constexpr int kRows = kTiles * kSide;
   std::byte* member;
@@ -16,11 +16,12 @@ struct WholeHead {
   HopperTile *q, *k, *v, *dc;
   unsigned tiles_at;
   int warp = static_cast<int>(threadIdx.x) / kWarp * 16;
+  int part = static_cast<int>(blockIdx.x) % kParts;  // its first tile; from one to the next are kParts
 
   __device__ __forceinline__ WholeHead(const AttentionCall& call, std::byte* of, unsigned char* memory)
       : member(of),
-        sample(static_cast<int>(blockIdx.x) / call.heads),
-        head(static_cast<int>(blockIdx.x) % call.heads),
+        sample(static_cast<int>(blockIdx.x) / kParts / call.heads),
+        head(static_cast<int>(blockIdx.x) / kParts % call.heads),
         visible(visible_keys(call, of, sample)),
         key_tiles((visible + kSide - 1) / kSide),
         query_tiles((call.queries + kSide - 1) / kSide),

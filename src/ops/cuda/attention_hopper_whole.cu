@@ -28,20 +28,41 @@ int with_whole(const AttentionCall& call, const Run& run) {
 // Careful ways take tiles of 32 and two buffers.
 constexpr std::int64_t careful_bytes(int width) { return 256 * stride_of<HopperTile>(width) * 2 + 4 * 32 * 4; }
 
+// Whether heads are so few that each of their tiles should have a block.
+bool has_few_heads(const AttentionCall& call) {
+  int device = 0, multiprocessors = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  return std::int64_t{call.batch} * call.heads * call.members.count <= 2 * std::int64_t{multiprocessors};
+}
+
+template <int kWidth, int kTiles, int kParts>
+int launch_whole_forward_as(const AttentionCall& call, Stream stream) {
+  const std::int64_t shared = std::max<std::int64_t>(3 * kTiles * kTileBytes + 1024, careful_bytes(kWidth));
+  return launch_kernel(hopper_whole_forward_kernel<Bf16Math, kWidth, kTiles, kParts>,
+                       kParts * std::int64_t{call.batch} * call.heads, kGroup, shared, call, Access::chunks, stream);
+}
+
+template <int kWidth, int kTiles, int kParts>
+int launch_whole_backward_as(const AttentionCall& call, Stream stream) {
+  const std::int64_t shared =
+      std::max<std::int64_t>(4 * kTiles * kTileBytes + 1024 + 2 * kTiles * kSide * 4, careful_bytes(kWidth));
+  return launch_kernel(hopper_whole_backward_kernel<Bf16Math, kWidth, kTiles, kParts>,
+                       kParts * std::int64_t{call.batch} * call.heads, kGroup, shared, call, Access::chunks, stream);
+}
+
 int launch_hopper_whole_forward(const AttentionCall& call, Stream stream) {
   return with_whole(call, [&]<int kWidth, int kTiles>() {
-    const std::int64_t shared = std::max<std::int64_t>(3 * kTiles * kTileBytes + 1024, careful_bytes(kWidth));
-    return launch_kernel(hopper_whole_forward_kernel<Bf16Math, kWidth, kTiles>, std::int64_t{call.batch} * call.heads,
-                         kGroup, shared, call, Access::chunks, stream);
+    return kTiles > 1 && has_few_heads(call) ? launch_whole_forward_as<kWidth, kTiles, kTiles>(call, stream)
+                                             : launch_whole_forward_as<kWidth, kTiles, 1>(call, stream);
   });
 }
 
 int launch_hopper_whole_backward(const AttentionCall& call, Stream stream) {
   return with_whole(call, [&]<int kWidth, int kTiles>() {
-    const std::int64_t shared =
-        std::max<std::int64_t>(4 * kTiles * kTileBytes + 1024 + 2 * kTiles * kSide * 4, careful_bytes(kWidth));
-    return launch_kernel(hopper_whole_backward_kernel<Bf16Math, kWidth, kTiles>, std::int64_t{call.batch} * call.heads,
-                         kGroup, shared, call, Access::chunks, stream);
+    return kTiles > 1 && call.context >= 0 && has_few_heads(call)
+               ? launch_whole_backward_as<kWidth, kTiles, kTiles>(call, stream)
+               : launch_whole_backward_as<kWidth, kTiles, 1>(call, stream);
   });
 }
 

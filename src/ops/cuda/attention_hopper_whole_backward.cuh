@@ -21,15 +21,49 @@ __device__ __forceinline__ void finish_fragment(Fragment& p, const Accumulator& 
   }
 }
 
-// dq of a tile of queries; leaves delta of its rows in shared memory. Whether there is a NaN in it. One tile of keys
-// after the other, and P rounded at once, because registers hold no more.
-template <int kWidth, int kTiles>
-__device__ __forceinline__ bool whole_dq(const AttentionCall& call, const WholeHead<kWidth, kTiles>& of, int tile,
-                                         const float* lse_of, float* delta_of) {
+// delta, the sum over a row of context times its gradient, of all rows, by all threads of the block: what parts of a
+// head know of each other.
+template <int kWidth, int kTiles, int kParts>
+__device__ __forceinline__ void whole_delta(const AttentionCall& call, const WholeHead<kWidth, kTiles, kParts>& of,
+                                            float* delta) {
+  constexpr int kLanes = kWidth / 8, kPass = kGroup / kLanes;  // of a row, 8 elements each; rows at a time
+  const HeadRows<const HopperTile> context =
+      context_rows<const HopperTile>(call, of.member, call.context, of.sample, of.head);
+  const HeadRows<const HopperTile> gradient =
+      context_rows<const HopperTile>(call, of.member, call.dcontext, of.sample, of.head);
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+#pragma unroll
+  for (int first = 0; first < of.kRows; first += kPass) {
+    const int row = first + static_cast<int>(threadIdx.x) / kLanes;
+    float sum = 0.0f;
+    if (row < call.queries && lane * 8 < call.width) {
+      float a[8], b[8];
+      load<HopperTile, 8>(context.first + row * context.row + lane * 8, a);
+      load<HopperTile, 8>(gradient.first + row * gradient.row + lane * 8, b);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) sum = fmaf(a[j], b[j], sum);
+    }
+#pragma unroll
+    for (int distance = kLanes / 2; distance > 0; distance >>= 1) sum += __shfl_xor_sync(kAll, sum, distance);
+    if (lane == 0 && row < of.kRows) delta[row] = sum;
+  }
+}
+
+// dq of a tile of queries. Where a block has the whole head, delta of its rows is found here and left in shared memory.
+// Whether there is a NaN in it. One tile of keys after the other, and P rounded at once, because registers hold no
+// more.
+template <int kWidth, int kTiles, int kParts>
+__device__ __forceinline__ bool whole_dq(const AttentionCall& call, const WholeHead<kWidth, kTiles, kParts>& of,
+                                         int tile, const float* lse_of, float* delta_of) {
   using Lanes = MatrixLanes;
   const int row = tile * kSide + of.warp + Lanes::g(), seen = of.seen_tiles(tile);
   const float lse[2] = {lse_of[row], lse_of[row + 8]};
+  constexpr bool kKnown = kParts > 1;
   float delta[2] = {0.0f, 0.0f};
+  if (kKnown) {
+    delta[0] = delta_of[row];
+    delta[1] = delta_of[row + 8];
+  }
   Accumulator p[kTiles], dp[kTiles];
   Fragment ds[kTiles];
 #pragma unroll
@@ -48,18 +82,22 @@ __device__ __forceinline__ bool whole_dq(const AttentionCall& call, const WholeH
     if (of.hides(tile, key)) {
       hide<Lanes>(p[key], dp[key], of.causal ? of.diagonal(tile, key) : -kSide, of.visible - key * kSide);
     }
+    if (!kKnown) {
 #pragma unroll
-    for (int n = 0; n < kSide / 8; ++n) {
+      for (int n = 0; n < kSide / 8; ++n) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) delta[i >> 1] = fmaf(p[key][0][n][i], dp[key][0][n][i], delta[i >> 1]);
+        for (int i = 0; i < 4; ++i) delta[i >> 1] = fmaf(p[key][0][n][i], dp[key][0][n][i], delta[i >> 1]);
+      }
     }
     pack_fragment(ds[key], p[key]);
   }
-  delta[0] = row_sum<Lanes>(delta[0]);
-  delta[1] = row_sum<Lanes>(delta[1]);
-  if (Lanes::t() == 0) {
-    delta_of[row] = delta[0];
-    delta_of[row + 8] = delta[1];
+  if (!kKnown) {
+    delta[0] = row_sum<Lanes>(delta[0]);
+    delta[1] = row_sum<Lanes>(delta[1]);
+    if (Lanes::t() == 0) {
+      delta_of[row] = delta[0];
+      delta_of[row + 8] = delta[1];
+    }
   }
   if (call.dq < 0) return false;
   float dq[1][kWidth / 8][4];
@@ -81,9 +119,9 @@ __device__ __forceinline__ bool whole_dq(const AttentionCall& call, const WholeH
 }
 
 // dk and dv of a tile of keys.
-template <int kWidth, int kTiles>
-__device__ __forceinline__ bool whole_dkv(const AttentionCall& call, const WholeHead<kWidth, kTiles>& of, int tile,
-                                          const float* lse, const float* delta) {
+template <int kWidth, int kTiles, int kParts>
+__device__ __forceinline__ bool whole_dkv(const AttentionCall& call, const WholeHead<kWidth, kTiles, kParts>& of,
+                                          int tile, const float* lse, const float* delta) {
   float dk[1][kWidth / 8][4], dv[1][kWidth / 8][4];
   clear(dk);
   clear(dv);
@@ -131,38 +169,45 @@ __device__ __forceinline__ bool whole_dkv(const AttentionCall& call, const Whole
   return has_nan(dk) || has_nan(dv);
 }
 
-template <class Math, int kWidth, int kTiles>
+template <class Math, int kWidth, int kTiles, int kParts>
 __global__ void __launch_bounds__(kGroup, 3)
     hopper_whole_backward_kernel(const __grid_constant__ AttentionCall call, Access access) {
   extern __shared__ __align__(1024) unsigned char memory[];
   std::byte* const member = member_of(call.members);
   if (member == nullptr) return;
-  const WholeHead<kWidth, kTiles> of(call, member, memory);
+  const WholeHead<kWidth, kTiles, kParts> of(call, member, memory);
   constexpr int kRows = of.kRows;
   of.load(of.dc, context_rows<const HopperTile>(call, member, call.dcontext, of.sample, of.head), call.queries,
           call.width);
   float* const lse = reinterpret_cast<float*>(of.dc + kRows * kLine);
   float* const delta = lse + kRows;
   const int row = static_cast<int>(threadIdx.x);
-  if (row < kRows) {
+  if (row < kRows)
     lse[row] = row < call.queries ? query_numbers(call, member, call.lse, of.sample, of.head)[row] * kLog2E : 0.0f;
+  if constexpr (kParts > 1) {
+    whole_delta(call, of, delta);
+  } else if (row < kRows) {
     delta[row] = 0.0f;
   }
   of.arrive();
   bool bad = false;
-  for (int tile = 0; tile < of.query_tiles; ++tile) bad = whole_dq(call, of, tile, lse, delta) || bad;
+  for (int tile = of.part; tile < of.query_tiles; tile += kParts) bad = whole_dq(call, of, tile, lse, delta) || bad;
   const int key_tiles = (call.keys + kSide - 1) / kSide;
   if (call.dk >= 0 || call.dv >= 0) {
-    __syncthreads();
-    for (int tile = 0; tile < key_tiles; ++tile) bad = whole_dkv(call, of, tile, lse, delta) || bad;
+    if (kParts == 1) __syncthreads();
+    for (int tile = of.part; tile < key_tiles; tile += kParts) bad = whole_dkv(call, of, tile, lse, delta) || bad;
   }
   if (!of.causal || __syncthreads_or(bad) == 0) return;
-  const int block = static_cast<int>(blockIdx.x);
-  for (int tile = 0; tile < of.query_tiles; ++tile) {  // as in the longer passes
-    dq_block<Math, kWidth, 1, 32>(call, access, memory, block * of.query_tiles + tile);
+  const int block = static_cast<int>(blockIdx.x) / kParts;
+  // As in the longer passes. The gradients by keys need delta of all queries: a part finds the same as the others.
+  AttentionCall only_delta = call;
+  only_delta.dq = kAbsent;
+  for (int tile = 0; tile < of.query_tiles; ++tile) {
+    const bool own = tile % kParts == of.part;
+    dq_block<Math, kWidth, 1, 32>(own ? call : only_delta, access, memory, block * of.query_tiles + tile);
     __syncthreads();
   }
-  for (int tile = 0; tile < key_tiles; ++tile) {
+  for (int tile = of.part; tile < key_tiles; tile += kParts) {
     dkv_block<Math, kWidth, 1, 32>(call, access, memory, block * key_tiles + tile);
     __syncthreads();
   }

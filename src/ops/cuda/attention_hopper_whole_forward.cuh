@@ -44,17 +44,17 @@ __device__ __forceinline__ void exponentiate_all(Accumulator (&scores)[kTiles], 
   }
 }
 
-template <class Math, int kWidth, int kTiles>
+template <class Math, int kWidth, int kTiles, int kParts>
 __global__ void __launch_bounds__(kGroup, 4)
     hopper_whole_forward_kernel(const __grid_constant__ AttentionCall call, Access access) {
   extern __shared__ __align__(1024) unsigned char memory[];
   std::byte* const member = member_of(call.members);
   if (member == nullptr) return;
-  const WholeHead<kWidth, kTiles> of(call, member, memory);
+  const WholeHead<kWidth, kTiles, kParts> of(call, member, memory);
   const float factor = call.scale > 0.0f ? call.scale * kLog2E : 1.0f;
   of.arrive();
   bool bad = false;
-  for (int tile = 0; tile < of.query_tiles; ++tile) {
+  for (int tile = of.part; tile < of.query_tiles; tile += kParts) {
     Accumulator scores[kTiles];
     begin_products();
 #pragma unroll
@@ -90,8 +90,9 @@ __global__ void __launch_bounds__(kGroup, 4)
     store_context(call, member, of.sample, of.head, tile * kSide + of.warp, of.visible, factor, softmax, context);
   }
   if (!of.causal || __syncthreads_or(bad) == 0) return;
-  for (int tile = 0; tile < of.query_tiles; ++tile) {  // as in the longer forward pass
-    forward_block<Math, kWidth, 1, 32>(call, access, memory, static_cast<int>(blockIdx.x) * of.query_tiles + tile);
+  for (int tile = of.part; tile < of.query_tiles; tile += kParts) {  // as in the longer forward pass
+    forward_block<Math, kWidth, 1, 32>(call, access, memory,
+                                       static_cast<int>(blockIdx.x) / kParts * of.query_tiles + tile);
     __syncthreads();
   }
 }

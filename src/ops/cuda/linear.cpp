@@ -4,6 +4,7 @@
 #include <array>
 
 #include "device/cuda/products.h"
+#include "ops/cuda/hopper_product.h"
 
 namespace norma {
 
@@ -17,13 +18,27 @@ cuda::Program cuda_kernel(const Linear& op, Types in, Types out) {
                               .b = in[1].dtype,
                               .c = out[0].dtype};
   const bool bias = op.has_bias(), relu = op.activation() == Activation::relu;
+  const bool narrow = in[0].dtype == DType::bf16 && in[1].dtype == DType::bf16 && out[0].dtype == DType::bf16 &&
+                      (!bias || in[2].dtype == DType::bf16);
   std::function<int(const cuda::Call&)> activate;
   if (op.activation() != Activation::none) {
     const std::array type = {out[0]};
     activate = cuda_kernel(ActivationOp(op.activation()), type, type).launch;
   }
-  return {.launch = [=](const cuda::Call& call) {
+  return {.launch = [=, f = op.activation()](const cuda::Call& call) {
     const bool before = activate && call.out(1) >= 0;  // whether the value before the activation is wanted
+    if (narrow && activate && !relu) {
+      const cuda::FusedProduct fused{.m = product.m,
+                                     .n = product.n,
+                                     .k = product.k,
+                                     .a = call.in(0),
+                                     .b = call.in(1),
+                                     .bias = bias ? call.in(2) : cuda::kAbsent,
+                                     .before = call.out(1),
+                                     .out = call.out(0)};
+      if (cuda::fits(fused) && cuda::has_hopper_products())
+        return cuda::activated_product(fused, f, call.members, call.stream);
+    }
     cuda::Product now = product;
     now.math = call.math;
     now.relu = relu && !before;

@@ -1,0 +1,103 @@
+#include "ops/cuda/hopper_product.h"
+
+#include <limits>
+
+#include "norma/ops/weight_gradients.h"
+
+#ifdef NORMA_SM90A
+#include "ops/cuda/activation_math.cuh"
+#include "ops/cuda/hopper_product_launch.cuh"
+#endif
+
+namespace norma::cuda {
+namespace {
+
+// The copy engine takes rows of whole 16 bytes; accesses are as wide.
+bool is_whole(std::int64_t offset) { return offset % 16 == 0; }
+bool is_size(std::int64_t size) { return size > 0 && size < std::numeric_limits<std::int32_t>::max() / 2; }
+
+}  // namespace
+
+bool fits(const FusedProduct& p) {
+  return is_size(p.m) && is_size(p.n) && is_size(p.k) && p.n % 8 == 0 && p.k % 8 == 0 && is_whole(p.a) &&
+         is_whole(p.b) && is_whole(p.out) && (p.before < 0 || is_whole(p.before)) && (p.bias < 0 || p.bias % 4 == 0);
+}
+
+bool fits(const WeightProduct& p) {
+  return is_size(p.rows) && is_size(p.m) && is_size(p.n) && p.m % 8 == 0 && p.n % 8 == 0 && is_whole(p.a) &&
+         is_whole(p.b) && p.out % 8 == 0;
+}
+
+#ifdef NORMA_SM90A
+
+namespace {
+
+template <Activation F>
+struct Function {
+  __device__ __forceinline__ static float value(float x) { return activation_value<F, Exactness::bf16>(x); }
+  __device__ __forceinline__ static float slope(float x) { return activation_slope<F, Exactness::bf16>(x); }
+};
+
+template <class Launch>
+int with_function(Activation f, const Launch& launch) {
+  switch (f) {
+    case Activation::relu: return launch(Function<Activation::relu>{});
+    case Activation::gelu: return launch(Function<Activation::gelu>{});
+    case Activation::gelu_tanh: return launch(Function<Activation::gelu_tanh>{});
+    case Activation::silu: return launch(Function<Activation::silu>{});
+    case Activation::none: break;
+  }
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace
+
+bool has_hopper_products() {
+  static const bool has = [] {
+    int device = 0, major = 0, minor = 0;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess && major == 9 &&
+           minor == 0 && product::map_encoder() != nullptr;
+  }();
+  return has;
+}
+
+int activated_product(const FusedProduct& p, Activation f, const Members& members, Stream stream) {
+  product::Group<1> group{.members = members};
+  if (!product::add_product<true, false>(group, {p.a, p.m, p.k}, {p.b, p.k, p.n}, p.out)) return cudaErrorInvalidValue;
+  return with_function(f, [&]<class F>(F) {
+    return product::launch_products<true, false, 2>(group, product::Activated<F>{p.bias, p.before}, stream);
+  });
+}
+
+int sloped_product(const FusedProduct& p, Activation f, const Members& members, Stream stream) {
+  product::Group<1> group{.members = members};
+  if (!product::add_product<true, true>(group, {p.a, p.m, p.k}, {p.b, p.n, p.k}, p.out)) return cudaErrorInvalidValue;
+  return with_function(f, [&]<class F>(F) {
+    return product::launch_products<true, true, 2>(group, product::Sloped<F>{p.before}, stream);
+  });
+}
+
+int weight_products(std::span<const WeightProduct> products, const Members& members, Stream stream) {
+  if (products.size() > static_cast<std::size_t>(kMostWeightGradients)) return cudaErrorInvalidValue;
+  product::Group<kMostWeightGradients> group{.members = members};
+  for (const WeightProduct& p : products) {
+    if (!product::add_product<false, false>(group, {p.a, p.rows, p.m}, {p.b, p.rows, p.n}, p.out))
+      return cudaErrorInvalidValue;
+    group.of[group.count - 1].sums = p.sums;
+  }
+  return product::has_few_tiles(group) ? product::launch_products<false, false, 1>(group, product::Wide{}, stream)
+                                       : product::launch_products<false, false, 2>(group, product::Wide{}, stream);
+}
+
+#else
+
+bool has_hopper_products() { return false; }
+int activated_product(const FusedProduct&, Activation, const Members&, Stream) { return cudaErrorNotSupported; }
+int sloped_product(const FusedProduct&, Activation, const Members&, Stream) { return cudaErrorNotSupported; }
+int weight_products(std::span<const WeightProduct>, const Members&, Stream) { return cudaErrorNotSupported; }
+
+#endif
+
+}  // namespace norma::cuda

@@ -1,0 +1,323 @@
+// Matrix products of bf16 with wgmma, for what the library has no good answer to: an activation or its derivative on
+// the way out, and many small products in one launch. Tiles of 128 x 128, steps of 64 along k: one warp brings them
+// with the copy engine, two warpgroups of 64 rows each multiply, and as two blocks share a multiprocessor, one writes
+// its result while the other multiplies. Blocks walk over tiles, of all products and members.
+#pragma once
+
+#include <cuda.h>
+
+#include "ops/cuda/convolution_hopper.cuh"
+
+namespace norma::cuda::product {
+
+using Element = __nv_bfloat16;
+constexpr int kSide = 128, kDepth = 64;  // of a tile; of a step
+constexpr int kConsumers = 2 * attention::kGroup, kThreadsOfProduct = kConsumers + kWarp;
+constexpr int kElements = kSide * kDepth, kStageBytes = 2 * kElements * 2;
+// Blocks that a multiprocessor shares, and how many steps each has on their way.
+template <int kResident>
+constexpr int kStages = kResident == 1 ? 4 : 3;
+template <int kResident>
+constexpr int kSharedBytes = kStages<kResident> * kStageBytes + 1024;  // tiles begin at a multiple of 1024
+using Sums = float[1][kSide / 8][4];
+
+// One of the products of a launch: C[m, n] over k. Maps are of all members.
+struct One {
+  CUtensorMap a, b;
+  std::int64_t out = kAbsent;
+  std::int64_t sums = kAbsent;  // f32 [n]: of the second factor over k, where End::kSums
+  std::int32_t m = 0, n = 0, k = 0;
+  std::int32_t first = 0, across = 1;  // its first tile among those of a member; tiles of a row of tiles
+};
+
+template <int kMost>
+struct Group {
+  Members members = {};
+  std::int32_t count = 0, tiles = 0;  // products; tiles of a member
+  One of[kMost];
+};
+
+// Barriers in shared memory, by address.
+__device__ __forceinline__ void make_barrier(unsigned barrier, unsigned arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+__device__ __forceinline__ void arrive(unsigned barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+__device__ __forceinline__ void arrive_expecting(unsigned barrier, unsigned bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void wait_for(unsigned barrier, unsigned phase) {
+  asm volatile(
+      "{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@done bra.uni over;\n"
+      "bra.uni again;\nover:\n}\n" ::"r"(barrier),
+      "r"(phase)
+      : "memory");
+}
+
+// A box of a tensor [member, row, column] into shared memory, zeros where there is nothing.
+__device__ __forceinline__ void bring_box(unsigned to, const CUtensorMap& map, int column, int row, int member,
+                                          unsigned barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::
+          "r"(to),
+      "l"(&map), "r"(column), "r"(row), "r"(member), "r"(barrier)
+      : "memory");
+}
+
+// A tile of a factor at `outer` along rows (or columns) of the result and `depth` along k.
+template <bool kAlong>
+__device__ __forceinline__ void bring_tile(unsigned to, const CUtensorMap& map, int outer, int depth, int member,
+                                           unsigned barrier) {
+  if constexpr (kAlong) {
+    bring_box(to, map, depth, outer, member, barrier);
+  } else {
+    bring_box(to, map, outer, depth, member, barrier);
+    bring_box(to + attention::kTileBytes, map, outer + 64, depth, member, barrier);
+  }
+}
+
+// Where a block is in its walk.
+template <int kMost>
+struct Place {
+  const One* one;
+  int member, row, column;  // of the tile's first element
+  __device__ __forceinline__ Place(const Group<kMost>& group, int tile) {
+    member = tile / group.tiles;
+    tile -= member * group.tiles;
+    int index = 0;
+    if constexpr (kMost > 1) {
+      while (index + 1 < group.count && tile >= group.of[index + 1].first) ++index;
+    }
+    one = &group.of[index];
+    tile -= one->first;
+    row = tile / one->across * kSide;
+    column = tile % one->across * kSide;
+  }
+};
+
+// The sums over k of a second factor that lies [k, n], from the tiles that the products read, by all consumers: each
+// has two columns of every fourth sixteen rows.
+class ColumnTotals {
+ public:
+  __device__ __forceinline__ void add(const Element* tile) {
+    const int thread = static_cast<int>(threadIdx.x), pair = thread % 64;
+    const char* const rows =
+        reinterpret_cast<const char*>(tile) + pair / 32 * attention::kTileBytes + thread / 64 * 16 * 128 + pair % 4 * 4;
+    const int chunk = pair % 32 / 4;
+#pragma unroll
+    for (int row = 0; row < 16; ++row) {
+      const unsigned both = *reinterpret_cast<const unsigned*>(rows + row * 128 + ((chunk ^ (row & 7)) << 4));
+      low_ += __uint_as_float(both << 16);
+      high_ += __uint_as_float(both & 0xffff0000u);
+    }
+  }
+  // `gathered` may be used again afterwards.
+  __device__ __forceinline__ void write(float (&gathered)[4][kSide], float* sums, int column, int columns) {
+    const int thread = static_cast<int>(threadIdx.x);
+    gathered[thread / 64][2 * (thread % 64)] = low_;
+    gathered[thread / 64][2 * (thread % 64) + 1] = high_;
+    meet();
+    if (thread < kSide && column + thread < columns) {
+      sums[column + thread] = (gathered[0][thread] + gathered[1][thread]) + (gathered[2][thread] + gathered[3][thread]);
+    }
+    meet();
+  }
+
+ private:
+  __device__ __forceinline__ static void meet() { asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory"); }
+  float low_ = 0.0f, high_ = 0.0f;
+};
+
+template <bool kAlongA, bool kAlongB, class End, int kMost, int kResident>
+__global__ void __launch_bounds__(kThreadsOfProduct, kResident)
+    product_kernel(const __grid_constant__ Group<kMost> group, const __grid_constant__ End end) {
+  constexpr int kStages = product::kStages<kResident>;
+  extern __shared__ unsigned char shared_bytes[];
+  __shared__ std::uint64_t barriers[2 * kStages];
+  __shared__ float gathered[End::kSums ? 4 : 1][kSide];
+  Element* const tiles = attention::aligned_tiles(shared_bytes);
+  const unsigned full = attention::shared_address(barriers), empty = full + 8 * kStages;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, all = group.tiles * group.members.count;
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < kStages; ++stage) {
+      make_barrier(full + 8 * stage, 1);
+      make_barrier(empty + 8 * stage, kConsumers / kWarp);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+  int stage = 0;
+  unsigned phase = 0;
+  const auto next_stage = [&] {
+    if (++stage == kStages) stage = 0, phase ^= 1;
+  };
+  if (warp == kConsumers / kWarp) {
+    if (attention::lane_of() != 0) return;
+    for (int tile = blockIdx.x; tile < all; tile += gridDim.x) {
+      const Place<kMost> place(group, tile);
+      if (skipped(group.members, place.member)) continue;
+      for (int depth = 0; depth < place.one->k; depth += kDepth) {
+        wait_for(empty + 8 * stage, phase ^ 1);
+        arrive_expecting(full + 8 * stage, kStageBytes);
+        const unsigned to = attention::shared_address(tiles) + stage * kStageBytes;
+        bring_tile<kAlongA>(to, place.one->a, place.row, depth, place.member, full + 8 * stage);
+        bring_tile<kAlongB>(to + kElements * 2, place.one->b, place.column, depth, place.member, full + 8 * stage);
+        next_stage();
+      }
+    }
+    return;
+  }
+  constexpr unsigned kStepA = kAlongA ? attention::kDepthByRows : attention::kDepthByColumns;
+  constexpr unsigned kStepB = kAlongB ? attention::kDepthByRows : attention::kDepthByColumns;
+  for (int tile = blockIdx.x; tile < all; tile += gridDim.x) {
+    const Place<kMost> place(group, tile);
+    if (skipped(group.members, place.member)) continue;
+    Sums c;
+    attention::clear(c);
+    attention::settle(c);
+    ColumnTotals totals;
+    const bool sums = End::kSums && place.row == 0 && place.one->sums >= 0;
+    int before = -1;  // the stage whose products may still be running
+    for (int depth = 0; depth < place.one->k; depth += kDepth) {
+      wait_for(full + 8 * stage, phase);
+      attention::begin_products();
+      const unsigned a = attention::descriptor(tiles + stage * 2 * kElements) + warp / 4 * attention::kNextTile;
+      unsigned b = attention::descriptor(tiles + stage * 2 * kElements + kElements);
+      if (!kAlongB) b = convolution::in_parts(b);
+#pragma unroll
+      for (int k = 0; k < kDepth / 16; ++k) {
+        convolution::issue_product<kAlongA, kAlongB>(c, a + k * kStepA, b + k * kStepB);
+      }
+      attention::commit_products();
+      if constexpr (End::kSums) {
+        if (sums) totals.add(tiles + stage * 2 * kElements + kElements);
+      }
+      attention::wait_for_products<1>();
+      if (before >= 0 && attention::lane_of() == 0) arrive(empty + 8 * before);
+      before = stage;
+      next_stage();
+    }
+    attention::wait_for_products<0>();
+    attention::settle(c);
+    if (attention::lane_of() == 0) arrive(empty + 8 * before);
+    if constexpr (End::kSums) {
+      if (sums) {
+        totals.write(gathered, at<float>(base_of(group.members, place.member), place.one->sums), place.column,
+                     place.one->n);
+      }
+    }
+    end(c, *place.one, base_of(group.members, place.member), place.row + warp * 16, place.column);
+  }
+}
+
+// What becomes of the sums of a warp: 16 rows from `row` on, kSide columns.
+
+// Written as they are, in f32.
+struct Wide {
+  static constexpr bool kSums = true;
+  __device__ __forceinline__ void operator()(const Sums& c, const One& one, std::byte* member, int row,
+                                             int column) const {
+    float* const out = at<float>(member, one.out);
+    const int g = attention::MatrixLanes::g(), t = attention::MatrixLanes::t();
+#pragma unroll
+    for (int n = 0; n < kSide / 8; ++n) {
+      const int to = column + 8 * n + 2 * t;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int line = row + 8 * half + g;
+        if (line < one.m && to < one.n) {
+          *reinterpret_cast<float2*>(out + std::int64_t{line} * one.n + to) =
+              make_float2(c[0][n][2 * half], c[0][n][2 * half + 1]);
+        }
+      }
+    }
+  }
+};
+
+// z = c + bias is kept where it is wanted, out = f(z).
+template <class F>
+struct Activated {
+  static constexpr bool kSums = false;
+  std::int64_t bias = kAbsent, before = kAbsent;
+  __device__ __forceinline__ void operator()(const Sums& c, const One& one, std::byte* member, int row,
+                                             int column) const {
+    const int g = attention::MatrixLanes::g(), t = attention::MatrixLanes::t();
+    Element* const out = at<Element>(member, one.out);
+    Element* const kept = at<Element>(member, before);
+    const Element* const added = at<const Element>(member, bias);
+#pragma unroll
+    for (int n = 0; n < kSide / 8; n += 4) {
+      float shift[4][2] = {};
+      if (added != nullptr) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int from = column + 8 * (n + i) + 2 * t;
+          if (from < one.n) load<Element, 2>(added + from, shift[i]);
+        }
+      }
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        unsigned mine[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          mine[i] = attention::pack_pair(c[0][n + i][2 * half] + shift[i][0], c[0][n + i][2 * half + 1] + shift[i][1]);
+        }
+        const uint4 eight = attention::gather_eight(mine);
+        const int line = row + 8 * half + g, to = column + 8 * (n + t);
+        if (line >= one.m || to >= one.n) continue;
+        const std::int64_t place = std::int64_t{line} * one.n + to;
+        if (kept != nullptr) *reinterpret_cast<uint4*>(kept + place) = eight;
+        float z[8], y[8];
+        unpack<Element, 8>(eight, z);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) y[j] = F::value(z[j]);
+        store<Element, 8>(out + place, y);
+      }
+    }
+  }
+};
+
+// out = c f'(z), with z as Activated kept it.
+template <class F>
+struct Sloped {
+  static constexpr bool kSums = false;
+  std::int64_t before = kAbsent;
+  __device__ __forceinline__ void operator()(const Sums& c, const One& one, std::byte* member, int row,
+                                             int column) const {
+    const int g = attention::MatrixLanes::g(), t = attention::MatrixLanes::t();
+    Element* const out = at<Element>(member, one.out);
+    const Element* const kept = at<const Element>(member, before);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int line = row + 8 * half + g;
+      const std::int64_t start = std::int64_t{line} * one.n + column + 8 * t;
+#pragma unroll
+      for (int first = 0; first < kSide / 8; first += 8) {  // two accesses on their way at a time
+        uint4 raw[2];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const int n = first + 4 * i;
+          if (line < one.m && column + 8 * (n + t) < one.n) raw[i] = load_raw<Element, 8>(kept + start + 8 * n);
+        }
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const int n = first + 4 * i;
+          unsigned mine[4];
+#pragma unroll
+          for (int j = 0; j < 4; ++j) mine[j] = attention::pack_pair(c[0][n + j][2 * half], c[0][n + j][2 * half + 1]);
+          const uint4 eight = attention::gather_eight(mine);
+          if (line >= one.m || column + 8 * (n + t) >= one.n) continue;
+          float dy[8], z[8];
+          unpack<Element, 8>(eight, dy);
+          unpack<Element, 8>(raw[i], z);
+#pragma unroll
+          for (int j = 0; j < 8; ++j) dy[j] *= F::slope(z[j]);
+          store<Element, 8>(out + start + 8 * n, dy);
+        }
+      }
+    }
+  }
+};
+
+}  // namespace norma::cuda::product

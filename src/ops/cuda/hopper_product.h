@@ -1,0 +1,39 @@
+// Matrix products of bf16 by kernels of our own, where the library has no good answer: see hopper_product.cuh.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "norma/device/cuda/kernel.h"
+#include "norma/ops/activation.h"
+
+namespace norma::cuda {
+
+// Whether the device that is current has them.
+bool has_hopper_products();
+
+// Offsets of each member, in bytes; all tensors are bf16 unless told otherwise and row-major.
+struct FusedProduct {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t a = kAbsent, b = kAbsent;  // [m, k]; [k, n] for activated_product, [n, k] for sloped_product
+  std::int64_t bias = kAbsent;            // [n]
+  std::int64_t before = kAbsent;          // [m, n]: what the activation is given
+  std::int64_t out = kAbsent;             // [m, n]
+};
+// Whether sizes and offsets suit the two below.
+bool fits(const FusedProduct& product);
+// They enqueue; 0 or a cudaError_t. out = f(a b + bias), and what f is given where it is wanted.
+int activated_product(const FusedProduct& product, Activation f, const Members& members, Stream stream);
+// out = (a b^T) f'(before); for relu `before` is its output
+int sloped_product(const FusedProduct& product, Activation f, const Members& members, Stream stream);
+
+// a^T b and the sums of b, both over rows, in f32.
+struct WeightProduct {
+  std::int64_t rows = 0, m = 0, n = 0;
+  std::int64_t a = kAbsent, b = kAbsent, out = kAbsent;  // [rows, m], [rows, n], [m, n]
+  std::int64_t sums = kAbsent;                           // [n]
+};
+bool fits(const WeightProduct& product);
+int weight_products(std::span<const WeightProduct> products, const Members& members, Stream stream);
+
+}  // namespace norma::cuda

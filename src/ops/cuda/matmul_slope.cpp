@@ -1,0 +1,41 @@
+// A product and the derivative of an activation on the GPU: in one kernel where there is one, else one after the other.
+#include "norma/ops/matmul_slope.h"
+
+#include <array>
+
+#include "device/cuda/products.h"
+#include "ops/cuda/hopper_product.h"
+
+namespace norma {
+
+cuda::Program cuda_kernel(const ActivationBackward& op, Types in, Types out);
+
+cuda::Program cuda_kernel(const MatMulSlope& op, Types in, Types out) {
+  const MatMul::Sizes s = op.product().sizes(in);
+  const bool transposed = op.product().transpose_b() == Transpose::yes;
+  const cuda::Product product{
+      .m = s.m, .n = s.n, .k = s.k, .transpose_b = transposed, .a = in[0].dtype, .b = in[1].dtype, .c = out[0].dtype};
+  // Deep products are faster by the library, even with a pass behind them.
+  constexpr std::int64_t kDeepest = 512;
+  const bool narrow =
+      s.k <= kDeepest && in[0].dtype == DType::bf16 && in[1].dtype == DType::bf16 && out[0].dtype == DType::bf16;
+  const std::array types = {out[0], out[0]};
+  const auto slope = cuda_kernel(ActivationBackward(op.activation()), types, out).launch;
+  return {.launch = [=, f = op.activation()](const cuda::Call& call) {
+    const cuda::FusedProduct fused{
+        .m = s.m, .n = s.n, .k = s.k, .a = call.in(0), .b = call.in(1), .before = call.in(2), .out = call.out(0)};
+    if (narrow && transposed && cuda::fits(fused) && cuda::has_hopper_products())
+      return cuda::sloped_product(fused, f, call.members, call.stream);
+    cuda::Product now = product;
+    now.math = call.math;
+    const cuda::Operands operands{.a = call.in(0), .b = call.in(1), .c = call.out(0)};
+    if (const int error = call.products->run(now, call.members, operands, call.stream)) return error;
+    const std::array offsets = {call.in(2), call.out(0), call.out(0)};
+    cuda::Call second = call;
+    second.offsets = offsets.data();
+    second.inputs = 2;
+    return slope(second);
+  }};
+}
+
+}  // namespace norma
