@@ -23,6 +23,7 @@
 #include "norma/ops/scaled_add.h"
 #include "norma/ops/segments.h"
 #include "norma/ops/softmax.h"
+#include "norma/ops/sparse_product.h"
 #include "norma/ops/statistics.h"
 #include "norma/ops/upsample.h"
 #include "norma/ops/views.h"
@@ -72,6 +73,8 @@
   KERNEL(Slice, f32, f64, bf16)                \
   KERNEL(Softmax, f32, f64)                    \
   KERNEL(SoftmaxBackward, f32, f64)            \
+  KERNEL(SparseGradient, f32, f64)             \
+  KERNEL(SparseProduct, f32, f64)              \
   KERNEL(SquaredSums, f32, f64)                \
   KERNEL(StatisticsOp, f32, f64)               \
   KERNEL(Sum, f32, f64)                        \

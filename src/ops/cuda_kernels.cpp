@@ -16,6 +16,9 @@
 #include "norma/ops/gradient_norm.h"
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
+#include "norma/ops/matmul_slope.h"
+#include "norma/ops/modulate.h"
+#include "norma/ops/neighbour_attention.h"
 #include "norma/ops/neighbours.h"
 #include "norma/ops/one_hot.h"
 #include "norma/ops/optimiser.h"
@@ -23,9 +26,12 @@
 #include "norma/ops/reduce.h"
 #include "norma/ops/rope.h"
 #include "norma/ops/scaled_add.h"
+#include "norma/ops/segments.h"
 #include "norma/ops/softmax.h"
 #include "norma/ops/statistics.h"
+#include "norma/ops/upsample.h"
 #include "norma/ops/views.h"
+#include "norma/ops/weight_gradients.h"
 #include "ops/cuda/limits.h"
 
 // One line per op: the function cuda_kernel that a file in cuda/ defines, and the floating dtypes that it computes, or
@@ -52,14 +58,22 @@
   KERNEL(LinearCrossEntropyBackward, f32, bf16) \
   KERNEL(LinearCrossEntropyGradient, f32, bf16) \
   KERNEL(MatMul, f32, bf16)                     \
+  KERNEL(MatMulSlope, f32, bf16)                \
   KERNEL(MaxPool, f32, bf16)                    \
+  KERNEL(Modulate, f32, bf16)                   \
+  KERNEL(ModulateBackward, f32, bf16)           \
+  KERNEL(NeighbourAttention, f32)               \
+  KERNEL(NeighbourAttentionBackward, f32)       \
+  KERNEL(NeighbourMax, f32, bf16)               \
   KERNEL(NeighbourSum, f32, bf16)               \
   KERNEL(OneHot, f32)                           \
   KERNEL(Pad, f32, f64, bf16)                   \
   KERNEL(Permute, f32, f64, bf16)               \
+  KERNEL(PickedRows, f32, bf16)                 \
   KERNEL(Places, f32, bf16)                     \
   KERNEL(Rope, f32, bf16)                       \
   KERNEL(ScaledAdd, f32, bf16)                  \
+  KERNEL(SegmentReduce, f32)                    \
   KERNEL(Slice, f32, f64, bf16)                 \
   KERNEL(Softmax, f32)                          \
   KERNEL(SoftmaxBackward, f32)                  \
@@ -67,7 +81,9 @@
   KERNEL(SumTo, f32, bf16)                      \
   KERNEL(SwiGlu, f32, bf16)                     \
   KERNEL(SwiGluBackward, f32, bf16)             \
-  KERNEL(UnaryOp, f32, bf16)
+  KERNEL(UnaryOp, f32, bf16)                    \
+  KERNEL(Upsample, f32, bf16)                   \
+  KERNEL(WeightGradients, f32, bf16)
 
 // Those that serve some applications only; see add_ops.
 #define NORMA_CHOOSY_OPS_ON_CUDA(KERNEL)                 \

@@ -17,6 +17,7 @@
 #include "norma/ops/gradient_norm.h"
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
+#include "norma/ops/matmul_slope.h"
 #include "norma/ops/modulate.h"
 #include "norma/ops/neighbour_attention.h"
 #include "norma/ops/neighbours.h"
@@ -28,10 +29,12 @@
 #include "norma/ops/scaled_add.h"
 #include "norma/ops/segments.h"
 #include "norma/ops/softmax.h"
+#include "norma/ops/sparse_product.h"
 #include "norma/ops/statistics.h"
 #include "norma/ops/stop_gradient.h"
 #include "norma/ops/upsample.h"
 #include "norma/ops/views.h"
+#include "norma/ops/weight_gradients.h"
 
 namespace norma::test {
 
@@ -73,6 +76,15 @@ inline std::vector<Example> examples(Sizes sizes = {}) {
       },
       [=](Graph& g, DType t) { return matmul_rows(matrix(g, t), square_matrix(g, t)); },
       [=](Graph& g, DType t) { return linear(matrix(g, t), square_matrix(g, t), {}, Activation::gelu); },
+      [=](Graph& g, DType t) {
+        return matmul_slope(matrix(g, t), square_matrix(g, t), matrix(g, t, "z"), Activation::gelu_tanh,
+                            Transpose::yes);
+      },
+      [=](Graph& g, DType t) {
+        const Wire x = matrix(g, t), y = matrix(g, t, "y"), u = matrix(g, t, "u");
+        const Wires gradients = weight_gradients(Wires{x, y, u, x}, {false, true});
+        return gradients[0] + gradients[1] * gradients[2];
+      },
       [=](Graph& g, DType t) { return activate(matrix(g, t), Activation::silu); },
       [=](Graph& g, DType t) { return swiglu(matrix(g, t)); },
       [=](Graph& g, DType t) { return scaled_add(matrix(g, t), one(g, t, "a"), matrix(g, t, "y")); },
@@ -132,6 +144,9 @@ inline std::vector<Example> cpu_examples() {
   all.push_back([](Graph& g, DType t) {
     return modulate(g.parameter("x", {{2, 3, 4}, t}), g.parameter("scale", {{2, 4}, t}),
                     g.parameter("shift", {{2, 4}, t}));
+  });
+  all.push_back([](Graph& g, DType t) {
+    return sparse_product(g.parameter("x", {{3, 17}, t}), g.parameter("w", {{17, 5}, t}));
   });
   all.push_back([](Graph& g, DType t) { return upsample(g.parameter("x", {{2, 3, 4, 5}, t})); });
   const auto nodes = [](Graph& g, DType t) { return g.parameter("x", {{4, 6}, t}); };

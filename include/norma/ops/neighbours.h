@@ -57,6 +57,8 @@ class NeighbourMax final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;  // with all pairs of nodes: small graphs
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.follow(); }
   bool optional_output(int out) const override { return out == 1; }
 };
 
@@ -78,6 +80,8 @@ class PickedRows final : public Op {
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override { widths.follow(); }
 
  private:
   Way way_;

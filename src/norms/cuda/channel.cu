@@ -79,12 +79,23 @@ __device__ __forceinline__ ChannelMoments group_moments(const ChannelCall& call,
   const float* const means = cuda::at<const float>(member, call.means);
   const float* const squares = cuda::at<const float>(member, call.squares);
   ChannelMoments moments;
-  for (std::int64_t i = threadIdx.x % cuda::kWarp; i < call.width * layout.parts; i += cuda::kWarp) {
-    const std::int64_t part = cuda::quotient(i, call.width), channel = group * call.width + (i - part * call.width);
-    const std::int64_t begin = part * layout.rows_per_part, left = layout.rows - begin;
-    const std::int64_t rows = left < layout.rows_per_part ? left : layout.rows_per_part;
-    const std::int64_t at = (sample * layout.parts + part) * layout.width + channel;
-    if (rows > 0) moments.merge(static_cast<float>(rows), means[at], squares[at]);
+  constexpr int kAtOnce = 8;  // that are read before the first is merged
+  const std::int64_t count = call.width * layout.parts;
+  for (std::int64_t first = threadIdx.x % cuda::kWarp; first < count; first += kAtOnce * cuda::kWarp) {
+    float rows[kAtOnce], mean[kAtOnce], around[kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const std::int64_t i = first + j * cuda::kWarp, part = cuda::quotient(i < count ? i : first, call.width);
+      const std::int64_t channel = group * call.width + ((i < count ? i : first) - part * call.width);
+      const std::int64_t left = layout.rows - part * layout.rows_per_part;
+      const std::int64_t at = (sample * layout.parts + part) * layout.width + channel;
+      const std::int64_t there = left < layout.rows_per_part ? left : layout.rows_per_part;
+      rows[j] = i < count && there > 0 ? static_cast<float>(there) : 0.0f;
+      mean[j] = means[at];
+      around[j] = squares[at];
+    }
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) moments.merge(rows[j], mean[j], around[j]);
   }
 #pragma unroll
   for (int distance = cuda::kWarp / 2; distance > 0; distance >>= 1) {

@@ -20,11 +20,16 @@ struct ChannelPlace {
   }
 };
 
+// Blocks go from the last element, and the last member, to the first: what the pass before has read at its end is still
+// in the second cache.
+__device__ __forceinline__ unsigned member_of() { return gridDim.y - 1 - blockIdx.y; }
+
 // A block has kTimes runs of kThreads * V elements. With kTimes > 1 runs are whole rows of one sample, so that a
 // thread's channels are the same in all of them.
 template <int kTimes, int V>
 __device__ __forceinline__ std::int64_t run_start(int time) {
-  return ((std::int64_t{blockIdx.x} * kTimes + time) * cuda::kThreads + threadIdx.x) * V;
+  const std::int64_t block = gridDim.x - 1 - blockIdx.x;
+  return ((block * kTimes + time) * cuda::kThreads + threadIdx.x) * V;
 }
 
 // Lines are f32: eight of them are two accesses.
@@ -44,8 +49,8 @@ __device__ __forceinline__ void load_line(std::byte* member, std::int64_t tensor
 template <class X, class Y, int V, int kTimes>
 __global__ void __launch_bounds__(cuda::kThreads) channel_apply_kernel(const __grid_constant__ ChannelApplyCall call) {
   const ChannelPlace<V> place(call, run_start<kTimes, V>(0));
-  if (cuda::skipped(call.members, blockIdx.y) || !place.has) return;
-  std::byte* const member = cuda::base_of(call.members, blockIdx.y);
+  if (cuda::skipped(call.members, member_of()) || !place.has) return;
+  std::byte* const member = cuda::base_of(call.members, member_of());
   const std::int64_t elements = call.samples * call.positions * call.channels;
   cuda::Raw<X, V> x_raw[kTimes];
   cuda::Raw<Y, V> added_raw[kTimes];
@@ -80,8 +85,8 @@ __global__ void __launch_bounds__(cuda::kThreads) channel_apply_kernel(const __g
 template <class X, class Y, int V, int kTimes>
 __global__ void __launch_bounds__(cuda::kThreads) channel_pull_kernel(const __grid_constant__ ChannelPullCall call) {
   const ChannelPlace<V> place(call, run_start<kTimes, V>(0));
-  if (cuda::skipped(call.members, blockIdx.y) || !place.has) return;
-  std::byte* const member = cuda::base_of(call.members, blockIdx.y);
+  if (cuda::skipped(call.members, member_of()) || !place.has) return;
+  std::byte* const member = cuda::base_of(call.members, member_of());
   const std::int64_t elements = call.samples * call.positions * call.channels;
   cuda::Raw<X, V> x_raw[kTimes];
   cuda::Raw<Y, V> dy_raw[kTimes];

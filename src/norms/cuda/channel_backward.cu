@@ -25,14 +25,15 @@ struct ChannelBackwardCall {
 };
 
 template <class X, class Y, int V>
-__global__ void __launch_bounds__(cuda::kThreads)
+__global__ void __launch_bounds__(cuda::kThreads, 3)
     channel_sums_kernel(const __grid_constant__ ChannelBackwardCall call) {
   __shared__ float shared[cuda::kThreads * V];
   if (cuda::skipped(call.members, blockIdx.y)) return;
   std::byte* const member = cuda::base_of(call.members, blockIdx.y);
   const cuda::ChannelLinePlace place(call.layout);
   const std::int64_t channels = call.layout.width;
-  float plain[V] = {}, weighted[V] = {}, mean[V], rstd[V], scale[V], bias[V];
+  float plain[V] = {}, weighted[V] = {}, mean[V], scale[V], bias[V];
+  const float* const rstd = cuda::at<const float>(member, call.rstd);
   const float *const gains = cuda::at<const float>(member, call.gain), *const biases =
                                                                            cuda::at<const float>(member, call.bias);
 #pragma unroll
@@ -40,17 +41,19 @@ __global__ void __launch_bounds__(cuda::kThreads)
     const std::int64_t channel = place.has ? place.column + j : 0;
     const std::int64_t statistic = place.sample * call.groups + cuda::quotient(channel, call.width);
     mean[j] = cuda::at<const float>(member, call.mean)[statistic];
-    rstd[j] = cuda::at<const float>(member, call.rstd)[statistic];
-    scale[j] = gains == nullptr ? rstd[j] : rstd[j] * gains[channel];
+    scale[j] = gains == nullptr ? rstd[statistic] : rstd[statistic] * gains[channel];
     bias[j] = biases == nullptr ? 0.0f : biases[channel];
   }
   const std::int64_t first = place.sample * call.layout.rows * channels + place.column;
-  const std::int64_t end = place.has ? place.end : 0;
+  const std::int64_t from = first + (place.begin + threadIdx.y) * channels, step = blockDim.y * channels;
+  const X* next_x = cuda::at<const X>(member, call.x) + from;
+  const Y* next_dy = cuda::at<const Y>(member, call.dy) + from;
+  const X* const end = cuda::at<const X>(member, call.x) + first + (place.has ? place.end : 0) * channels;
 #pragma unroll 2
-  for (std::int64_t row = place.begin + threadIdx.y; row < end; row += blockDim.y) {
+  for (; next_x < end; next_x += step, next_dy += step) {
     float x[V], dy[V];
-    cuda::load<X, V>(cuda::at<const X>(member, call.x) + first + row * channels, x);
-    cuda::load<Y, V>(cuda::at<const Y>(member, call.dy) + first + row * channels, dy);
+    cuda::load<X, V>(next_x, x);
+    cuda::load<Y, V>(next_dy, dy);
     if (call.relu) {
 #pragma unroll
       for (int j = 0; j < V; ++j) dy[j] = cuda::through_relu(fmaf(x[j] - mean[j], scale[j], bias[j]), dy[j]);
@@ -61,15 +64,15 @@ __global__ void __launch_bounds__(cuda::kThreads)
       weighted[j] = fmaf(dy[j], x[j] - mean[j], weighted[j]);
     }
   }
-#pragma unroll
-  for (int j = 0; j < V; ++j) weighted[j] *= rstd[j];
   cuda::sum_down<V>(plain, shared);
   cuda::sum_down<V>(weighted, shared);
   if (threadIdx.y != 0 || !place.has) return;
 #pragma unroll
   for (int j = 0; j < V; ++j) {
-    cuda::at<float>(member, call.part_dy)[place.line * channels + place.column + j] = plain[j];
-    cuda::at<float>(member, call.part_dy_xh)[place.line * channels + place.column + j] = weighted[j];
+    const std::int64_t channel = place.column + j, to = place.line * channels + channel;
+    cuda::at<float>(member, call.part_dy)[to] = plain[j];
+    cuda::at<float>(member, call.part_dy_xh)[to] =
+        weighted[j] * rstd[place.sample * call.groups + cuda::quotient(channel, call.width)];
   }
 }
 

@@ -22,7 +22,7 @@ struct ChannelLines {
       : samples(sample_count), rows(rows_of_sample), width(columns), v(columns % widest == 0 ? widest : 1) {
     while (across < kWarp && across * v < columns) across *= 2;
     tiles = divide_up(columns, across * v);
-    constexpr std::int64_t kBlocks = 528, kLeast = 4;  // blocks that fill the card; rows that make a thread worth it
+    constexpr std::int64_t kBlocks = 528, kLeast = 8;  // blocks that fill the card; rows that make a thread worth it
     parts = rows / (down() * kLeast);
     if (parts > kBlocks / (tiles * samples)) parts = kBlocks / (tiles * samples);
     if (parts < 1) parts = 1;
@@ -50,22 +50,28 @@ struct ChannelLinePlace {
   }
 };
 
-// Sums over the threads of a block that have the same channels, in one order; all get them, and shared memory may be
-// used again at once.
+// Sums over the threads of a block that have the same channels, in one order: those of a warp first. Threads of the
+// first row get them, and shared memory may be used again at once.
 template <int V>
 __device__ __forceinline__ void sum_down(float (&values)[V], float (&shared)[kThreads * V]) {
-  const unsigned across = blockDim.x, down = blockDim.y;
+  const unsigned across = blockDim.x, thread = threadIdx.y * across + threadIdx.x;
+  for (unsigned distance = kWarp / 2; distance >= across; distance /= 2) {
 #pragma unroll
-  for (int j = 0; j < V; ++j) shared[(threadIdx.y * across + threadIdx.x) * V + j] = values[j];
-  __syncthreads();
-  for (unsigned half = down / 2; half > 0; half /= 2) {
-    // Neighbouring threads take neighbouring numbers.
-    const unsigned thread = threadIdx.y * across + threadIdx.x;
-    for (unsigned i = thread; i < half * across * V; i += kThreads) shared[i] += shared[i + half * across * V];
-    __syncthreads();
+    for (int j = 0; j < V; ++j) values[j] += __shfl_xor_sync(kAll, values[j], distance);
   }
+  const unsigned warp = thread / kWarp, lane = thread % kWarp;
+  if (lane < across) {
 #pragma unroll
-  for (int j = 0; j < V; ++j) values[j] = shared[threadIdx.x * V + j];
+    for (int j = 0; j < V; ++j) shared[(warp * across + lane) * V + j] = values[j];
+  }
+  __syncthreads();
+  if (threadIdx.y == 0) {
+#pragma unroll
+    for (unsigned other = 1; other < kThreads / kWarp; ++other) {
+#pragma unroll
+      for (int j = 0; j < V; ++j) values[j] += shared[(other * across + threadIdx.x) * V + j];
+    }
+  }
   __syncthreads();
 }
 

@@ -1,116 +1,15 @@
-// Which way a convolution takes on a GPU: tiles of a matrix product, or a thread to an element where groups are thin.
-// Everything follows from shapes and types, so a member's bits do not depend on its neighbours.
-#include "ops/cuda/convolution.h"
+// Convolutions on a GPU: the kernels that convolution_plan.h chooses among.
+#include "norma/ops/convolution.h"
 
 #include <algorithm>
 
-#include "norma/ops/convolution.h"
-#include "ops/convolution_sizes.h"
 #include "ops/cuda/convolution_direct.h"
 #include "ops/cuda/convolution_hopper.h"
+#include "ops/cuda/convolution_plan.h"
 #include "ops/cuda/fold.h"
 
 namespace norma {
 namespace {
-
-using cuda::ConvolutionPass;
-using cuda::ConvolutionTile;
-
-constexpr std::int64_t kThinGroup = 8;       // channels of a group below which tiles would be mostly empty
-constexpr std::int64_t kBlocksAtOnce = 264;  // of a card: two for each of 132 multiprocessors
-
-std::int64_t blocks_of(std::int64_t size, std::int64_t block) { return (size + block - 1) / block; }
-
-struct ConvolutionPlan {
-  ConvolutionPass pass = ConvolutionPass::forward;
-  ConvolutionShape shape = {};
-  bool narrow = false, narrow_out = false;
-  bool direct = false;
-  ConvolutionTile tile = ConvolutionTile::single;
-  cuda::ConvolutionCall call = {};
-  std::int64_t splits = 1, per_split = 0;
-  std::int64_t weights = 0;  // elements
-
-  std::int64_t pixels() const { return shape.batch * shape.out_height * shape.out_width; }
-};
-
-// Parts of the sum over pixels: as long as the slowest block computes, and partial sums are added, in steps along k.
-std::int64_t best_splits(std::int64_t blocks, std::int64_t steps) {
-  std::int64_t best = 1;
-  double least = 0;
-  for (std::int64_t splits = 1; splits <= std::max<std::int64_t>(1, steps / 4) && splits <= 1024; ++splits) {
-    const std::int64_t rounds = blocks_of(blocks * splits, kBlocksAtOnce);
-    const double time =
-        static_cast<double>(rounds * (blocks_of(steps, splits) + 6)) + 0.05 * static_cast<double>(splits);
-    if (splits > 1 && time >= least) continue;
-    best = splits, least = time;
-  }
-  return best;
-}
-
-ConvolutionTile tile_for(const ConvolutionPlan& plan) {
-  const std::int64_t whole = plan.narrow ? 8 : 4;
-  const std::int64_t in = plan.shape.in / plan.shape.groups, out = plan.shape.out / plan.shape.groups;
-  if (in % whole != 0 || out % whole != 0) return ConvolutionTile::single;
-  const std::int64_t n = plan.pass == ConvolutionPass::data ? in : out;
-  if (!plan.narrow) return n <= 32 ? ConvolutionTile::n32 : ConvolutionTile::n64;
-  if (n <= 16) return ConvolutionTile::n16;
-  if (n <= 32) return ConvolutionTile::n32;
-  return n <= 64 ? ConvolutionTile::n64 : ConvolutionTile::n128;
-}
-
-// The product of one group, as convolution.h has it.
-void describe_product(ConvolutionPlan& plan) {
-  const ConvolutionShape& s = plan.shape;
-  cuda::ConvolutionCall& call = plan.call;
-  const auto number = [](std::int64_t value) { return static_cast<int>(value); };
-  const bool data = plan.pass == ConvolutionPass::data, weights = plan.pass == ConvolutionPass::weights;
-  const std::int64_t in = s.in / s.groups, out = s.out / s.groups, taps = s.kernel_height * s.kernel_width;
-  call.height = number(data ? s.out_height : s.height), call.width = number(data ? s.out_width : s.width);
-  call.rows_height = number(data ? s.height : s.out_height), call.rows_width = number(data ? s.width : s.out_width);
-  if (data && s.stride > 1 && s.dilation == 1 && s.height % s.stride == 0 && s.width % s.stride == 0) {
-    call.classes = number(s.stride * s.stride);
-    call.rows_height = number(s.height / s.stride), call.rows_width = number(s.width / s.stride);
-  }
-  call.channels = number(data ? s.out : s.in), call.depth = number(data ? out : in);
-  call.kernel_height = number(s.kernel_height), call.kernel_width = number(s.kernel_width);
-  call.stride = number(s.stride), call.padding = number(s.padding), call.dilation = number(s.dilation);
-  call.groups = number(s.groups);
-  const std::int64_t rows = s.batch * call.rows_height * call.rows_width;
-  call.m = number(weights ? taps * in : rows);
-  call.n = number(data ? in : out);
-  call.k = number(weights ? rows : taps * call.depth);
-  call.b_row = number(s.out), call.taps_in = number(in);
-  call.out_row = number(data ? s.in : s.out);
-  call.by_rows_width = cuda::FastDivisor(call.rows_width), call.by_rows_height = cuda::FastDivisor(call.rows_height);
-  call.by_depth = cuda::FastDivisor(call.depth), call.by_stride = cuda::FastDivisor(call.stride);
-}
-
-ConvolutionPlan plan_convolution(ConvolutionPass pass, const ConvolutionSizes& sizes, Types in, Types out) {
-  ConvolutionPlan plan{.pass = pass, .shape = sizes.shape};
-  const ConvolutionShape& s = plan.shape;
-  plan.narrow = in[0].dtype == DType::bf16;
-  plan.narrow_out = out[0].dtype == DType::bf16;
-  plan.weights = s.kernel_height * s.kernel_width * (s.in / s.groups) * s.out;
-  plan.direct = s.groups > 1 && (s.in / s.groups < kThinGroup || s.out / s.groups < kThinGroup);
-  plan.tile = tile_for(plan);
-  describe_product(plan);
-  if (pass != ConvolutionPass::weights) return plan;
-  const std::int64_t step = !plan.narrow       ? cuda::kConvolutionDepth32
-                            : plan.call.n > 32 ? cuda::kHopperDepth
-                                               : cuda::kConvolutionDepth16;
-  const std::int64_t blocks = plan.direct ? blocks_of(s.out, 32) * plan.weights / s.out
-                                          : s.groups * blocks_of(plan.call.m, cuda::tile_rows(plan.tile)) *
-                                                blocks_of(plan.call.n, cuda::tile_columns(plan.tile));
-  const std::int64_t steps = blocks_of(plan.pixels(), step);
-  plan.per_split = blocks_of(steps, best_splits(blocks, steps)) * step;
-  plan.splits = blocks_of(plan.pixels(), plan.per_split);
-  return plan;
-}
-
-std::int64_t scratch_of(const ConvolutionPlan& plan) {
-  return plan.splits > 1 ? plan.splits * plan.weights * static_cast<std::int64_t>(sizeof(float)) : 0;
-}
 
 int run_direct(const ConvolutionPlan& plan, const cuda::Call& call, std::int64_t out) {
   const ConvolutionShape& s = plan.shape;
@@ -159,20 +58,39 @@ int run_tiles(const ConvolutionPlan& plan, const cuda::Call& call, std::int64_t 
                                        : cuda::convolve_f32(launch, told, call.stream);
 }
 
+int run_halo(const ConvolutionPlan& plan, const cuda::Call& call, std::int64_t out) {
+  cuda::HaloCall told = plan.halo_call;
+  told.members = call.members;
+  told.a = call.in(0), told.b = call.in(1), told.out = out;
+  return cuda::convolve_halo(plan.pass, told, call.stream);
+}
+
+int run_patches(const ConvolutionPlan& plan, const cuda::Call& call, std::int64_t out) {
+  cuda::PatchCall told = plan.patch_call;
+  told.members = call.members;
+  told.a = call.in(0), told.b = call.in(1), told.out = out;
+  return cuda::convolve_patches(plan.pass, told, call.stream);
+}
+
+int run_convolution(const ConvolutionPlan& plan, const cuda::Call& call) {
+  const bool whole = (call.in(0) | call.in(1) | call.out(0)) % 16 == 0;
+  const bool halo = plan.halo && whole && cuda::halo_fits(plan.pass, plan.halo_call);
+  const bool patches = plan.patches && (call.in(1) | call.out(0)) % 16 == 0;
+  const std::int64_t splits = halo ? plan.halo_call.splits : patches ? plan.patch_call.splits : plan.splits;
+  const std::int64_t out = splits > 1 ? call.scratch : call.out(0);
+  const int error = halo          ? run_halo(plan, call, out)
+                    : patches     ? run_patches(plan, call, out)
+                    : plan.direct ? run_direct(plan, call, out)
+                                  : run_tiles(plan, call, out);
+  if (error != 0 || splits == 1) return error;
+  return cuda::fold_lines(
+      {.members = call.members, .from = call.scratch, .to = call.out(0), .lines = splits, .width = plan.weights},
+      call.stream);
+}
+
 cuda::Program convolution_program(const ConvolutionPlan& plan) {
-  return {.launch =
-              [plan](const cuda::Call& call) {
-                const std::int64_t out = plan.splits > 1 ? call.scratch : call.out(0);
-                const int error = plan.direct ? run_direct(plan, call, out) : run_tiles(plan, call, out);
-                if (error != 0 || plan.splits == 1) return error;
-                return cuda::fold_lines({.members = call.members,
-                                         .from = call.scratch,
-                                         .to = call.out(0),
-                                         .lines = plan.splits,
-                                         .width = plan.weights},
-                                        call.stream);
-              },
-          .scratch_bytes = scratch_of(plan)};
+  return {.launch = [plan](const cuda::Call& call) { return run_convolution(plan, call); },
+          .scratch_bytes = plan.scratch_bytes()};
 }
 
 }  // namespace
