@@ -38,6 +38,7 @@ inline std::vector<double> start_of(const std::string& name, const Type& type, s
       values[i] = static_cast<double>(stream.below(i, static_cast<std::uint64_t>(below)));
     // Pairs of nodes are sorted by the first.
     if (name == "edges") std::sort(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count / 2));
+    if (name == "segments") std::sort(values.begin(), values.end());
     return values;
   }
   if (name == "control") return {0.01, 0.001, 0, 0.9, 0.99, 1e-8, 0.1, 0.01, 1, 1};

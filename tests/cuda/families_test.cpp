@@ -16,13 +16,20 @@ using test::make_cohort;
 struct FamilyCase {
   std::string family, scheme;
   NormKind norm = NormKind::layer;
+  GraphConvolution convolution = GraphConvolution::gcn;
+  Segmented readout = Segmented::mean;
 
-  std::string words() const { return fmt::format("{} {} {}", family, scheme, norma::name_of(norm)); }
+  std::string words() const {
+    return fmt::format("{} {} {} {} {}", family, scheme, norma::name_of(norm), static_cast<int>(convolution),
+                       static_cast<int>(readout));
+  }
 };
 
 ModelConfig tiny_family(const FamilyCase& one, DType dtype) {
   ModelConfig config = test::tiny(Family(one.family), one.scheme, dtype);
   config.norm = one.norm;
+  config.convolution = one.convolution;
+  config.readout = one.readout;
   if (one.family == "resnet") config.width = 16;
   return config;
 }
@@ -40,6 +47,18 @@ std::vector<FamilyCase> family_schemes() {
   add("vit", catalogue(), NormKind::layer);
   add("mixer", catalogue(), NormKind::layer);
   add("mlp", catalogue(), NormKind::layer);
+  add("dit", catalogue("condition"), NormKind::layer);
+  add("dit", catalogue(), NormKind::layer);
+  add("unet", catalogue("conv"), NormKind::group);
+  add("unet", catalogue("conv"), NormKind::instance);
+  add("unet", catalogue("condition"), NormKind::group);
+  add("unet", catalogue(), NormKind::layer);
+  add("graphs", catalogue("gcn"), NormKind::layer);
+  for (const GraphConvolution kind : {GraphConvolution::sage, GraphConvolution::gin, GraphConvolution::gat}) {
+    for (const Scheme& scheme : catalogue("gcn")) all.push_back({"gcn", scheme.name, NormKind::layer, kind});
+  }
+  for (const Segmented readout : {Segmented::sum, Segmented::max})
+    all.push_back({"graphs", "res_plus", NormKind::layer, GraphConvolution::gin, readout});
   return all;
 }
 
@@ -63,7 +82,8 @@ test::Tensors family_gradients(const ModelConfig& config, const Backend& backend
       const Handle tensor = session->handle(input.name);
       // The number behind the last node would be no edge.
       const std::int64_t below = input.name == "edges" ? size_of(config, "nodes") : input.below;
-      const std::vector<double> ids = test::start_of(input.name, tensor.type(), 5, below);
+      std::vector<double> ids = test::start_of(input.name, tensor.type(), 5, below);
+      if (input.name == "graph_of") std::sort(ids.begin(), ids.end());
       session->write<std::int32_t>(tensor, std::vector<std::int32_t>(ids.begin(), ids.end()), member);
     }
     for (const std::string& name : session->plan().slot_names(Role::input)) {
@@ -87,10 +107,13 @@ test::Tensors truth_of(const FamilyCase& one) {
   }
 }
 
-TEST(CudaFamilies, EverySchemeHasTheLossAndGradientsOfTheCpu) {
+class CudaSchemes : public testing::TestWithParam<const char*> {};
+
+TEST_P(CudaSchemes, HaveTheLossAndGradientsOfTheCpu) {
   SKIP_WITHOUT_GPU();
   int compared = 0;
   for (const FamilyCase& one : family_schemes()) {
+    if (one.family != GetParam()) continue;
     const test::Tensors truth = truth_of(one);
     if (truth.empty()) continue;
     try {
@@ -106,14 +129,15 @@ TEST(CudaFamilies, EverySchemeHasTheLossAndGradientsOfTheCpu) {
       ADD_FAILURE() << one.words() << ": " << error.what();
     }
   }
-  EXPECT_GT(compared, 100);
+  EXPECT_GE(compared, 6);
 }
 
 // All gradients together: what is nearly 0 before a relu may round to its other side, and then some elements of a
 // gradient are wholly wrong.
-TEST(CudaFamilies, EverySchemeInLowerPrecision) {
+TEST_P(CudaSchemes, InLowerPrecision) {
   SKIP_WITHOUT_GPU();
   for (const FamilyCase& one : family_schemes()) {
+    if (one.family != GetParam()) continue;
     const test::Tensors truth = truth_of(one);
     if (truth.empty()) continue;
     for (const auto& [precision, most] : {std::pair{Precision::tf32, 0.08}, {Precision::bf16, 0.25}}) {
@@ -138,18 +162,27 @@ TEST(CudaFamilies, EverySchemeInLowerPrecision) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(Families, CudaSchemes,
+                         testing::Values("resnet", "vit", "mixer", "mlp", "dit", "unet", "gcn", "graphs"),
+                         [](const auto& one) { return std::string(one.param); });
+
 RunConfig run_of(const std::string& family, const std::string& device, const std::string& changes = "") {
   std::string all = "model.family = \"" + family + "\"\ntrain.device = \"" + device + "\"\ntrain.steps = 200\n";
   if (family == "resnet")
     all += "model.layers = 3\nmodel.scheme = \"resnet_v2\"\nmodel.norm = \"batch\"\nmodel.batch = 16\n";
   if (family == "vit") all += "model.batch = 16\n";
-  if (family == "gcn") all += "model.scheme = \"res_plus\"\nmodel.batch = 1\n";
+  if (family == "gcn" || family == "graphs") all += "model.scheme = \"res_plus\"\n";
+  if (family == "gcn") all += "model.batch = 1\n";
+  if (family == "graphs") all += "model.batch = 16\nmodel.convolution = \"gat\"\nmodel.readout = \"max\"\n";
+  if (family == "dit") all += "model.scheme = \"adaln_zero\"\nmodel.batch = 64\n";
+  if (family == "unet")
+    all += "model.scheme = \"unet\"\nmodel.batch = 16\ndata.task = \"shapes\"\ndata.settings.size = 8\n";
   return test::small_run(all + changes);
 }
 
 TEST(CudaFamilies, CurvesAreThoseOfTheCpu) {
   SKIP_WITHOUT_GPU();
-  for (const std::string family : {"resnet", "vit", "gcn", "mlp"}) {
+  for (const std::string family : {"resnet", "vit", "gcn", "mlp", "dit", "unet", "graphs"}) {
     try {
       Cohort cpu = make_cohort(run_of(family, "cpu")), gpu = make_cohort(run_of(family, "cuda")),
              mixed = make_cohort(run_of(family, "cuda", "train.precision = \"bf16\"\n"));
@@ -184,7 +217,7 @@ std::vector<float> all_weights(Cohort& cohort, int member) {
 
 TEST(CudaFamilies, ResumeWithTheSameBits) {
   SKIP_WITHOUT_GPU();
-  for (const std::string family : {"resnet", "vit", "gcn"}) {
+  for (const std::string family : {"resnet", "vit", "gcn", "dit", "unet", "graphs"}) {
     for (const std::string precision : {"f32", "tf32", "bf16"}) {
       const test::TemporaryFolder folder;
       const RunConfig config =
@@ -206,7 +239,7 @@ TEST(CudaFamilies, ResumeWithTheSameBits) {
 
 TEST(CudaFamilies, ACheckpointMovesBetweenDevices) {
   SKIP_WITHOUT_GPU();
-  for (const std::string family : {"resnet", "vit", "gcn"}) {
+  for (const std::string family : {"resnet", "vit", "gcn", "dit", "unet", "graphs"}) {
     const test::TemporaryFolder folder;
     Cohort cpu = make_cohort(run_of(family, "cpu")), gpu = make_cohort(run_of(family, "cuda"));
     for (int step = 0; step < 5; ++step) cpu.train_step();
@@ -222,8 +255,8 @@ TEST(CudaFamilies, ACheckpointMovesBetweenDevices) {
   }
 }
 
-// To rounding, as for every model; with convolutions of our own and no products to choose, to the bit is not promised
-// either.
+// To rounding, as for every model: which algorithm a product takes may depend on the number of members. Training makes
+// more of it with every step, most where a gradient of nearly 0 decides the direction of a whole step of Adam.
 TEST(CudaFamilies, AMemberIsTheSameModelAlone) {
   SKIP_WITHOUT_GPU();
   for (const std::string family : {"resnet", "gcn"}) {
@@ -232,7 +265,7 @@ TEST(CudaFamilies, AMemberIsTheSameModelAlone) {
     for (int step = 0; step < 20; ++step) {
       both.train_step();
       alone.train_step();
-      ASSERT_NEAR(both.member(1).loss, alone.member(0).loss, 1e-3) << family << " " << step;
+      ASSERT_NEAR(both.member(1).loss, alone.member(0).loss, step < 5 ? 1e-3 : 3e-2) << family << " " << step;
     }
   }
 }

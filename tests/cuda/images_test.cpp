@@ -1,54 +1,21 @@
 // Ops of images and graphs on the GPU against the CPU, in shapes that take every way their kernels have.
 #include "backends/examples.h"
 #include "cuda/agreement.h"
-#include "norma/graph/differentiate.h"
+#include "cuda/gradients.h"
 #include "norma/norms/channel.h"
 #include "norma/ops/activation.h"
 #include "norma/ops/convolution.h"
 #include "norma/ops/matmul.h"
-#include "norma/ops/neighbours.h"
+#include "norma/ops/modulate.h"
 #include "norma/ops/pooling.h"
+#include "norma/ops/upsample.h"
 #include "norma/ops/views.h"
 
 namespace norma {
 namespace {
 
-// What is built of parameters, and the gradients of a random combination of its elements.
-void with_gradients(Graph& graph, Wire y) {
-  graph.output("result", y);
-  const Wires wanted = graph.parameters();
-  const Wires gradients = pull_back(Wires{y}, Wires{graph.input("dy", y.type())}, wanted);
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (gradients[i]) graph.output("d/" + wanted[i].name(), gradients[i]);
-  }
-}
-
-// By tensor: the length of the error against that of the truth, the largest of all.
-std::string rounded(const test::Run& run, Precision precision, double most) {
-  const auto truth = test::run_on(cpu_backend(), DType::f64, run);
-  Graph graph;
-  run.build(graph, DType::f32);
-  const auto session = make_session(compile(graph, cuda_backend(), {.narrow = precision == Precision::bf16}),
-                                    {.members = run.members, .tf32 = precision == Precision::tf32});
-  for (int member = 0; member < run.members; ++member)
-    test::stage_start(*session, member, static_cast<std::uint64_t>(member + 1), run.below);
-  session->run();
-  std::string words;
-  for (int member = 0; member < run.members; ++member) {
-    const test::Tensors found = test::results_of(*session, member);
-    for (const auto& [name, exact] : truth[static_cast<std::size_t>(member)]) {
-      double wrong = 0, whole = 0;
-      for (std::size_t i = 0; i < exact.size(); ++i) {
-        wrong += (found.at(name)[i] - exact[i]) * (found.at(name)[i] - exact[i]);
-        whole += exact[i] * exact[i];
-      }
-      if (!(std::sqrt(wrong) <= most * std::sqrt(whole)))
-        words +=
-            fmt::format("{} of member {}: {:.3g} off, {:.3g} allowed\n", name, member, std::sqrt(wrong / whole), most);
-    }
-  }
-  return words;
-}
+using test::rounded;
+using test::with_gradients;
 
 struct Convolved {
   std::int64_t batch, height, width, in, out, kernel;
@@ -86,6 +53,15 @@ std::vector<Convolved> convolutions() {
           {2, 9, 9, 24, 24, 3, {.stride = 2, .padding = 1, .groups = 24}},
           {2, 8, 7, 12, 24, 3, {.padding = 1, .groups = 6}},
           {24, 16, 16, 16, 16, 3, {.padding = 1}},
+          {3, 32, 32, 16, 16, 3, {.padding = 1}},
+          {70, 16, 16, 32, 32, 3, {.padding = 1}},
+          {2, 64, 64, 32, 32, 3, {.padding = 1}},
+          {2, 32, 32, 64, 64, 3, {.padding = 1}},
+          {3, 16, 16, 64, 128, 3, {.padding = 1}},
+          {8, 8, 8, 128, 64, 3, {.padding = 1}},
+          {16, 4, 4, 64, 64, 3, {.padding = 1}},
+          {5, 12, 10, 3, 64, 3, {.padding = 1}},
+          {3, 8, 8, 3, 96, 4, {.stride = 4}},
           {1, 1, 1, 8, 8, 1, {}}};
 }
 
@@ -136,6 +112,21 @@ TEST(CudaConvolution, InLowerPrecision) {
   }
 }
 
+// Many channels, of one member and of several.
+TEST(CudaConvolution, OfOneMember) {
+  SKIP_WITHOUT_GPU();
+  const std::vector<Convolved> many = {{3, 9, 7, 64, 64, 3, {.padding = 1}},
+                                       {2, 8, 8, 128, 256, 3, {.stride = 2, .padding = 1}},
+                                       {2, 8, 6, 256, 64, 1, {}},
+                                       {2, 8, 8, 64, 128, 1, {.stride = 2}},
+                                       {2, 12, 12, 64, 72, 3, {.padding = 2, .dilation = 2}},
+                                       {2, 12, 12, 96, 64, 5, {.padding = 2}}};
+  for (const Convolved& one : many) {
+    EXPECT_EQ(rounded(one.run(1), Precision::bf16, 0x1p-7), "") << one.name();
+    EXPECT_EQ(rounded(one.run(3), Precision::bf16, 0x1p-7), "") << one.name();
+  }
+}
+
 TEST(CudaConvolution, TwoRunsGiveTheSameBits) {
   SKIP_WITHOUT_GPU();
   const Convolved one{24, 16, 16, 16, 16, 3, {.padding = 1}};
@@ -166,20 +157,43 @@ TEST(CudaPooling, AgreesWithTheCpu) {
   EXPECT_EQ(test::disagreement(pooled({5, 7, 9, 64}, [](Wire x) { return global_average_pool(x); })), "");
 }
 
-TEST(CudaNeighbours, AgreeWithTheCpu) {
+TEST(CudaUpsample, AgreesWithTheCpu) {
   SKIP_WITHOUT_GPU();
-  for (const auto& [nodes, edges, width] : std::vector<std::array<std::int64_t, 3>>{
-           {4, 5, 6}, {1, 40, 3}, {300, 2000, 64}, {300, 1999, 16}, {50, 3000, 130}, {7, 3, 256}}) {
-    for (const bool scaled : {false, true}) {
+  for (const std::int64_t factor : {2, 3}) {
+    for (const Shape& image : {Shape{3, 4, 5, 16}, Shape{2, 3, 2, 5}, Shape{1, 1, 1, 1}}) {
       const auto build = [=](Graph& graph, DType dtype) {
-        const Wire left = scaled ? graph.input("left", {{nodes}, dtype}) : Wire();
-        const Wire right = scaled ? graph.input("right", {{nodes}, dtype}) : Wire();
-        with_gradients(graph, neighbour_sum(graph.parameter("x", {{nodes, width}, dtype}),
-                                            graph.input("edges", {{2, edges}, DType::i32}), left, right));
+        with_gradients(graph, upsample(graph.parameter("x", {image, dtype}), factor));
       };
-      EXPECT_EQ(test::disagreement({.build = build, .below = nodes, .members = 3, .inactive = 1}), "")
-          << nodes << " " << edges << " " << width;
+      EXPECT_EQ(test::disagreement({.build = build, .members = 3, .inactive = 1}), "") << image.str() << " " << factor;
     }
+  }
+}
+
+TEST(CudaModulate, AgreesWithTheCpu) {
+  SKIP_WITHOUT_GPU();
+  for (const Shape& x : {Shape{3, 20, 16}, Shape{2, 7, 13}, Shape{40, 64, 64}, Shape{4, 1, 24}, Shape{2, 5, 4, 520}}) {
+    const Type line{{x[0], x.channels()}, DType::f32};
+    const auto build = [=](Graph& graph, DType dtype) {
+      with_gradients(graph, modulate(graph.parameter("x", {x, dtype}), graph.parameter("by", {line.shape, dtype}),
+                                     graph.parameter("shift", {line.shape, dtype})));
+    };
+    EXPECT_EQ(test::disagreement({.build = build, .members = 3, .inactive = 0}), "") << x.str();
+  }
+}
+
+// Between products, which write and read bf16.
+TEST(CudaModulate, InLowerPrecision) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t width : {48, 12}) {
+    const auto build = [=](Graph& graph, DType dtype) {
+      const Wire w = graph.parameter("w", {{width, width}, dtype}), v = graph.parameter("v", {{width, width}, dtype});
+      const Wire condition = matmul_rows(graph.parameter("c", {{6, width}, dtype}), v);
+      const Wire x = reshape(matmul_rows(graph.parameter("x", {{60, width}, dtype}), w), {6, 10, width});
+      const Wire y = reshape(modulate(x, condition, condition), {6, 2, 5, width});
+      const Wire large = reshape(upsample(y), {240, width});
+      with_gradients(graph, matmul_rows(large, graph.parameter("u", {{width, width}, dtype})));
+    };
+    EXPECT_EQ(rounded({.build = build, .members = 2}, Precision::bf16, 0.03), "") << width;
   }
 }
 
@@ -237,16 +251,6 @@ TEST(CudaChannelNorms, InLowerPrecision) {
       }
     }
   }
-}
-
-TEST(CudaNeighbours, InLowerPrecision) {
-  SKIP_WITHOUT_GPU();
-  const auto build = [](Graph& graph, DType dtype) {
-    const Wire x = matmul_rows(graph.parameter("x", {{60, 32}, dtype}), graph.parameter("w", {{32, 64}, dtype}));
-    const Wire y = neighbour_sum(x, graph.input("edges", {{2, 500}, DType::i32}));
-    with_gradients(graph, matmul_rows(y, graph.parameter("v", {{64, 8}, dtype})));
-  };
-  EXPECT_EQ(rounded({.build = build, .below = 60, .members = 2}, Precision::bf16, 0.03), "");
 }
 
 }  // namespace

@@ -73,7 +73,8 @@ TEST(CudaNarrow, LossesOfLongRows) {
 // Sequences of several tiles: the backward pass reads the context.
 TEST(CudaNarrow, GradientsOfAttentionWithItsContext) {
   SKIP_WITHOUT_GPU();
-  for (const auto& [time, width] : {std::pair<std::int64_t, std::int64_t>{200, 64}, {130, 48}, {96, 32}, {20, 16}}) {
+  for (const auto& [time, width] :
+       {std::pair<std::int64_t, std::int64_t>{200, 64}, {130, 48}, {128, 64}, {96, 32}, {20, 16}}) {
     for (const Mask mask : {Mask::causal, Mask::full}) {
       expect_near_the_cpu(
           [&](Graph& g, DType t) {
@@ -118,11 +119,33 @@ TEST(CudaNarrow, Activations) {
   }
 }
 
+// Activations inside a product and their derivatives behind one; gradients of several weights and biases in one launch.
+TEST(CudaNarrow, FeedForwardLayers) {
+  SKIP_WITHOUT_GPU();
+  for (const Activation activation : {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
+    for (const auto& [rows, width] : {std::pair<std::int64_t, std::int64_t>{300, 136}, {129, 20}, {5, 8}}) {
+      expect_near_the_cpu(
+          [&](Graph& g, DType t) {
+            Wire x = g.parameter("x", {{rows, width}, t});
+            for (const std::string layer : {"1", "2"}) {
+              const Wire up = g.parameter("u" + layer, {{width, 3 * width}, t});
+              const Wire down = g.parameter("v" + layer, {{3 * width, width}, t});
+              const double scale = 0.8 / std::sqrt(static_cast<double>(width));
+              const Wire hidden = linear(x, up * scale, g.parameter("b" + layer, {{3 * width}, t}), activation);
+              x = x + linear(hidden, down * scale, g.parameter("c" + layer, {{width}, t}));
+            }
+            return sum_all(square(x));
+          },
+          2, fmt::format("{} rows of {}, {}", rows, width, name_of(activation)));
+    }
+  }
+}
+
 // What is made again is made by the same kernels from the same numbers.
 TEST(CudaNarrow, LeanHasTheBitsOfAll) {
   SKIP_WITHOUT_GPU();
   for (const std::string scheme : {"pre", "deepnorm"}) {
-    ModelConfig model{.layers = 4, .width = 64, .heads = 2, .vocabulary = 64, .batch = 4, .time = 64};
+    ModelConfig model{.layers = 8, .width = 64, .heads = 2, .vocabulary = 64, .batch = 4, .time = 64};
     model.scheme = scheme;
     std::vector<double> losses[2];
     std::int64_t bytes[2] = {};

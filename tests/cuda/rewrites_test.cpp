@@ -44,6 +44,24 @@ TEST(CudaRewrites, SumsOverRowsAreGathered) {
   }
 }
 
+TEST(CudaRewrites, WeightsGradientsRunBesideAttention) {
+  for (const std::string scheme : {"pre", "deepnorm"}) {
+    const TrainingStep step = step_of(scheme, {.narrow = true});
+    const Plan& plan = *step.plan;
+    EXPECT_EQ(count(plan, "matmul_slope"), 6) << scheme;
+    // A layer's four, of which the last comes after its attention and so joins those of the layer below; none is left.
+    EXPECT_EQ(count(plan, "weight_gradients"), 7) << scheme;
+    EXPECT_EQ(count(plan, "matmul", "reduce_rows"), 0) << scheme;
+    for (std::size_t index = 0; index + 1 < plan.steps().size(); ++index) {
+      const Step &one = plan.steps()[index], &next = plan.steps()[index + 1];
+      if (plan.nodes()[static_cast<std::size_t>(next.node)].op->name() != "attention_backward") continue;
+      const std::string_view name = plan.nodes()[static_cast<std::size_t>(one.node)].op->name();
+      EXPECT_TRUE(name == "weight_gradients" || name == "column_sums") << scheme << ": " << name;
+      EXPECT_EQ(one.kernel->lane, 1) << scheme;
+    }
+  }
+}
+
 TEST(CudaRewrites, SecondEditionsHaveALaneOfTheirOwn) {
   const TrainingStep step = step_of("deepnorm", {.keep = Keep::lean, .narrow = true});
   int again = 0;

@@ -25,6 +25,11 @@ const cuda::Program& program_of(const Step& step) {
   return program->program;
 }
 
+// A recording costs as much as several runs: a step of training is recorded at once, a forward pass that may be run
+// only over a few batches not before it has shown that it is run often.
+constexpr int kRunsWorthRecording = 12;
+bool trains(const Plan& plan) { return !plan.slot_names(Role::state).empty(); }
+
 cuda::OwnedStream checked_stream() {
   if (const cuda::Presence& gpu = cuda::presence(); !gpu.usable)
     fail("no GPU can be used: {}; use --device=cpu", gpu.why_not);
@@ -47,7 +52,8 @@ CudaSession::CudaSession(std::shared_ptr<const Plan> plan, Options options)
       members_memory_{arena_.data(), aligned(this->plan().member_bytes()), options.members, nullptr},
       staging_(this->plan(), members_memory_),
       read_back_(this->plan(), members_memory_, stream_.get()),
-      found_(sizeof(std::int64_t)) {
+      found_(sizeof(std::int64_t)),
+      runs_before_recording_(trains(this->plan()) ? 1 : kRunsWorthRecording) {
   members_memory_.active = staging_.active();
   // What nobody writes before it is read is seen: it is NaN. Only what lives on from step to step starts at zero.
   const auto stride = static_cast<std::size_t>(members_memory_.stride);
@@ -177,12 +183,12 @@ void CudaSession::enqueue(std::span<const int> active, Watching watching) {
   staging_.set_active(active);
   staging_.upload(stream_.get());
   Recording& recording = recordings_[watching == Watching::yes];
-  if (recording.warm && !recording.replay) record(recording, watching);
+  if (recording.runs >= runs_before_recording_ && !recording.replay) record(recording, watching);
   if (recording.replay) {
     cuda::check(cudaGraphLaunch(recording.replay.get(), stream_.get()), "running a step on the GPU");
   } else {
     launch_all(watching);
-    recording.warm = true;
+    ++recording.runs;
   }
   read_back_.download(stream_.get());
 }

@@ -31,10 +31,10 @@ class CudaSession final : public Session {
   double seconds_of(std::size_t step, int repeats);
 
  private:
-  // The step with probes or without. The first run goes launch by launch, which also loads what it needs; the second
-  // is recorded, and all others replay that.
+  // The step with probes or without. The first runs go launch by launch, which also loads what they need; then one is
+  // recorded, and all others replay that.
   struct Recording {
-    bool warm = false;
+    int runs = 0;  // launch by launch
     cuda::OwnedExecutable replay;
     int failures = 0;  // other threads may spoil a recording; then the step goes launch by launch once more
   };
@@ -76,7 +76,8 @@ class CudaSession final : public Session {
   cuda::DeviceBytes tables_;
   std::vector<std::int64_t> table_offsets_;  // by step; -1: none
   cuda::DeviceBytes found_;                  // of checks
-  std::array<Recording, 2> recordings_;      // by Watching
+  int runs_before_recording_;
+  std::array<Recording, 2> recordings_;  // by Watching
 };
 
 }  // namespace norma

@@ -198,7 +198,8 @@ int Products::enqueue(const Product& product, const Members& members, const Oper
     return per_member ? members.stride / static_cast<std::int64_t>(size_of(dtype)) : own;
   };
   const std::int64_t c0 = operands.c0 < 0 ? operands.c : operands.c0;
-  const bool far_bias = operands.bias >= 0 && per_member && members.count > kFarthestBytes / members.stride;
+  const bool far_bias =
+      operands.bias >= 0 && per_member && members.count > 1 && members.count > kFarthestBytes / members.stride;
   const Key key{.m = product.m,
                 .n = product.n,
                 .k = product.k,

@@ -34,6 +34,8 @@ ReadBack::ReadBack(const Plan& plan, const Members& members, cudaStream_t stream
   copy_to_device(table_, std::as_bytes(std::span(table)), stream);
   const auto bytes = static_cast<std::size_t>(width_ * members.count);
   block_ = DeviceBytes(bytes);
+  // Whole blocks are copied, also what stands between pieces and the part of a member that takes no step.
+  if (bytes > 0) check(cudaMemsetAsync(block_.data(), 0, bytes, stream), "clearing the GPU's memory");
   for (Arrival& arrival : arrivals_) arrival = {PinnedBytes(bytes), make_event()};
 }
 

@@ -38,7 +38,6 @@ using OwnedEvent = Owned<cudaEvent_t, cudaEventDestroy>;
 using OwnedGraph = Owned<cudaGraph_t, cudaGraphDestroy>;
 using OwnedExecutable = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
 using OwnedDeviceMemory = Owned<void*, cudaFree>;
-using OwnedPinnedMemory = Owned<void*, cudaFreeHost>;
 
 inline OwnedStream make_stream() {
   cudaStream_t stream = nullptr;
@@ -75,19 +74,30 @@ inline void copy_to_device(const DeviceBytes& to, std::span<const std::byte> byt
   check(cudaStreamSynchronize(stream), "copying to the GPU");
 }
 
-// Bytes of the host that the device copies from and to by itself.
+// Pinned memory in powers of two. Taking it is slow, and sessions come and go by the thousand, so small pieces are kept
+// for the next one.
+void* take_pinned(std::size_t bytes);
+void keep_pinned(void* memory, std::size_t bytes);
+
+// Bytes of the host that the device copies from and to by itself. Whoever gives them back has waited for those copies.
 class PinnedBytes {
  public:
   PinnedBytes() = default;
-  explicit PinnedBytes(std::size_t bytes) : size_(bytes) {
-    void* memory = nullptr;
-    if (bytes > 0) check(cudaMallocHost(&memory, bytes), "taking memory of the host that the GPU can reach");
-    memory_ = OwnedPinnedMemory(memory);
+  explicit PinnedBytes(std::size_t bytes) : memory_(bytes > 0 ? take_pinned(bytes) : nullptr), size_(bytes) {}
+  PinnedBytes(PinnedBytes&& other) noexcept
+      : memory_(std::exchange(other.memory_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  PinnedBytes& operator=(PinnedBytes&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(size_, other.size_);
+    return *this;
   }
-  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(memory_.get()), size_}; }
+  ~PinnedBytes() {
+    if (memory_ != nullptr) keep_pinned(memory_, size_);
+  }
+  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(memory_), size_}; }
 
  private:
-  OwnedPinnedMemory memory_;
+  void* memory_ = nullptr;
   std::size_t size_ = 0;
 };
 

@@ -29,6 +29,9 @@ class Staging {
   void upload(cudaStream_t stream);
 
  private:
+  void upload_changed(cudaStream_t stream);
+  void upload_together(cudaStream_t stream);
+
   struct Buffer {
     PinnedBytes bytes;
     OwnedEvent copied;
@@ -39,7 +42,8 @@ class Staging {
   std::int64_t begin_ = 0, end_ = 0;  // of the inputs, from a member's base
   std::vector<std::byte> inputs_;     // of all members, as the next run is to see them
   std::vector<std::uint8_t> flag_values_;
-  bool inputs_changed_ = false, flags_changed_ = true;
+  std::vector<bool> changed_;  // by member
+  bool inputs_changed_ = false, flags_changed_ = true, large_ = false;
   DeviceBytes flags_;
   std::array<Buffer, 4> ring_;
   std::size_t next_ = 0;
