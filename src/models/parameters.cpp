@@ -1,6 +1,7 @@
 #include "norma/models/parameters.h"
 
 #include <cmath>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -86,7 +87,11 @@ Wire Parameters::keep(const Shape& shape, ParameterSpec spec) {
   return wire;
 }
 
-void initialise(Session& session, const std::vector<ParameterSpec>& specs, std::uint64_t seed, int member) {
+namespace {
+
+// Into all of these members.
+void draw_into(Session& session, const std::vector<ParameterSpec>& specs, std::uint64_t seed,
+               std::span<const int> members) {
   std::mutex one_at_a_time;  // writes; what takes long is to draw
   const auto draw = [&](std::size_t index) {
     const ParameterSpec& spec = specs[index];
@@ -95,7 +100,7 @@ void initialise(Session& session, const std::vector<ParameterSpec>& specs, std::
     const auto fill_all = [&]<typename T>(std::vector<T> values) {
       fill(std::span<T>(values), width, spec, seed);
       const std::lock_guard lock(one_at_a_time);
-      session.write<T>(tensor, values, member);
+      for (const int member : members) session.write<T>(tensor, values, member);
     };
     if (tensor.type().dtype == DType::f32) {
       fill_all(std::vector<float>(tensor.elements()));
@@ -107,6 +112,18 @@ void initialise(Session& session, const std::vector<ParameterSpec>& specs, std::
   std::size_t elements = 0;
   for (const ParameterSpec& spec : specs) elements += session.handle(spec.name).elements();
   side_by_side(specs.size(), elements < kWorthThreads ? 1 : session.threads(), draw);
+}
+
+}  // namespace
+
+void initialise(Session& session, const std::vector<ParameterSpec>& specs, std::uint64_t seed, int member) {
+  draw_into(session, specs, seed, std::span(&member, 1));
+}
+
+void initialise(Session& session, const std::vector<ParameterSpec>& specs, std::span<const std::uint64_t> seeds) {
+  std::map<std::uint64_t, std::vector<int>> members;
+  for (std::size_t i = 0; i < seeds.size(); ++i) members[seeds[i]].push_back(static_cast<int>(i));
+  for (const auto& [seed, of_seed] : members) draw_into(session, specs, seed, of_seed);
 }
 
 }  // namespace norma

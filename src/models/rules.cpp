@@ -6,6 +6,7 @@ namespace norma {
 namespace {
 
 std::optional<double> rule(const std::map<std::string, double>& rules, std::string_view role) {
+  if (rules.empty()) return std::nullopt;
   for (const std::string& name : role_chain(role)) {
     if (const auto found = rules.find(name); found != rules.end()) return found->second;
   }

@@ -99,12 +99,14 @@ struct ModelTheory::Parts {
   void check_family() const {
     const bool alone = sites.size() == 1 && !reads_memory(sites.front().branches);
     const bool pair = sites.size() == 2 && !reads_memory(sites.front().branches) && reads_memory(sites.back().branches);
-    if (model.family->start == nullptr || !(alone || pair))
+    const bool known = model.family->start != nullptr;
+    if (known)
+      input_variance(model, scheme, model.layers, model.encoder_layers);  // families say what they do not cover
+    if (!known || !(alone || pair))
       throw NotPredictedError(
           fmt::format("the theory has no prediction for models of the family {}", model.family->name));
     if (model.family->positions(model) < 1)
       fail("the theory asks for the sizes of a {}'s data, which are not given", model.family->name);
-    input_variance(model, scheme, model.layers, model.encoder_layers);  // families name what they do not cover there
     const WeightForm form = model.weight_form == WeightForm::plain ? scheme.weights.form : model.weight_form;
     if (form != WeightForm::plain)
       throw NotPredictedError("the theory has no rule for weights that are standardised or normed");

@@ -21,32 +21,18 @@ ModelConfig tiny_blocks(const std::string& scheme, DType dtype = DType::f32) {
   return config;
 }
 
-// Every parameter against finite differences, away from where weights start. The gradient of a spectral weight is that
-// of its limit, so one singular value of each is made so large that eight iterations reach it.
+// The gradient of a spectral weight is that of its limit, so one singular value of each is made so large that eight
+// iterations reach it.
 void check_every_gradient(const ModelConfig& config) {
-  std::vector<ParameterSpec> specs;
-  {
-    Graph graph;
-    specs = build_model(graph, config).parameters;
-  }
-  std::vector<std::string> names;
-  for (const ParameterSpec& spec : specs) names.push_back(spec.name);
-  const auto prepare = [&](CpuSession& session) {
-    initialise(session, specs, 1);
-    fill_inputs(session, config);
-    for (const ParameterSpec& spec : specs) {
-      const RandomStream stream(2, spec.name);
-      const std::span<double> tensor = session.tensor<double>(spec.name);
-      for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] += 0.1 * stream.normal(i);
-      const bool made = spec.name.starts_with("layers.") || spec.name.starts_with("stem");
-      if (config.weight_form != WeightForm::spectral || !made) continue;
-      const auto columns = static_cast<std::size_t>(session.plan().slot(spec.name).type.shape.channels());
-      for (std::size_t i = 0; i < tensor.size() && columns < tensor.size(); ++i)
-        tensor[i] += (2 + stream.normal(i / columns)) * (2 + stream.normal(1000 + i % columns));
-    }
-  };
-  test::check_gradients([&](Graph& g) { return build_model(g, config).loss; }, names,
-                        {.tolerance = 1e-6, .most_elements = 1, .prepare = prepare});
+  test::check_model_gradients(config, [&](CpuSession& session, const ParameterSpec& spec) {
+    const bool made = spec.name.starts_with("layers.") || spec.name.starts_with("stem");
+    if (config.weight_form != WeightForm::spectral || !made) return;
+    const RandomStream stream(2, spec.name);
+    const std::span<double> tensor = session.tensor<double>(spec.name);
+    const auto columns = static_cast<std::size_t>(session.plan().slot(spec.name).type.shape.channels());
+    for (std::size_t i = 0; i < tensor.size() && columns < tensor.size(); ++i)
+      tensor[i] += (2 + stream.normal(i / columns)) * (2 + stream.normal(1000 + i % columns));
+  });
 }
 
 TEST(Blocks, HaveTheRightGradients) {

@@ -5,6 +5,7 @@
 #include "data/files.h"
 #include "models/model_check.h"
 #include "norma/store/safetensors.h"
+#include "norma/theory/predict.h"
 
 namespace norma {
 namespace {
@@ -66,26 +67,27 @@ TEST(Dit, HasTheRightGradients) {
       SCOPED_TRACE(scheme);
       ModelConfig config = tiny_dit(scheme, DType::f64);
       config.classes = classes;
-      std::vector<ParameterSpec> specs;
-      {
-        Graph graph;
-        specs = build_model(graph, config).parameters;
-      }
-      std::vector<std::string> names;
-      for (const ParameterSpec& spec : specs) names.push_back(spec.name);
-      const auto prepare = [&](CpuSession& session) {
-        initialise(session, specs, 1);
-        fill_inputs(session, config);
-        for (const ParameterSpec& spec : specs) {
-          const RandomStream stream(2, spec.name);
-          const std::span<double> tensor = session.tensor<double>(spec.name);
-          for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] += 0.1 * stream.normal(i);
-        }
-      };
-      test::check_gradients([&](Graph& g) { return build_model(g, config).loss; }, names,
-                            {.tolerance = 1e-6, .most_elements = 1, .prepare = prepare});
+      test::check_model_gradients(config);
     }
   }
+}
+
+// Of schemes that make nothing of the condition: it is part of the stream from the start.
+TEST(Dit, TheTheoryPredictsItsStream) {
+  for (const char* scheme : {"pre", "peri", "deepnorm"}) {
+    SCOPED_TRACE(scheme);
+    ModelConfig config = tiny_dit(scheme);
+    config.layers = 6;
+    config.width = 96;
+    config.batch = 8;
+    set_size(config, "image_height", 8);
+    set_size(config, "image_width", 8);
+    const Prediction theory = predict(config);
+    const std::vector<double> streams = test::initial_streams(config, 3);
+    ASSERT_EQ(theory.streams.size(), streams.size());
+    for (std::size_t i = 0; i < streams.size(); ++i) EXPECT_NEAR(streams[i] / theory.streams[i].rms, 1, 0.15) << i;
+  }
+  EXPECT_NE(test::error_of([] { predict(tiny_dit("adaln_zero")); }).find("that a condition makes"), std::string::npos);
 }
 
 TEST(Dit, MistakesAreNamed) {

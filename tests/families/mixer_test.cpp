@@ -63,24 +63,7 @@ TEST(Mixer, HasTheRightGradients) {
     ModelConfig config = tiny("mixer", scheme, DType::f64);
     config.width = 6;
     config.layers = 2;
-    std::vector<ParameterSpec> specs;
-    {
-      Graph graph;
-      specs = build_model(graph, config).parameters;
-    }
-    std::vector<std::string> names;
-    for (const ParameterSpec& spec : specs) names.push_back(spec.name);
-    const auto prepare = [&](CpuSession& session) {
-      initialise(session, specs, 1);
-      fill_inputs(session, config);
-      for (const ParameterSpec& spec : specs) {
-        const RandomStream stream(2, spec.name);
-        const std::span<double> tensor = session.tensor<double>(spec.name);
-        for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] += 0.1 * stream.normal(i);
-      }
-    };
-    test::check_gradients([&](Graph& g) { return build_model(g, config).loss; }, names,
-                          {.tolerance = 1e-6, .most_elements = 1, .prepare = prepare});
+    test::check_model_gradients(config);
   }
 }
 
@@ -111,25 +94,9 @@ TEST(Mixer, TheTheoryPredictsItsStream) {
     set_size(config, "image_height", 16);
     set_size(config, "image_width", 16);
     const Prediction prediction = predict(config);
-    std::vector<double> squares(12);
-    constexpr int kSeeds = 5;
-    for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-      Graph graph;
-      const Model model = build_model(graph, config);
-      for (const SublayerSite& site : model.sites) graph.output("out/" + site.name, site.stream_out * 1.0);
-      CpuSession session(test::plain_plan(graph), {.threads = 1});
-      initialise(session, model.parameters, seed);
-      fill_inputs(session, config, 0, seed);
-      session.run();
-      for (std::size_t i = 0; i < squares.size(); ++i) {
-        const auto x = session.tensor<float>("out/" + model.sites[i].name);
-        double sum = 0;
-        for (const float v : x) sum += static_cast<double>(v) * v;
-        squares[i] += sum / static_cast<double>(x.size()) / kSeeds;
-      }
-    }
-    for (std::size_t i = 0; i < squares.size(); ++i)
-      EXPECT_NEAR(std::sqrt(squares[i]) / prediction.streams[i].rms, 1, 0.15) << i;
+    const std::vector<double> streams = test::initial_streams(config, 5);
+    ASSERT_EQ(streams.size(), 12u);
+    for (std::size_t i = 0; i < streams.size(); ++i) EXPECT_NEAR(streams[i] / prediction.streams[i].rms, 1, 0.15) << i;
   }
 }
 

@@ -1,12 +1,12 @@
 // U-Nets: levels, skip connections, gradients, mistakes.
 #include "models/model_check.h"
+#include "norma/theory/predict.h"
 #include "norma/train/cohort.h"
 #include "norma/train/data.h"
 
 namespace norma {
 namespace {
 
-using test::fill_inputs;
 using test::tiny;
 
 ModelConfig tiny_unet(const std::string& scheme, DType dtype = DType::f32) {
@@ -42,29 +42,38 @@ TEST(Unet, HalvesAndDoublesAndJoinsWhatItHasSeen) {
   EXPECT_TRUE(graph.find("up.final.norm1.gain"));
 }
 
+TEST(Unet, LevelsAreAsWideAsTold) {
+  ModelConfig config = tiny_unet("unet");
+  set_size(config, "width2", 8);
+  Graph graph;
+  const Model model = build_model(graph, config);
+  EXPECT_EQ(model.sites[1].stream_out.shape(), (Shape{2, 32, 6}));
+  EXPECT_EQ(model.sites[2].stream_out.shape(), (Shape{2, 8, 8}));
+  EXPECT_EQ(model.sites[6].stream_in.shape(), (Shape{2, 32, 14})) << "beside what the first level has answered";
+  set_size(config, "width2", -8);
+  EXPECT_EQ(test::error_of([&] {
+              Graph other;
+              build_model(other, config);
+            }),
+            "model.sizes.width2 is -8; expected a whole number from 1 to a billion");
+}
+
 TEST(Unet, HasTheRightGradients) {
   for (const char* scheme : {"unet", "resnet_v2", "pre", "skipinit", "fixup"}) {
     SCOPED_TRACE(scheme);
     const ModelConfig config = tiny_unet(scheme, DType::f64);
-    std::vector<ParameterSpec> specs;
-    {
-      Graph graph;
-      specs = build_model(graph, config).parameters;
-    }
-    std::vector<std::string> names;
-    for (const ParameterSpec& spec : specs) names.push_back(spec.name);
-    const auto prepare = [&](CpuSession& session) {
-      initialise(session, specs, 1);
-      fill_inputs(session, config);
-      for (const ParameterSpec& spec : specs) {
-        const RandomStream stream(2, spec.name);
-        const std::span<double> tensor = session.tensor<double>(spec.name);
-        for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] += 0.1 * stream.normal(i);
-      }
-    };
-    test::check_gradients([&](Graph& g) { return build_model(g, config).loss; }, names,
-                          {.tolerance = 1e-6, .most_elements = 1, .prepare = prepare});
+    test::check_model_gradients(config);
   }
+}
+
+TEST(Unet, GrowsByTransposedConvolutionsWhereAsked) {
+  ModelConfig config = tiny_unet("unet", DType::f64);
+  set_size(config, "transposed", 1);
+  Graph graph;
+  const Model model = build_model(graph, config);
+  EXPECT_EQ(graph.find("grow1.weight").shape(), (Shape{4, 4, 12, 12}));
+  EXPECT_EQ(model.sites[6].stream_in.shape(), (Shape{2, 32, 18})) << "as with repeated pixels";
+  test::check_model_gradients(config);
 }
 
 TEST(Unet, MistakesAreNamed) {
@@ -85,6 +94,11 @@ TEST(Unet, MistakesAreNamed) {
   EXPECT_EQ(error([](ModelConfig&) {}, "parallel"),
             "scheme 'parallel' has a formula for a whole layer; layers of a U-Net are single blocks of convolutions, "
             "and a formula for every sublayer suits it");
+}
+
+TEST(Unet, TheTheorySaysWhyItHasNoPrediction) {
+  EXPECT_NE(test::error_of([] { predict(tiny_unet("resnet_v2")); }).find("no rule for a U-Net: its stream changes"),
+            std::string::npos);
 }
 
 // Behind noise, the shapes' least squared error is known: a little training comes down from 1 towards it, never below.

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -126,8 +128,33 @@ inline ModelConfig wide_embedding(Family family, const std::string& scheme) {
   return config;
 }
 
-// Of every parameter of a model in double, at weights a little away from where they start.
-inline void check_model_gradients(const ModelConfig& config) {
+// Rms of the stream behind every sublayer at the start, over so many networks.
+inline std::vector<double> initial_streams(const ModelConfig& config, int seeds) {
+  std::vector<double> squares;
+  for (int seed = 1; seed <= seeds; ++seed) {
+    Graph graph;
+    const Model model = build_model(graph, config);
+    for (const SublayerSite& site : model.sites) graph.output("out/" + site.name, site.stream_out * 1.0);
+    CpuSession session(test::plain_plan(graph), {.threads = 1});
+    initialise(session, model.parameters, static_cast<std::uint64_t>(seed));
+    fill_inputs(session, config, 0, static_cast<std::uint64_t>(seed) + 2);
+    session.run();
+    squares.resize(model.sites.size());
+    for (std::size_t i = 0; i < squares.size(); ++i) {
+      double sum = 0;
+      const auto x = session.tensor<float>("out/" + model.sites[i].name);
+      for (const float v : x) sum += static_cast<double>(v) * v;
+      squares[i] += sum / static_cast<double>(x.size()) / seeds;
+    }
+  }
+  for (double& square : squares) square = std::sqrt(square);
+  return squares;
+}
+
+// Of every parameter of a model in double, at weights a little away from where they start, and where `moved` puts them.
+inline void check_model_gradients(
+    const ModelConfig& config,
+    const std::function<void(CpuSession&, const ParameterSpec&)>& moved = [](auto&, auto&) {}) {
   std::vector<ParameterSpec> specs;
   {
     Graph graph;
@@ -142,6 +169,7 @@ inline void check_model_gradients(const ModelConfig& config) {
       const RandomStream stream(2, spec.name);
       const std::span<double> tensor = session.tensor<double>(spec.name);
       for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] += 0.1 * stream.normal(i);
+      moved(session, spec);
     }
   };
   check_gradients([&](Graph& g) { return build_model(g, config).loss; }, names,

@@ -60,6 +60,14 @@ struct StackSites {
   std::vector<const BranchKind*> kinds() const;
 };
 
+// What a study of a family does unless it is told otherwise; what is empty is as for transformers.
+struct FamilyStudy {
+  std::vector<std::string> schemes = {};
+  std::vector<std::string> keys = {};     // "model.norm=batch": of the configuration of its runs
+  std::vector<double> rates = {};         // peak learning rates
+  std::vector<std::int64_t> depths = {};  // of the analyses at init
+};
+
 // Whether a model says tokens.
 enum class Speech { none, goes_on, answers };
 
@@ -87,6 +95,7 @@ struct FamilyRow {
   enum class Layers { alike, different } layers = Layers::alike;  // in what they cost
   // Variance of the stream where it enters a stack, which has these rules; null: the theory does not predict it.
   std::function<double(const ModelConfig&, const SchemeRules&)> start = nullptr;
+  FamilyStudy study = {};
 };
 
 std::span<const FamilyRow> families();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,5 +73,7 @@ class Parameters {
 
 // Writes initial values of one member. Two members with one seed start equal.
 void initialise(Session& session, const std::vector<ParameterSpec>& specs, std::uint64_t seed, int member = 0);
+// The same with a seed for every member; what members of one seed share is drawn once.
+void initialise(Session& session, const std::vector<ParameterSpec>& specs, std::span<const std::uint64_t> seeds);
 
 }  // namespace norma

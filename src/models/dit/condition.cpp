@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/images/images.h"
 #include "norma/core/error.h"
 #include "norma/ops/activation.h"
 #include "norma/ops/elementwise.h"
@@ -26,13 +27,24 @@ Wire time_layer(ModelBuilder& b, const char* scope_name, Wire x, std::int64_t wi
   return linear(x, weight, b.parameters().make({width}, bias), activation);
 }
 
+// E silu(z)^2 of a normal number of this variance, by the trapezium rule.
+double silu_square(double variance) {
+  constexpr int kPoints = 400;
+  constexpr double kReach = 8;
+  double sum = 0, weights = 0;
+  for (int i = 0; i <= kPoints; ++i) {
+    const double x = kReach * (2.0 * i / kPoints - 1), z = x * std::sqrt(variance), weight = std::exp(-x * x / 2);
+    const double value = z / (1 + std::exp(-z));
+    sum += weight * value * value;
+    weights += weight;
+  }
+  return sum / weights;
+}
+
 }  // namespace
 
 std::vector<InputSpec> denoiser_inputs(const ModelConfig& c) {
-  const std::vector<InputSpec::Size> image = {{"batch", c.batch},
-                                              {"image_height", size_of(c, "image_height")},
-                                              {"image_width", size_of(c, "image_width")},
-                                              {"image_channels", size_of(c, "image_channels")}};
+  const std::vector<InputSpec::Size> image = image_axes(c);
   std::vector<InputSpec> inputs = {{"noised", InputSpec::Content::numbers, image},
                                    {"timestep", InputSpec::Content::numbers, {{"batch", c.batch}}}};
   if (c.classes > 0) inputs.push_back({"class", InputSpec::Content::ids, {{"batch", c.batch}}, c.classes + 1});
@@ -41,9 +53,7 @@ std::vector<InputSpec> denoiser_inputs(const ModelConfig& c) {
 }
 
 void check_denoiser(const ModelConfig& c) {
-  for (const char* name : {"image_height", "image_width", "image_channels"}) {
-    if (size_of(c, name) < 1) fail("model.sizes.{} is not given; expected that of the images", name);
-  }
+  check_image_sizes(c);
   if (c.tied) fail("a {} has no token table that its head could be tied to", c.family->name);
   if (c.smoothing) fail("a {} answers numbers; labels that could be smoothed are of classifiers", c.family->name);
   const std::int64_t features = size_of(c, "time_features");
@@ -53,6 +63,19 @@ void check_denoiser(const ModelConfig& c) {
 bool uses_condition(const Scheme& scheme) {
   return std::ranges::any_of(scheme.learned,
                              [](const LearnedSpec& one) { return one.from == LearnedSpec::From::condition; });
+}
+
+// Features of a timestep are cosines and sines, so their mean square is 1/2.
+double condition_variance(const ModelConfig& c, std::int64_t width, const SchemeRules& rules) {
+  const std::int64_t given = size_of(c, "time_features");
+  const auto features = static_cast<double>(given == 0 ? std::max<std::int64_t>(2, width) : given);
+  const auto wide = static_cast<double>(width);
+  const auto squared = [&](double usual) {
+    return std::pow(rules.init.deviation_of("embedding").value_or(usual) * rules.init.gain_of("embedding"), 2);
+  };
+  const double hidden = features / 2 * squared(std::sqrt(2 / (features + wide)));
+  const double told = wide * silu_square(hidden) * squared(std::sqrt(1 / wide));
+  return told + (c.classes > 0 ? squared(c.embedding_std) : 0);
 }
 
 Wire build_condition(ModelBuilder& b, std::int64_t width, const SchemeRules& rules) {

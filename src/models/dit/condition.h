@@ -14,6 +14,9 @@ void check_denoiser(const ModelConfig& config);
 // more than there are classes, for a class that is hidden.
 Wire build_condition(ModelBuilder& builder, std::int64_t width, const SchemeRules& rules);
 
+// Variance that it starts with, of each of its numbers.
+double condition_variance(const ModelConfig& config, std::int64_t width, const SchemeRules& rules);
+
 // Whether a formula of the scheme makes anything of a condition.
 bool uses_condition(const Scheme& scheme);
 

@@ -4,32 +4,16 @@
 #include "models/mixer/family.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "models/model_builder.h"
+#include "models/images/images.h"
 #include "models/options.h"
 #include "norma/core/error.h"
 #include "norma/models/branch_tables.h"
-#include "norma/ops/convolution.h"
-#include "norma/ops/elementwise.h"
 #include "norma/ops/pooling.h"
 #include "norma/ops/views.h"
 
 namespace norma {
 namespace {
-
-struct MixerPatches {
-  std::int64_t side, rows, columns, channels;
-
-  explicit MixerPatches(const ModelConfig& c)
-      : side(size_of(c, "patch") == 0 ? 4 : size_of(c, "patch")),
-        rows(size_of(c, "image_height") / side),
-        columns(size_of(c, "image_width") / side),
-        channels(size_of(c, "image_channels")) {}
-  std::int64_t positions() const { return rows * columns; }
-  // Pixels of variance 1 give a stream of variance 1, unless the scheme wants it otherwise.
-  double deviation() const { return std::sqrt(1 / static_cast<double>(side * side * channels)); }
-};
 
 // Half the width, as in the paper's models.
 std::int64_t token_hidden(const ModelConfig& c) {
@@ -38,28 +22,9 @@ std::int64_t token_hidden(const ModelConfig& c) {
 }
 
 void check_mixer(const ModelConfig& c) {
-  for (const char* name : {"image_height", "image_width", "image_channels"}) {
-    if (size_of(c, name) < 1) fail("model.sizes.{} is not given; expected that of the images", name);
-  }
-  const MixerPatches patches(c);
-  for (const char* name : {"image_height", "image_width"}) {
-    if (size_of(c, name) % patches.side != 0)
-      fail("model.sizes.{} is {}, which does not divide into patches of {}; expected a multiple", name,
-           size_of(c, name), patches.side);
-  }
-  if (c.classes < 2) fail("classes is {}; a mixer is a classifier and needs at least 2", c.classes);
-  if (c.tied) fail("a mixer has no token table that its head could be tied to");
+  check_image_classifier(c);
+  ImagePatches(c).check_divides(c);
   if (c.scheme->weights.unit) fail("a mixer has no weights of unit length, which scheme '{}' asks for", c.scheme->name);
-}
-
-std::vector<InputSpec> mixer_inputs(const ModelConfig& c) {
-  return {{"image",
-           InputSpec::Content::numbers,
-           {{"batch", c.batch},
-            {"image_height", size_of(c, "image_height")},
-            {"image_width", size_of(c, "image_width")},
-            {"image_channels", size_of(c, "image_channels")}}},
-          {"targets", InputSpec::Content::targets, {{"batch", c.batch}}, c.classes}};
 }
 
 // A feed-forward branch over positions: x[batch, positions, channels] is turned over and back.
@@ -88,27 +53,15 @@ void build_mixer(ModelBuilder& b) {
   const ModelConfig& c = b.config();
   const StackConfig stack = b.stack_config(0);
   const SchemeRules rules = b.rules(stack);
-  const MixerPatches patches(c);
-  const Wire weight =
-      b.parameters().make({patches.side, patches.side, patches.channels, c.width},
-                          b.outer("embedding.patch", "embedding", patches.deviation(), rules, UnitVectors::none));
-  Wire x = reshape(conv2d(b.input("image"), weight, {.stride = patches.side}), {c.batch, patches.positions(), c.width});
-  if (c.biases && b.scheme().weights.biases) {
-    ParameterSpec spec{.name = "embedding.bias", .init = Init::constant(0), .role = "bias"};
-    rules.optimiser.apply("bias", spec);
-    x = x + b.parameters().make({c.width}, spec);
-  }
+  const Wire x = embed_patches(b, "image", ImagePatches(c), rules);
   const Wire out = b.through(stack, b.dropped(x, "embedding"));
   b.classify(global_average_pool(out), c.classes, stack, rules);
 }
 
 double mixer_variance(const ModelConfig& c, const SchemeRules& rules) {
-  const MixerPatches patches(c);
   if (rules.init.deviation_of("ffn"))
     throw NotPredictedError("the theory has no rule for token mixing that starts with a deviation of its own");
-  const double deviation =
-      rules.init.deviation_of("embedding").value_or(patches.deviation()) * rules.init.gain_of("embedding");
-  return deviation * deviation / (patches.deviation() * patches.deviation());
+  return ImagePatches(c).variance(rules);
 }
 
 }  // namespace
@@ -117,22 +70,17 @@ FamilyRow mixer_family() {
   return {.name = "mixer",
           .habit = "mixes the patches of an image over positions and channels in turn and says its class",
           .data = "images",
-          .sizes = {{"image_height", 16},
-                    {"image_width", 16},
-                    {"image_channels", 1},
-                    {"classes", 10},
-                    {"patch"},
-                    {"token_hidden"}},
+          .sizes = image_sizes({"patch", "token_hidden"}),
           .check = check_mixer,
-          .inputs = mixer_inputs,
-          .output =
-              [](const ModelConfig& c) {
-                return OutputSpec{.shape = {c.batch, c.classes}};
-              },
-          .positions = [](const ModelConfig& c) { return MixerPatches(c).positions(); },
+          .inputs = image_inputs,
+          .output = class_output,
+          .positions = [](const ModelConfig& c) { return ImagePatches(c).count(); },
           .sites = mixer_stack,
           .build = build_mixer,
-          .start = mixer_variance};
+          .start = mixer_variance,
+          .study = {.schemes = {"post", "pre", "layerscale", "rezero", "deepnorm", "peri", "dyt", "lns"},
+                    .keys = {"model.batch=32"},
+                    .depths = {6, 12, 24}}};
 }
 
 }  // namespace norma

@@ -72,7 +72,9 @@ FamilyRow mlp_family() {
           .positions = [](const ModelConfig&) { return std::int64_t{1}; },
           .sites = mlp_stack,
           .build = build_mlp,
-          .start = stream_variance};
+          .start = stream_variance,
+          .study = {.schemes = {"post", "pre", "x + f(x)", "rezero", "layerscale", "deepnorm", "peri", "lns"},
+                    .keys = {"model.batch=64"}}};
 }
 
 }  // namespace norma

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/model_builder.h"
+#include "models/images/images.h"
 #include "models/norm_sites.h"
 #include "models/options.h"
 #include "models/resnet/branch.h"
@@ -19,23 +19,9 @@ namespace norma {
 namespace {
 
 void check_resnet(const ModelConfig& c) {
-  for (const char* name : {"image_height", "image_width", "image_channels"}) {
-    if (size_of(c, name) < 1) fail("model.sizes.{} is not given; expected that of the images", name);
-  }
-  if (c.classes < 2) fail("classes is {}; a resnet is a classifier and needs at least 2", c.classes);
-  if (c.tied) fail("a resnet has no token table that its head could be tied to");
+  check_image_classifier(c);
   if (c.layers < 1) fail("a stack needs at least one layer, but {} were asked for", c.layers);
   image_layout(c);
-}
-
-std::vector<InputSpec> image_inputs(const ModelConfig& c) {
-  return {{"image",
-           InputSpec::Content::numbers,
-           {{"batch", c.batch},
-            {"image_height", size_of(c, "image_height")},
-            {"image_width", size_of(c, "image_width")},
-            {"image_channels", size_of(c, "image_channels")}}},
-          {"targets", InputSpec::Content::targets, {{"batch", c.batch}}, c.classes}};
 }
 
 std::vector<StackSites> resnet_stack(const ModelConfig& c) {
@@ -124,33 +110,19 @@ FamilyRow resnet_family() {
   return {.name = "resnet",
           .habit = "reads an image and says its class",
           .data = "images",
-          .sizes = {{"image_height", 16},
-                    {"image_width", 16},
-                    {"image_channels", 1},
-                    {"classes", 10},
-                    {"stages"},
-                    {"blocks1"},
-                    {"blocks2"},
-                    {"blocks3"},
-                    {"blocks4"},
-                    {"width2"},
-                    {"width3"},
-                    {"width4"},
-                    {"stem"},
-                    {"deep_stem"},
-                    {"kernel"},
-                    {"expansion"}},
+          .sizes = image_sizes({"stages", "blocks1", "blocks2", "blocks3", "blocks4", "width2", "width3", "width4",
+                                "stem", "deep_stem", "kernel", "expansion"}),
           .check = check_resnet,
           .inputs = image_inputs,
-          .output =
-              [](const ModelConfig& c) {
-                return OutputSpec{.shape = {c.batch, c.classes}};
-              },
+          .output = class_output,
           .positions = [](const ModelConfig& c) { return image_layout(c).positions(); },
           .sites = resnet_stack,
           .build = build_resnet,
           .layers = FamilyRow::Layers::different,
-          .start = stem_variance};
+          .start = stem_variance,
+          .study = {.schemes = {"resnet_v1", "resnet_v2", "fixup", "skipinit", "rezero", "nf_resnet"},
+                    .keys = {"model.norm=batch", "model.layers=9", "model.width=16", "model.batch=32"},
+                    .depths = {6, 12, 24}}};
 }
 
 }  // namespace norma

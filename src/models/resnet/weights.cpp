@@ -38,17 +38,25 @@ Wire as_stream(Wire image) {
 Wire convolve(Parameters& parameters, Wire x, const ConvolutionWeight& weight, const SchemeRules& rules) {
   const auto scope = parameters.graph().scope(weight.scope);
   const std::int64_t in = x.shape().channels() / weight.groups, k = weight.kernel;
-  const double he = std::sqrt(2 / static_cast<double>(k * k * (weight.out / weight.groups)));
+  const bool patches = weight.reach == ConvolutionWeight::Reach::patches;
+  const bool transposed = weight.reach == ConvolutionWeight::Reach::transposed;
+  // Of a transposed kernel only every stride-th row and column reaches one position.
+  const double positions = transposed ? static_cast<double>(k * k) / static_cast<double>(weight.stride * weight.stride)
+                                      : static_cast<double>(k * k);
+  const double he = std::sqrt(2 / (positions * static_cast<double>(weight.out / weight.groups)));
   const FormedStart start =
       formed_start(weight.form, k * k * in, he, rules.init.deviation_of(weight.role), rules.init.gain_of(weight.role));
   ParameterSpec spec{.name = "weight", .init = Init::normal(start.weight), .role = "conv"};
   ParameterSpec gain{.name = {}, .init = Init::constant(start.gain), .role = "norm"};
   rules.optimiser.apply(weight.role, spec);
   rules.optimiser.apply("norm", gain);
-  const Wire learned = parameters.share({k, k, in, weight.out}, spec);
-  const bool patches = weight.reach == ConvolutionWeight::Reach::patches;
-  const Wire y = conv2d(x, formed(parameters, learned, weight.form, std::move(gain)),
-                        {.stride = weight.stride, .padding = patches ? 0 : (k - 1) / 2, .groups = weight.groups});
+  const std::int64_t out = weight.out / weight.groups;
+  const Wire learned =
+      parameters.share(transposed ? Shape{k, k, out, x.shape().channels()} : Shape{k, k, in, weight.out}, spec);
+  const ConvolutionOptions options{
+      .stride = weight.stride, .padding = patches ? 0 : (k - 1) / 2, .groups = weight.groups};
+  const Wire made = transposed ? learned : formed(parameters, learned, weight.form, std::move(gain));
+  const Wire y = transposed ? transposed_conv2d(x, made, options) : conv2d(x, made, options);
   if (!weight.bias) return y;
   ParameterSpec bias{.name = "bias", .init = Init::constant(0), .role = "bias"};
   rules.optimiser.apply("bias", bias);

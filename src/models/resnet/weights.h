@@ -20,7 +20,8 @@ struct ConvolutionWeight {
   std::string role;
   std::int64_t kernel = 3, out = 0;
   std::int64_t stride = 1, groups = 1;
-  enum class Reach { centred, patches } reach = Reach::centred;  // patches: side by side, without padding
+  // patches: side by side, without padding; transposed: of a kernel of even size, images become `stride` times as large
+  enum class Reach { centred, patches, transposed } reach = Reach::centred;
   bool bias = false;
   WeightForm form = WeightForm::plain;
 };

@@ -1,13 +1,15 @@
-// x0 = conv(noised); blocks down, each level half as large and twice as wide; blocks with attention in the middle;
+// x0 = conv(noised); blocks down, each level half as large and wider; blocks with attention in the middle;
 // blocks up, which read the stream beside what the block of their size on the way down has answered; answer =
 // conv(final(x)). Ronneberger et al. 2015, arXiv 1505.04597; Ho et al. 2020; scales and shifts of the condition:
 // Dhariwal, Nichol 2021, arXiv 2105.05233.
 #include "models/unet/family.h"
 
 #include "models/dit/condition.h"
+#include "models/images/images.h"
 #include "models/resnet/weights.h"
 #include "models/unet/branch.h"
 #include "norma/core/error.h"
+#include "norma/models/branch_tables.h"
 #include "norma/ops/activation.h"
 #include "norma/ops/upsample.h"
 #include "norma/ops/views.h"
@@ -20,6 +22,8 @@ constexpr std::int64_t kConditionFactor = 4;  // width of the condition, in thos
 void check_unet(const ModelConfig& c) {
   check_denoiser(c);
   if (c.layers < 1) fail("a stack needs at least one layer, but {} were asked for", c.layers);
+  if (size_of(c, "transposed") > 1)
+    fail("model.sizes.transposed is {}; expected 1 (transposed convolutions) or nothing", size_of(c, "transposed"));
   const UnetLayout layout = unet_layout(c);
   const std::int64_t narrowest = layout.middle.front().in;
   if (narrowest % c.heads != 0)
@@ -48,14 +52,20 @@ std::vector<StackSites> unet_stacks(const ModelConfig& c) {
   return stacks;
 }
 
-// Made twice as large, and smooth again.
+// Made twice as large: pixels are repeated and smoothed by a convolution of 3 x 3, or a transposed one of 4 x 4 does
+// both.
 Wire grown(ModelBuilder& b, Wire x, const UnetBlock& block, std::int64_t layer, const SchemeRules& rules) {
   const std::string scope = "grow" + std::to_string(layer);
-  const Wire large = upsample(as_image(x, block.height / 2, block.width / 2));
+  const bool transposed = size_of(b.config(), "transposed") == 1;
+  const Wire image = as_image(x, block.height / 2, block.width / 2);
+  ConvolutionWeight weight{
+      .scope = scope.c_str(), .role = "conv_skip", .out = x.shape().channels(), .bias = b.config().biases};
   const auto root = b.graph().scope_at("");
-  return as_stream(convolve(
-      b.parameters(), large,
-      {.scope = scope.c_str(), .role = "conv_skip", .out = x.shape().channels(), .bias = b.config().biases}, rules));
+  if (!transposed) return as_stream(convolve(b.parameters(), upsample(image), weight, rules));
+  weight.kernel = 4;
+  weight.stride = 2;
+  weight.reach = ConvolutionWeight::Reach::transposed;
+  return as_stream(convolve(b.parameters(), image, weight, rules));
 }
 
 void build_unet(ModelBuilder& b) {
@@ -96,31 +106,33 @@ void build_unet(ModelBuilder& b) {
                      {.scope = "head", .role = "head", .out = size_of(c, "image_channels"), .bias = c.biases}, rules));
 }
 
+double no_variance(const ModelConfig&, const SchemeRules&) {
+  throw NotPredictedError(
+      "the theory has no rule for a U-Net: its stream changes its shape, and blocks on the way up read what blocks on "
+      "the "
+      "way down have answered");
+}
+
 }  // namespace
 
 FamilyRow unet_family() {
   return {.name = "unet",
           .habit = "reads a noised image, makes it small and large again and says what was added to it",
           .data = "noised",
-          .sizes = {{"image_height", 16},
-                    {"image_width", 16},
-                    {"image_channels", 1},
-                    {"classes", 10},
-                    {"levels"},
-                    {"middle"},
-                    {"time_features"}},
+          .sizes = image_sizes({"levels", "width2", "width3", "width4", "middle", "transposed", "time_features"}),
           .check = check_unet,
           .inputs = denoiser_inputs,
-          .output =
-              [](const ModelConfig& c) {
-                return OutputSpec{
-                    OutputSpec::Kind::numbers,
-                    {c.batch, size_of(c, "image_height"), size_of(c, "image_width"), size_of(c, "image_channels")}};
-              },
+          .output = image_output,
           .positions = [](const ModelConfig& c) { return size_of(c, "image_height") * size_of(c, "image_width"); },
           .sites = unet_stacks,
           .build = build_unet,
-          .layers = FamilyRow::Layers::different};
+          .layers = FamilyRow::Layers::different,
+          .start = no_variance,
+          .study = {.schemes = {"unet", "resnet_v2", "rezero", "skipinit", "pre"},
+                    .keys = {"model.norm=group", "model.layers=4", "model.width=16", "model.batch=16",
+                             "data.task=shapes", "data.settings.size=8"},
+                    .rates = {3e-4, 1e-3, 3e-3, 1e-2},
+                    .depths = {2, 4, 8}}};
 }
 
 }  // namespace norma

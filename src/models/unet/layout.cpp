@@ -1,6 +1,7 @@
 #include "models/unet/layout.h"
 
 #include <algorithm>
+#include <string>
 
 #include "norma/core/error.h"
 #include "norma/models/model.h"
@@ -28,20 +29,26 @@ std::int64_t levels_of(const ModelConfig& c) {
   return given;
 }
 
+// Channels of a level behind the first, as given or else `usual`.
+std::int64_t level_width(const ModelConfig& c, std::int64_t level, std::int64_t usual) {
+  if (level >= 4) return usual;
+  const std::int64_t given = size_of(c, "width" + std::to_string(level + 1));
+  return given > 0 ? given : usual;
+}
+
 }  // namespace
 
 UnetLayout unet_layout(const ModelConfig& c) {
   const std::int64_t levels = levels_of(c);
   UnetLayout layout;
   std::int64_t height = size_of(c, "image_height"), width = size_of(c, "image_width"), in = c.width;
+  std::int64_t channels = c.width;
   for (std::int64_t level = 0; level < levels; ++level) {
+    if (level > 0) channels = level_width(c, level, 2 * channels);
     const std::int64_t blocks = c.layers / levels + (level < c.layers % levels ? 1 : 0);
     for (std::int64_t block = 0; block < blocks; ++block) {
-      const UnetBlock one{.height = height,
-                          .width = width,
-                          .in = in,
-                          .out = c.width << level,
-                          .stride = level > 0 && block == 0 ? 2 : 1};
+      const UnetBlock one{
+          .height = height, .width = width, .in = in, .out = channels, .stride = level > 0 && block == 0 ? 2 : 1};
       layout.down.push_back(one);
       height = one.out_height(), width = one.out_width(), in = one.out;
     }

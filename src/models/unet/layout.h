@@ -1,5 +1,5 @@
-// The levels of a U-Net: blocks on the way down, each level but the first half as large and twice as wide as the one
-// before, and the same blocks in reverse on the way up.
+// The levels of a U-Net: blocks on the way down, each level but the first half as large as the one before and, unless
+// told otherwise, twice as wide, and the same blocks in reverse on the way up.
 #pragma once
 
 #include <cstdint>
