@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cli/findings_table.h"
+#include "cli/inspect_choices.h"
 #include "cli/output.h"
 #include "cli/overrides.h"
 #include "cli/progress.h"
@@ -29,105 +30,6 @@
 
 namespace norma::cli {
 namespace {
-
-struct InspectVerb {
-  std::vector<std::string> schemes;
-  Family family = "decoder";
-  std::string depths, sizes, norm = "layer", task = "random", text, out, report;
-  std::int64_t layers = 0, width = 128, heads = 4, hidden = 0, batch = 4, time = 64, vocabulary = 256;
-  int batches = 8, threads = 0;
-  std::string seeds = "3", only, run, device = "auto";
-  SchemeLibrary library = SchemeLibrary::of_environment();
-  bool json = false, quiet = false;
-};
-
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    parts.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
-std::vector<std::int64_t> parse_depths(const std::string& list) {
-  constexpr std::int64_t kDeepest = 10000;
-  std::vector<std::int64_t> depths;
-  for (const std::string& part : split(list)) {
-    std::size_t used = 0;
-    std::int64_t depth = 0;
-    try {
-      depth = std::stoll(part, &used);
-    } catch (const std::exception&) {
-      used = std::string::npos;
-    }
-    if (used != part.size() || depth < 1 || depth > kDeepest)
-      fail("--depths: '{}' in '{}' is not a depth; expected numbers from 1 to {} between commas, such as 6,12,24", part,
-           list, kDeepest);
-    depths.push_back(depth);
-  }
-  return depths;
-}
-
-bool reads_random(const InspectVerb& verb) { return verb.task == "random" && verb.text.empty(); }
-
-ModelConfig model_of(const InspectVerb& verb) {
-  ModelConfig model = initial_model(verb.family, verb.width);
-  model.heads = verb.heads;
-  model.hidden = verb.hidden;
-  model.vocabulary = reads_random(verb) ? verb.vocabulary : 0;
-  model.batch = verb.batch;
-  model.time = verb.time;
-  model.norm = norm(verb.norm).kind;
-  if (!reads_random(verb)) {  // the task knows them
-    model.sizes.clear();
-    model.classes = 0;
-  }
-  for (const auto& [name, size] : parse_sizes(verb.sizes)) set_size(model, name, size);
-  return model;
-}
-
-std::shared_ptr<const Source> open_data(const InspectVerb& verb, const ModelConfig& model) {
-  if (reads_random(verb)) return random_data(model);
-  DataConfig data;
-  data.task = verb.text.empty() ? verb.task : "text";
-  data.path = verb.text;
-  return open_source(data, batch_shape(model));
-}
-
-// What both kinds of inspection were told beside their models.
-std::string repeat_choices(const InspectVerb& verb) {
-  std::string words = fmt::format(" --batches {}", verb.batches);
-  if (!verb.only.empty()) words += " --only " + verb.only;
-  const std::vector<std::filesystem::path>& folders = verb.library.folders();  // the last one given first
-  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder)
-    words += fmt::format(" --schemes-dir '{}'", folder->string());
-  return words;
-}
-
-std::string repeat_command(const InspectVerb& verb) {
-  if (!verb.run.empty()) return fmt::format("norma inspect --run '{}'", verb.run) + repeat_choices(verb);
-  std::string command = "norma inspect";
-  for (const std::string& scheme : verb.schemes) command += fmt::format(" --scheme '{}'", scheme);
-  command += fmt::format(" --family {} --depths {} --width {} --heads {} --hidden {} --time {} --batch {} --norm {}",
-                         verb.family->name, verb.depths, verb.width, verb.heads, verb.hidden, verb.time, verb.batch,
-                         verb.norm);
-  if (!verb.sizes.empty()) command += " --sizes " + verb.sizes;
-  command += fmt::format(" --seeds {}", verb.seeds);
-  command += verb.text.empty() ? fmt::format(" --task {}", verb.task) : fmt::format(" --text '{}'", verb.text);
-  if (reads_random(verb)) command += fmt::format(" --vocabulary {}", verb.vocabulary);
-  return command + repeat_choices(verb);
-}
-
-// Where a page goes without being asked for: into the directory of the run, beside its report, or beside --out.
-std::filesystem::path page_unasked(const InspectVerb& verb) {
-  if (!verb.report.empty()) return {};
-  if (!verb.out.empty()) return std::filesystem::path(verb.out).parent_path() / kReportName;
-  if (!verb.run.empty() && kind_of(verb.run) == PathKind::folder)
-    return std::filesystem::path(verb.run) / kInspectionName;
-  return {};
-}
 
 // What was found, in plain words, before the numbers.
 std::string conclusions_text(const Findings& findings) {

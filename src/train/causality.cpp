@@ -46,7 +46,7 @@ class LeakProbe {
     for (const Node& node : graph.nodes()) {
       if (over_positions_.empty() && dynamic_cast<const ChannelNorm*>(node.op.get()) != nullptr)
         over_positions_ =
-            fmt::format("'{}' is a {}, which takes its statistics over positions", node.scope, node.op->name());
+            fmt::format("'{}' is a {}, which takes its statistics over positions", node.scope.str(), node.op->name());
     }
     schedules_ = built.schedules;
     parameters_ = built.parameters;

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "norma/backends/device.h"
+#include "norma/core/arena.h"
+#include "norma/core/error.h"
 #include "norma/models/profile.h"
 #include "norma/train/data.h"
 #include "norma/train/judge.h"
@@ -102,17 +104,19 @@ Cohort::Cohort(const RunConfig& config, std::shared_ptr<const Source> source, Co
   // A part of a step waits for the parts before it, so losses of several are read at once.
   reads_later_ = lag_ > 0 && lag_ <= session_->earlier_runs() && config_.train.accumulate == 1;
   for (MemberState& state : states_) state.best_loss = std::numeric_limits<double>::infinity();
-  for (int member = 0; member < members(); ++member) {
-    const TrainConfig& one = settings_[static_cast<std::size_t>(member)];
-    data_seeds_.push_back(static_cast<std::uint64_t>(one.data_seed));
-    initialise(*session_, plan_.parameters, static_cast<std::uint64_t>(one.seed), member);
-    initialise(*session_, plan_.kept, static_cast<std::uint64_t>(one.seed), member);
-  }
+  for (const TrainConfig& one : settings_) data_seeds_.push_back(static_cast<std::uint64_t>(one.data_seed));
+  for (const auto* specs : {&plan_.parameters, &plan_.kept}) initialise(*session_, *specs, weight_seeds());
   profile();
   start_means();
   for (int member = 0; member < members(); ++member) {
     if (config_.detect.recovery == Recovery::roll_back) snapshots_[static_cast<std::size_t>(member)] = snapshot(member);
   }
+}
+
+std::vector<std::uint64_t> Cohort::weight_seeds() const {
+  std::vector<std::uint64_t> seeds;
+  for (const TrainConfig& one : settings_) seeds.push_back(static_cast<std::uint64_t>(one.seed));
+  return seeds;
 }
 
 // Values that the scheme measures on data start from the first batch, each member with its own weights and dropout.
@@ -122,10 +126,7 @@ void Cohort::profile() {
   if (graph.outputs().empty()) return;
   const auto profiled =
       make_session(compile(graph, device_backend(config_)), {.members = members(), .threads = session_->threads()});
-  for (int member = 0; member < members(); ++member) {
-    const auto seed = static_cast<std::uint64_t>(settings_[static_cast<std::size_t>(member)].seed);
-    initialise(*profiled, model.parameters, seed, member);
-  }
+  initialise(*profiled, model.parameters, weight_seeds());
   Feeder feeder(*profiled, config_.model, plan_.schedules);
   stage_batch(feeder, 0);
   feeder.schedules(0, static_cast<double>(config_.train.steps));
@@ -185,13 +186,30 @@ std::int64_t Cohort::parameters() const {
 
 std::int64_t Cohort::memory_bytes() const { return session_->memory_bytes(); }
 
+EvaluationStep Cohort::evaluation_step() const {
+  return build_evaluation_step(config_.model, logits_are_small(config_.model), &device_backend(config_),
+                               config_.train.precision == Precision::bf16);
+}
+
+void Cohort::require_room_for_evaluation() const {
+  const bool on_gpu = resolve(config_.train.device, config_.model.dtype) == Device::cuda;
+  if (!on_gpu || source_->evaluation_batches() == 0) return;
+  const std::int64_t free = available_memory(config_.train.device);
+  if (memory_bytes() <= free) return;  // a forward pass takes less than a step
+  const std::int64_t needed = evaluation_step().plan->member_bytes() * members();
+  if (needed > free)
+    fail(
+        "an evaluation takes {} beside the {} of training, but the GPU has {} left. Less is needed with {}smaller "
+        "batches, train.keep=lean or train.recompute_every; data.evaluation_batches=0 leaves evaluations out",
+        describe_bytes(needed), describe_bytes(memory_bytes()), describe_bytes(free),
+        members() > 1 ? "fewer members, " : "");
+}
+
 // The weights as they are now, with neither dropout nor smoothing.
 void Cohort::prepare_evaluation() {
   if (evaluation_ == nullptr) {
-    const bool logits = logits_are_small(config_.model);
-    const bool narrow = config_.train.precision == Precision::bf16;
     auto session = make_session(
-        build_evaluation_step(config_.model, logits, &device_backend(config_), narrow).plan,
+        evaluation_step().plan,
         {.members = members(), .threads = session_->threads(), .tf32 = config_.train.precision == Precision::tf32});
     Feeder feeder(*session, config_.model, plan_.schedules);
     evaluation_ = std::make_unique<Evaluation>(Evaluation{std::move(session), std::move(feeder)});

@@ -16,7 +16,7 @@ namespace {
 Wire memory_of(Graph& graph, const ModelConfig& config) {
   const StackSites first = config.family->sites(config).front();
   const auto in_encoder = [&](const Node& node) {
-    return node.scope == first.scope || node.scope.starts_with(first.prefix());
+    return node.scope.str() == first.scope || node.scope.str().starts_with(first.prefix());
   };
   int memory = -1;
   for (const Node& node : graph.nodes()) {
@@ -39,7 +39,7 @@ std::vector<bool> ancestors(const Graph& graph, std::vector<int> values) {
     values.pop_back();
     if (producer < 0 || needed[static_cast<std::size_t>(producer)]) continue;
     needed[static_cast<std::size_t>(producer)] = true;
-    const std::vector<int>& inputs = graph.node(producer).inputs;
+    const Ids& inputs = graph.node(producer).inputs;
     values.insert(values.end(), inputs.begin(), inputs.end());
   }
   return needed;
@@ -63,7 +63,7 @@ void check_causal(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     const auto* const norm = dynamic_cast<const ChannelNorm*>(node.op.get());
     if (norm != nullptr && norm->options().region != Region::running)
-      fail("'{}' is a {}, which sees all tokens at once; such a model cannot say one after another", node.scope,
+      fail("'{}' is a {}, which sees all tokens at once; such a model cannot say one after another", node.scope.str(),
            node.op->name());
   }
 }

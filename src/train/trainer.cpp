@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <map>
 
 #include "norma/core/side_by_side.h"
 #include "norma/data/tokenizer.h"
@@ -18,6 +17,7 @@
 #include "norma/train/run_schemes.h"
 #include "norma/train/trained_run.h"
 #include "train/records.h"
+#include "train/same_run.h"
 
 namespace norma {
 namespace {
@@ -29,10 +29,6 @@ bool is_recorded(const TrainConfig& train, std::int64_t step) {
   return step == 1 || step % train.log_every == 0 || step == train.steps;
 }
 
-// Keys that may change from one process to the next: threads change no bit of the result, and a run may move to another
-// device, where it goes on to rounding.
-bool may_differ(const std::string& key) { return key == "train.threads" || key == "train.device"; }
-
 // On a device that runs ahead the host looks at a step while the next one runs, so that the device never waits; steps
 // that are recorded, evaluated or stored it looks at at once. Not where it may undo what a step did: then what it
 // decides must not depend on where a run was interrupted. A member that has diverged takes no part in anything, so a
@@ -40,80 +36,6 @@ bool may_differ(const std::string& key) { return key == "train.threads" || key =
 int lag_of(const RunConfig& config) {
   const bool runs_ahead = resolve(config.train.device, config.model.dtype) == Device::cuda;
   return runs_ahead && config.detect.recovery == Recovery::none && config.train.accumulate == 1 ? 1 : 0;
-}
-
-using KeyValues = std::map<std::string, std::string>;
-
-KeyValues values_of(const RunConfig& config) {
-  KeyValues values;
-  for (const ConfigKey& key : config_keys(config)) values[key.name] = key.value;
-  return values;
-}
-
-RunConfig stored_config(const RunView& run, const RunConfig& wanted) {
-  SchemeLibrary schemes;
-  schemes.put(wanted.model.scheme);  // for runs that have kept none
-  return parse_config(run.config(), run.config_path().string(), library_of_run(run.path(), schemes));
-}
-
-template <typename... Args>
-[[noreturn]] void fail_as_other(fmt::format_string<Args...> message, Args&&... args) {
-  throw OtherRunError(fmt::format(message, std::forward<Args>(args)...));
-}
-
-void check_same_scheme(const RunView& run, const SchemeChoice& wanted) {
-  const std::string kept = run.scheme();
-  if (kept.empty()) return;
-  std::optional<std::string> difference;
-  try {
-    difference = scheme_difference(kept, wanted->text);
-  } catch (const Error& error) {
-    fail("'{}' is damaged ({}); remove it to go on with the scheme '{}' as it is now", run.scheme_path().string(),
-         error.what(), wanted.asked());
-  }
-  if (difference)
-    fail_as_other(
-        "'{}' holds another run: the scheme '{}' has changed since it began: {}; choose another directory, or go on "
-        "with the scheme as it was, in '{}'",
-        run.path().string(), wanted.asked(), *difference, run.scheme_path().string());
-}
-
-// Refuses a directory that holds a run of another configuration.
-void check_same_run(const RunView& run, const RunConfig& wanted) {
-  check_same_scheme(run, wanted.model.scheme);
-  KeyValues values = values_of(stored_config(run, wanted));
-  for (const auto& [name, value] : values_of(wanted)) {
-    const auto found = values.find(name);
-    const std::string old = found == values.end() ? "nothing" : found->second;
-    if (found != values.end()) values.erase(found);
-    if (old == value || may_differ(name)) continue;
-    fail_as_other(
-        "'{}' holds another run: its {} is {}, this one's is {}; choose another directory, or repeat the first run",
-        run.path().string(), name, old, value);
-  }
-  if (!values.empty())
-    fail_as_other("'{}' holds another run: its {} is {}, this one has none", run.path().string(), values.begin()->first,
-                  values.begin()->second);
-}
-
-// A run that has ended needs its data no more, so what they resolved is taken from it.
-RunConfig resolved_as(const RunView& run, RunConfig wanted) {
-  const RunConfig stored = stored_config(run, wanted);
-  wanted = settle_task(std::move(wanted));
-  if (wanted.model.vocabulary == 0) wanted.model.vocabulary = stored.model.vocabulary;
-  if (wanted.model.classes == 0) wanted.model.classes = stored.model.classes;
-  return wanted;
-}
-
-DataRecord stored_record(const RunView& run) { return parse_data_record(run.data(), run.data_path().string()); }
-
-void require_same_data(const RunView& run, const DataRecord& now) {
-  if (const auto difference = data_difference(stored_record(run), now))
-    fail(
-        "the data of the run in '{}' have changed since it began: {}; put them back to go on with it, or choose "
-        "another "
-        "directory",
-        run.path().string(), *difference);
 }
 
 RunConfig with_stored_data(const RunRequest& request) {
@@ -131,11 +53,14 @@ class Run {
         stop_(stop),
         source_(open_data(with_stored_data(request))),
         threads_(request.threads),
+        weights_(request.weights),
+        scores_(request.scores),
         cohort_(request.config, source_, {.lag = lag_of(request.config), .threads = threads_ ? threads_() : 0}),
         directory_(open_directory(request)),
         metrics_(directory_.open_metrics(
             restored_step_, {}, recorded_steps(cohort_.config().train, request.recorded_before, restored_step_))),
         records_(cohort_) {
+    cohort_.require_room_for_evaluation();
     keep_tokenizer();
     keep_vocabulary();
     if (cohort_.config().train.tensorboard) events_.emplace(directory_.open_events(restored_step_));
@@ -164,8 +89,11 @@ class Run {
       if (due(next, train.evaluate_every) || last) evaluate();
       if (due(next, train.checkpoint_every) && !last) save();
     }
-    save();
-    directory_.finish(write_result(describe_result(cohort_, *source_, seconds_, steps_, scores())));
+    if (weights_) save();
+    const std::vector<Scores> found = scores_ ? scores() : std::vector<Scores>();
+    const std::string result = write_result(describe_result(cohort_, *source_, seconds_, steps_, found));
+    if (!weights_) save();
+    directory_.finish(result);
     return RunEnd::finished;
   }
 
@@ -298,8 +226,10 @@ class Run {
   void save() {
     metrics_.seal();
     if (events_) events_->flush();
-    directory_.save_checkpoint(cohort_.step(), cohort_.checkpoint_tensors(), cohort_.checkpoint_metadata(),
-                               {.keep_last = static_cast<int>(cohort_.config().train.keep_checkpoints)});
+    const bool ends = cohort_.step() == cohort_.config().train.steps || cohort_.active_members() == 0;
+    directory_.save_checkpoint(
+        cohort_.step(), weights_ || !ends ? cohort_.checkpoint_tensors() : std::vector<TensorData>(),
+        cohort_.checkpoint_metadata(), {.keep_last = static_cast<int>(cohort_.config().train.keep_checkpoints)});
     observer_.saved(cohort_.step());
   }
 
@@ -307,6 +237,7 @@ class Run {
   const std::atomic<bool>& stop_;
   std::shared_ptr<const Source> source_;
   std::function<int()> threads_;
+  bool weights_, scores_;
   Cohort cohort_;
   std::int64_t restored_step_ = -1;  // before the directory, which sets it
   RunDirectory directory_;

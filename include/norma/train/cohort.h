@@ -101,6 +101,8 @@ class Cohort {
   void evaluate();
   // Gives back the memory of evaluation; the next one takes it again.
   void release_evaluation() { evaluation_.reset(); }
+  // Throws Error where the device has no room for an evaluation beside the training, hours before it would fail.
+  void require_room_for_evaluation() const;
 
   // Of the last step, as far as it was watched and observed; nothing of a step that was taken again to find a bad wire.
   std::vector<ProbeValue> probes(int member);
@@ -138,8 +140,10 @@ class Cohort {
   static Handles handles_of(const Session& session, const std::vector<std::string>& persistent);
   void stage_controls(Observation& step, bool first, bool last);
   void stage_batch(Feeder& feeder, std::int64_t index);
+  std::vector<std::uint64_t> weight_seeds() const;
   void profile();
   void start_means();
+  EvaluationStep evaluation_step() const;
   void prepare_evaluation();
   void evaluate_means();
   bool takes_snapshot(std::int64_t step) const;

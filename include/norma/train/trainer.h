@@ -40,6 +40,8 @@ struct RunRequest {
   std::function<int()> threads = nullptr;
   // A model that sees what it is to predict is trained all the same, whatever train.leaks says: its result names it.
   bool names_leaks = false;
+  bool weights = true;  // kept at the end; without them a run that has ended is its records and its result
+  bool scores = true;   // at the end every member is judged by itself (judge.h), beside its evaluation
 };
 
 // The directory holds a run of another configuration or scheme.

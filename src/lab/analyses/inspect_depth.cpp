@@ -48,7 +48,7 @@ DepthFinding inspect_depth(const Subject& subject, std::vector<std::string>& not
                  found.scheme));
   if (!use.learned)
     add_note(notes, fmt::format("{} knows no more than {}, so it has no effective depth", found.scheme,
-                                numbers ? "the mean of what is asked" : "how frequent each token is"));
+                                numbers ? "the mean of what is asked" : "how frequent each answer is"));
   Subject alone = subject;  // short analyses of one model gain nothing from more threads
   alone.share = {};
   try {
