@@ -153,7 +153,8 @@ SchemeEntry SchemeLibrary::locate(std::string_view name_file_or_formula) const {
 }
 
 SchemeChoice SchemeLibrary::find(const std::string& name_file_or_formula) const {
-  return {name_file_or_formula, locate(name_file_or_formula).scheme};
+  const SchemeEntry entry = locate(name_file_or_formula);
+  return {is_plain_name(trimmed(name_file_or_formula)) ? entry.name : name_file_or_formula, entry.scheme};
 }
 
 SchemeEntry SchemeLibrary::resolve(std::string_view asked) const {

@@ -43,7 +43,10 @@ TEST_F(UserFolder, IsReadBesideTheCatalogue) {
 
 TEST(SchemeNames, TitlesAndAnyCaseAreNames) {
   const SchemeLibrary library;
-  for (const char* asked : {"pre", "PRE", "Pre-LN", "pre-ln"}) EXPECT_EQ(library.find(asked)->name, "pre") << asked;
+  for (const char* asked : {"pre", "PRE", "Pre-LN", "pre-ln"}) {
+    EXPECT_EQ(library.find(asked)->name, "pre") << asked;
+    EXPECT_EQ(library.find(asked).asked(), "pre") << "one name in configurations and results: " << asked;
+  }
   EXPECT_EQ(library.find("Peri-LN")->name, "peri");
 }
 

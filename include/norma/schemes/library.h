@@ -73,7 +73,8 @@ class SchemeLibrary {
   // otherwise the `sublayer`. Spaces around it do not count. Throws Error: the file's mistake, or the nearest known
   // name.
   SchemeEntry locate(std::string_view name_file_or_formula) const;
-  SchemeChoice find(const std::string& name_file_or_formula) const;  // the same, as a configuration holds it
+  // The same, as a configuration holds it: a name is the scheme's own, however it was written ("Pre-LN" is "pre").
+  SchemeChoice find(const std::string& name_file_or_formula) const;
 
   // All of folders and catalogue, sorted by name. A bad file, or a folder that cannot be read, is an entry with an
   // error.
