@@ -102,6 +102,11 @@ void measure_gpu([[maybe_unused]] bench::Report& report, [[maybe_unused]] const 
 #endif
 }
 
+// Some results bring what they are compared with, measured in turns with them.
+bool needs_limits(const std::string& match) {
+  return !match.starts_with("split/") && !match.starts_with("scales/") && !match.starts_with("plan/");
+}
+
 void measure_cpu(const BenchOptions& options, bench::Report& report) {
   Progress display(false);
   const auto progress = [&](const char* what) {
@@ -109,8 +114,10 @@ void measure_cpu(const BenchOptions& options, bench::Report& report) {
     display.at(fmt::format("measuring {}", what));
   };
   const auto wanted = [&](const char* part) { return options.only == "all" || options.only == part; };
-  progress("limits");
-  bench::measure_limits(report, options.measure);
+  if (needs_limits(options.measure.match)) {
+    progress("limits");
+    bench::measure_limits(report, options.measure);
+  }
   if (wanted("norms")) {
     progress("norms");
     bench::bench_norms(report, options.measure);
@@ -123,6 +130,10 @@ void measure_cpu(const BenchOptions& options, bench::Report& report) {
   if (wanted("graphs")) {
     progress("graphs");
     bench::bench_graphs(report, options.measure);
+  }
+  if (wanted("convolutions")) {
+    progress("convolutions");
+    bench::bench_convolutions(report, options.measure);
   }
   if (wanted("steps")) {
     progress("training steps");
@@ -210,8 +221,8 @@ void add_bench(CLI::App& app, int&) {
   CLI::App* verb = app.add_subcommand("bench", "Measure kernels and training steps against this machine's limits");
   verb->add_flag("--json", options->json, "Print JSON instead of a table");
   verb->add_option("--only", options->only, "Part to measure")
-      ->type_name("all|limits|norms|attention|graphs|steps|theory")
-      ->check(CLI::IsMember({"all", "limits", "norms", "attention", "graphs", "steps", "theory"}));
+      ->type_name("all|limits|norms|attention|graphs|convolutions|steps|theory")
+      ->check(CLI::IsMember({"all", "limits", "norms", "attention", "graphs", "convolutions", "steps", "theory"}));
   verb->add_option("--match", options->measure.match, "Only what has this text in its name");
   verb->add_option("--seconds", options->measure.seconds, "Time per measurement")->check(CLI::Range(0.001, 600.0));
   verb->add_option("--threads", options->measure.threads, "Threads; 0 = all cores")->check(CLI::Range(0, 1024));

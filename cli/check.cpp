@@ -58,6 +58,7 @@ void add_check(CLI::App& app, int&) {
   verb->add_flag("--json", options->json, "Print what was written as JSON");
   add_schemes_dir(*verb, options->schemes);
   add_run_options(*verb);
+  add_model_family(*verb);
   add_device(*verb);
   take_keys(*verb, "Any key of the configuration: --model.layers=2 --model.width=64");
   verb->callback([options, verb] { run_check(*options, overrides_of(*verb)); });

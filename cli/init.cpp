@@ -78,6 +78,7 @@ void add_init(CLI::App& app, int&) {
   verb->add_flag("--force", options->force, "Replace the file where there is one");
   add_schemes_dir(*verb, options->schemes);
   add_run_options(*verb);
+  add_model_family(*verb);
   add_device(*verb);
   take_keys(*verb, "Any key that the file shall set: --model.scheme=deepnorm --data.path=book.txt");
   verb->callback([options, verb] { run_init(*options, overrides_of(*verb)); });

@@ -78,6 +78,16 @@ json describe_memory(const PlannedMemory& memory, std::int64_t process) {
           {"largest", tensors}};
 }
 
+// What a step has so many of.
+std::string counted(const ModelConfig& model) {
+  std::string word = "sample";
+  for (const InputSpec& input : model.family->inputs(model)) {
+    if (input.name == "tokens" || input.name == "source") word = "token";
+    if (input.name == "edges") word = "node";
+  }
+  return word;
+}
+
 json describe_plan(const RunPlan& plan, std::int64_t process) {
   json by_role;
   for (const auto& [role, parameters] : plan.budget.by_role) by_role[role] = parameters;
@@ -92,6 +102,7 @@ json describe_plan(const RunPlan& plan, std::int64_t process) {
           {"flops_per_step", plan.budget.flops * static_cast<double>(plan.config.train.accumulate)},
           {"flops_per_token", plan.budget.flops / tokens},
           {"bytes_per_token", plan.bytes_per_step / tokens},
+          {"counted", counted(plan.config.model)},  // what the two before are of
           {"kernels", plan.kernels}};
 }
 
@@ -141,8 +152,9 @@ void print_plan(const json& all) {
     print("  {:>10}  {:<10} {} {}\n", bytes(tensor["bytes"]), tensor["kind"].get<std::string>(),
           tensor["name"].get<std::string>(), tensor["type"].get<std::string>());
   }
-  print("\n{} operations and {} of memory traffic per token, {} kernels per step\n",
-        with_units(all["flops_per_token"].get<double>()), bytes(all["bytes_per_token"]), all["kernels"].get<int>());
+  print("\n{} operations and {} of memory traffic per {}, {} kernels per step\n",
+        with_units(all["flops_per_token"].get<double>()), bytes(all["bytes_per_token"]),
+        all["counted"].get<std::string>(), all["kernels"].get<int>());
   if (!all.contains("measured")) {
     print("norma plan --measure tells how long a step takes\n");
     return;
@@ -166,6 +178,7 @@ void add_plan(CLI::App& app, int&) {
                  "Take a few steps in a temporary folder: time, and memory to compare with");
   add_schemes_dir(*verb, options->schemes);
   add_run_options(*verb);
+  add_model_family(*verb);
   add_device(*verb);
   take_keys(*verb, "Any key of the configuration: --model.layers=48 --model.width=1024");
   verb->callback([options, verb] {

@@ -32,6 +32,13 @@ bool takes_run_options(const CLI::App& verb) {
   return scheme != nullptr && scheme->get_expected_max() == 1;
 }
 
+// "decoder|encoder|..."
+std::string family_words() {
+  std::string names;
+  for (const FamilyRow& row : families()) names += (names.empty() ? "" : "|") + std::string(row.name);
+  return names;
+}
+
 // Named before the values of misread options are taken for something else.
 void check_is_key(const std::string& argument) {
   if (!argument.starts_with("--") || argument.find('.') != std::string::npos) return;
@@ -47,6 +54,10 @@ void check_is_key(const std::string& argument) {
 
 void add_device(CLI::App& verb) {
   verb.add_option("--device", "Where models run; auto takes a GPU where there is one")->type_name("auto|cpu|cuda");
+}
+
+void add_model_family(CLI::App& verb) {
+  verb.add_option("--family", "What kind of model; short for --model.family")->type_name(family_words());
 }
 
 void add_run_options(CLI::App& verb) {
@@ -67,6 +78,12 @@ std::vector<std::string> overrides_of(const CLI::App& verb) {
     const CLI::Option* found = verb.get_option_no_throw(option);
     if (found != nullptr && found->count() > 0) use(found->as<std::string>());
   };
+  add("--family", [&](const std::string& family) {  // first: what follows may be of this family alone
+    for (const std::string& key : keys) {
+      if (key.starts_with("--model.family")) fail("--family {} and {} were given; expected one of them", family, key);
+    }
+    keys.insert(keys.begin(), "--model.family=" + family);
+  });
   add("--device", [&](const std::string& device) { keys.push_back("--train.device=" + device); });
   if (!takes_run_options(verb)) return keys;
   add("--scheme", [&](const std::string& scheme) { keys.push_back("--model.scheme=" + scheme); });
@@ -131,11 +148,9 @@ std::vector<std::int64_t> parse_seeds(const std::string& text) {
 }
 
 void add_family(CLI::App& verb, Family& family) {
-  std::string names;
-  for (const FamilyRow& row : families()) names += (names.empty() ? "" : "|") + std::string(row.name);
   verb.add_option_function<std::string>(
           "--family", [&family](const std::string& name) { family = Family(name); }, "What kind of model (decoder)")
-      ->type_name(names);
+      ->type_name(family_words());
 }
 
 }  // namespace norma::cli

@@ -114,23 +114,24 @@ SchemeLibrary library_to_go_on(const StudyOptions& options) {
   return library;
 }
 
-// Where nobody names schemes: those that are for this family's branches alone, if there are any that it can build.
-void choose_schemes_of_family(const SchemeLibrary& library, StudyConfig& config) {
-  std::vector<SchemeChoice> own;
-  const ModelConfig& model = config.base.model;
-  for (const BranchKind* const kind : model.family->sites(model).back().kinds()) {
-    for (const Scheme& scheme : catalogue(kind->key)) {
-      // GCNII takes a graph convolution apart, which only one of them lets happen.
-      if (scheme.name != "gcnii" || model.convolution == GraphConvolution::gcn)
-        own.push_back(library.find(scheme.name));
-    }
+// The default study of the family that was asked for; a file has its own models and training.
+StudyConfig study_to_begin_with(const StudyOptions& options, const std::vector<std::string>& extras,
+                                const SchemeLibrary& library) {
+  RunConfig asked = options.config.empty() ? RunConfig() : read_config(options.config, library);
+  apply_overrides(asked, extras, library);
+  if (asked.model.family != RunConfig().model.family) {
+    StudyConfig config = default_study_of(asked.model.family);
+    // GCNII takes a graph convolution apart, which only one of them lets happen.
+    if (asked.model.convolution != GraphConvolution::gcn)
+      std::erase_if(config.schemes, [](const SchemeChoice& scheme) { return scheme.asked() == "gcnii"; });
+    return config;
   }
-  if (!own.empty()) config.schemes = std::move(own);
+  return is_default(options, extras) && runs_on_gpu(extras) ? default_study_on_gpu() : StudyConfig();
 }
 
 StudyConfig study_config(const StudyOptions& options, const std::vector<std::string>& extras) {
-  StudyConfig config = is_default(options, extras) && runs_on_gpu(extras) ? default_study_on_gpu() : StudyConfig();
   const SchemeLibrary library = library_to_go_on(options);
+  StudyConfig config = study_to_begin_with(options, extras, library);
   if (!options.config.empty()) config.base = read_config(options.config, library);
   std::vector<std::string> schemes = separate_schemes(options.schemes, library);
   if (schemes.empty()) {
@@ -158,7 +159,6 @@ StudyConfig study_config(const StudyOptions& options, const std::vector<std::str
   config.asked_layers = options.asked_layers;
   config.asked_width = options.asked_width;
   apply_overrides(config.base, extras, library);
-  if (options.schemes.empty()) choose_schemes_of_family(library, config);
   return config;
 }
 
@@ -262,6 +262,7 @@ void add_study(CLI::App& app, int& exit_code) {
   verb->add_flag("--json", options->json, "Print results.json");
   verb->add_flag("--quiet", options->quiet, "No progress");
   add_schemes_dir(*verb, options->library);
+  add_model_family(*verb);
   add_device(*verb);
   take_keys(*verb, "Any key of the configuration of the runs: --train.steps=500 --model.norm=rms");
   verb->callback([options, verb, &exit_code] { exit_code = run(*options, overrides_of(*verb)); });

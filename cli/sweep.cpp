@@ -27,6 +27,7 @@
 #include "norma/store/atomic_file.h"
 #include "norma/store/environment.h"
 #include "norma/store/run_directory.h"
+#include "norma/train/result.h"
 #include "norma/version.h"
 
 namespace norma::cli {
@@ -142,6 +143,13 @@ std::string tasks_of(const SweepConfig& config) {
   return names;
 }
 
+// Of losses, where all runs have the same; empty: nats.
+std::string unit_of(const SweepConfig& config) {
+  std::set<std::string> units;
+  for (const SweepCell& cell : sweep_cells(config)) units.insert(loss_unit(cell.config.model));
+  return units.size() == 1 ? *units.begin() : "";
+}
+
 void show(const Outcomes& outcomes, const std::string& results, const std::string& directory, bool as_json) {
   if (as_json) {
     write_json(results);
@@ -157,7 +165,10 @@ void report(const Outcomes& outcomes, const SweepConfig& config, const std::stri
   results.config = print_sweep(config);
   results.command = joined(command_line());
   results.environment = environment_now(command_line());
-  if (!outcomes.empty()) results.task = task_of(outcomes, tasks_of(config));
+  if (!outcomes.empty()) {
+    results.task = task_of(outcomes, tasks_of(config));
+    results.task->unit = unit_of(config);
+  }
   results.schemes = summarise_schemes(config, directory);
   add_outcomes(results, outcomes);
   const std::string text = write_results(results);
@@ -233,6 +244,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
   verb->add_flag("--quiet", options->quiet, "No progress");
   verb->add_flag("--report", options->report, "Train nothing; report what has ended so far");
   add_schemes_dir(*verb, options->schemes);
+  add_model_family(*verb);
   add_device(*verb);
   take_keys(*verb, "A list makes a key an axis: --train.lr=[1e-4,1e-3] --model.scheme=[pre,post] --train.seed=[1,2,3]");
   verb->callback([options, verb, &exit_code] { exit_code = run(*options, overrides_of(*verb)); });

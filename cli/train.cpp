@@ -201,6 +201,7 @@ void add_train(CLI::App& app, int& exit_code) {
   verb->add_flag("--quiet", options->quiet, "No progress");
   add_schemes_dir(*verb, options->schemes);
   add_run_options(*verb);
+  add_model_family(*verb);
   add_device(*verb);
   take_keys(*verb, "Any key of the configuration: --train.lr=3e-4 --model.scheme='norm(x + f(x))'");
   verb->callback([options, verb, &exit_code] { exit_code = run_train(*options, overrides_of(*verb), command_line()); });

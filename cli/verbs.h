@@ -62,6 +62,8 @@ void add_run_options(CLI::App& verb);
 // Whether any key of the configuration may be given: --train.lr=3e-4. `example` is the last line of the verb's help.
 void take_keys(CLI::App& verb, const std::string& example);
 std::vector<std::string> overrides_of(const CLI::App& verb);  // the keys that were given, short ones among them
+// --family, for the same verbs; it is short for --model.family.
+void add_model_family(CLI::App& verb);
 // --family, for the verbs that build a model without a configuration.
 void add_family(CLI::App& verb, Family& family);
 

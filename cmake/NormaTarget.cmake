@@ -7,7 +7,7 @@
 add_library(norma_options INTERFACE)
 target_compile_features(norma_options INTERFACE cxx_std_20)
 target_compile_options(norma_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Woverloaded-virtual>)
 # GCC 12 reports string concatenation as overlapping (GCC bug 105651).
 target_compile_options(norma_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
 if(NORMA_WARNINGS_AS_ERRORS)

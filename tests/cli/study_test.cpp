@@ -174,11 +174,65 @@ TEST(StudyProcess, EveryFamilyHasATaskWithoutAFile) {
   }
 }
 
+// Schemes, task and words of its own, whatever is left out; two steps are enough to see that.
+TEST(StudyProcess, EveryFamilyHasItsOwnStudy) {
+  const TemporaryFolder folder;
+  struct Case {
+    std::string family, scheme, task, says;
+  };
+  const Case cases[] = {{"resnet", "resnet_v2", "shapes", "share of right answers"},
+                        {"vit", "layerscale", "shapes", "share of right answers"},
+                        {"mlp", "rezero", "parity", "share of right answers"},
+                        {"gcn", "gcnii", "block_model", "share of right answers"},
+                        {"dit", "adaln_zero", "mixture", "mean squared error"},
+                        {"unet", "unet", "shapes", "mean squared error"}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.family);
+    const std::string out = folder / one.family;
+    const Ended outcome = test::run(folder, {"study",
+                                             "--family",
+                                             one.family,
+                                             "--quiet",
+                                             "--no-inspect",
+                                             "--no-depth-use",
+                                             "--budget",
+                                             "0",
+                                             "--steps",
+                                             "2",
+                                             "--seeds",
+                                             "1,",
+                                             "--lr",
+                                             "1e-3",
+                                             "--warmup",
+                                             "0",
+                                             "--extra-rates",
+                                             "0",
+                                             "--layers",
+                                             "2",
+                                             "--width",
+                                             "8",
+                                             "--out",
+                                             out,
+                                             "--model.heads=2",
+                                             "--data.evaluation_batches=2",
+                                             "--train.threads=1"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const auto results = nlohmann::json::parse(test::read_file(out + "/results.json"));
+    EXPECT_EQ(results["task"]["name"], one.task);
+    EXPECT_NE(results["schemes"].dump().find('"' + one.scheme + '"'), std::string::npos);
+    EXPECT_NE(outcome.out.find(one.says), std::string::npos) << outcome.out;
+    EXPECT_EQ(outcome.out.find("token"), std::string::npos) << outcome.out;
+    EXPECT_EQ(outcome.out.find("nats"), std::string::npos) << outcome.out;
+  }
+}
+
 TEST(StudyProcess, MistakesExitWithTwoAndOneClearMessage) {
   const TemporaryFolder folder;
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
       {{"--schemes", "prre"}, "did you mean 'pre'?"},
       {{"--schemes", "norm(x + "}, "^"},
+      {{"--family", "resnets"}, "did you mean 'resnet'?"},
+      {{"--family", "vit", "--model.family=dit"}, "expected one of them"},
       {{"--schemes", "pre", "pre"}, "given twice"},
       {{"--depths", "0"}, "depth 0"},
       {{"--text", folder / "missing.txt"}, "No such file"},

@@ -203,6 +203,24 @@ TEST(Planner, GuessingAfterALongRunIsSaidNotToTrain) {
   EXPECT_TRUE(wild.rounds(Stage::race).empty());
 }
 
+// Two rates of 3,000 steps for each of three schemes are 18,000 steps; races up to that length would be 54,000 and
+// more.
+TEST(Planner, WhereNothingTrainsWaitingDoesNotUseUpTheLongRuns) {
+  for (const double budget : {1.85e4, 2.5e4, 4e4, 6e4, 2e5}) {
+    World world({hopeless(), hopeless(), hopeless()}, 1);
+    const StudyState& state = world.play(budget);
+    for (std::size_t scheme = 0; scheme < 3; ++scheme)
+      EXPECT_EQ(training_after(state, scheme), Training::stuck) << budget << " scheme " << scheme;
+  }
+  World poor({hopeless(), hopeless(), hopeless()}, 1), late({starting_after(1000), starting_after(1500)}, 1);
+  EXPECT_EQ(training_after(poor.play(1.5e4), 0), Training::unclear) << "one rate each is not enough to tell";
+  const StudyState& state = late.play(2e4);
+  for (const std::size_t scheme : {0u, 1u}) {
+    EXPECT_NE(training_after(state, scheme), Training::stuck);
+    EXPECT_NE(training_after(state, scheme), Training::unclear);
+  }
+}
+
 TEST(Planner, LongRunsAreKeptForWhileCurvesFall) {
   World world({falling(1.0, 2000), hopeless()}, 1);
   EXPECT_EQ(training_after(world.play(3e4), 1), Training::stuck) << "the falling curve would take it all";

@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "lab/sweep_check.h"
 #include "norma/lab/results.h"
@@ -71,6 +72,40 @@ TEST(SweepKill, HalvingEndsWithTheSameResults) {
     const SweepResult result = sweep(config, broken);
     EXPECT_TRUE(results_of(result.outcomes) == straight) << "killed at sync " << at << " of " << syncs;
     EXPECT_EQ(temporaries_in(broken), 0) << at;
+    EXPECT_TRUE(fs::is_empty(broken + "/cohorts")) << at;
+  }
+}
+
+// Also between the last checkpoint of a cohort that keeps no weights and its result: then it trains again.
+TEST(SweepKill, WhatKeepsNoWeightsEndsWithTheSameResults) {
+  const TemporaryFolder folder;
+  SweepConfig config = small_sweep(12);
+  for (const char* setting : {"train.lr=[1e-3, 1e5]", "train.checkpoint_every=5", "train.dropout=0", "train.clip=0"})
+    override_sweep(config, setting);
+  const auto run = [&](const std::string& directory, KeepWeights weights) {
+    SweepObserver observer;
+    const std::atomic<bool> stop{false};
+    return run_sweep({.config = config, .directory = directory, .weights = weights}, observer, stop).outcomes;
+  };
+  const json straight = results_of(run(folder / "with", KeepWeights::yes));
+  // Whatever comes next after a checkpoint of a cohort has been brought to disk, and the first and last of all.
+  int syncs = 0;
+  std::set<int> places = {1};
+  test::on_sync = [&](const std::string& path) {
+    ++syncs;
+    if (path.find("cohorts/") != std::string::npos && path.find("checkpoints") != std::string::npos)
+      places.insert(syncs + 1);
+  };
+  EXPECT_TRUE(results_of(run(folder / "without", KeepWeights::no)) == straight);
+  test::on_sync = nullptr;
+  places.insert(syncs);
+  ASSERT_GT(places.size(), 4u);
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder / "without"))
+    EXPECT_NE(entry.path().extension(), ".safetensors") << entry.path();
+  for (const int at : places) {
+    const std::string broken = folder / ("broken" + std::to_string(at));
+    EXPECT_TRUE(test::killed_at_sync(at, [&] { run(broken, KeepWeights::no); })) << at;
+    EXPECT_TRUE(results_of(run(broken, KeepWeights::no)) == straight) << "killed at sync " << at << " of " << syncs;
     EXPECT_TRUE(fs::is_empty(broken + "/cohorts")) << at;
   }
 }

@@ -87,8 +87,8 @@ TEST(Verdict, SaysInWordsWhatItRestsOn) {
   const Verdict verdict = judge_schemes({post})[0];
   EXPECT_EQ(
       verdict.words,
-      "post: does not train at 12 layers at any tried rate from 0.001 to 0.01: after 3000 steps it still knows no "
-      "more than how frequent each token is (of 6 short runs 1 diverged and 5 ended at guessing level); the "
+      "post: does not train at 12 layers at any tried rate from 0.001 to 0.01: after 3000 steps it still does no "
+      "better than guessing (of 6 short runs 1 diverged and 5 ended at guessing level); the "
       "gradient of the last layer at init does not change with depth, L^0.02 (-0.10 to 0.10); amplification grows "
       "with depth as N^1.00 (0.90 to 1.10, theory 0.98).");
   ASSERT_EQ(verdict.evidence.size(), 2u);

@@ -17,7 +17,7 @@ struct ComparedRun {
   std::string name;  // its directory below the one that all are in, and its member where there are several
   std::string path;
   std::size_t group = 0;
-  std::string scheme = {}, task = {};
+  std::string scheme = {}, task = {}, unit = {};  // unit: of its loss; empty: nats
   std::int64_t layers = 0, width = 0, parameters = 0, steps = 0, seed = 0, data_seed = 0;
   double lr = 0, loss = 0;  // loss: held out at the end, or of training where nothing is; NaN: diverged, or not ended
   bool held_out = false;

@@ -36,11 +36,15 @@ struct StudyConfig {
   StudyBudget budget;
   bool inspect = true, train = true, depth_use = true;
   bool depth_use_whatever_it_takes = false;  // or as far as a fifth of a budget of time goes
+  double depth_use_time = 1;                 // of that fifth
   // The model that the question is about, for the advice; 0: the one that is trained.
   std::int64_t asked_layers = 0, asked_width = 0;
 
   StudyConfig();  // the default study: three minutes, no files
 };
+
+// The default study of a family: its schemes, rates and depths, and sizes that suit its models.
+StudyConfig default_study_of(const Family& family);
 
 // What a GPU makes of three minutes: wider models on longer rows of a language of seven levels, on which depth pays, at
 // each of `kDepthsOnGpu`.

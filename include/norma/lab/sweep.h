@@ -105,6 +105,7 @@ struct SweepRequest {
   std::filesystem::path directory;
   std::vector<std::string> command_line = {};
   KeepWeights weights = KeepWeights::yes;  // whether the run directories keep their last checkpoint
+  bool scores = true;                      // whether results have the scores of judge.h
 };
 
 struct SweepResult {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -12,7 +13,8 @@ namespace norma {
 namespace {
 
 constexpr std::int64_t kDeepest = 1024;
-constexpr double kLikeness = 0.05;  // between exponents that are called the same
+constexpr std::int64_t kDepths[] = {12, 24, 48, 96};  // that exponents are taken over; the sentence names their ends
+constexpr double kLikeness = 0.05;                    // between exponents that are called the same
 
 ModelTheory theory_of(ModelConfig model, const SchemeChoice& scheme) {
   model.scheme = scheme;
@@ -21,7 +23,7 @@ ModelTheory theory_of(ModelConfig model, const SchemeChoice& scheme) {
 
 double growth_of(const ModelTheory& theory) {
   std::vector<Prediction> predictions;
-  for (const std::int64_t layers : {12, 24, 48, 96}) predictions.push_back(theory.at(layers));
+  for (const std::int64_t layers : kDepths) predictions.push_back(theory.at(layers));
   return exponents_of(predictions).amplification;
 }
 
@@ -66,9 +68,11 @@ std::string judge_by_theory(const ModelConfig& model) {
     const std::string law = std::abs(growth) < kLikeness ? std::string("does not grow with depth")
                             : growth < 0                 ? fmt::format("shrinks with depth as N^{:.2f}", growth)
                                                          : fmt::format("grows with depth as N^{:.2f}", growth);
-    return fmt::format("By theory, at width {}, amplification {}, {} (Pre-LN N^{:.2f}, Post-LN N^{:.2f}); {}.",
-                       model.width, law, place_between(growth, slow, fast), slow, fast,
-                       warmup_words(depth_of(own, post.at(kWarmupLayers).amplification)));
+    return fmt::format(
+        "By theory, from {} to {} layers of width {}, amplification {}, {} (Pre-LN N^{:.2f}, Post-LN "
+        "N^{:.2f}); {}.",
+        std::ranges::min(kDepths), std::ranges::max(kDepths), model.width, law, place_between(growth, slow, fast), slow,
+        fast, warmup_words(depth_of(own, post.at(kWarmupLayers).amplification)));
   } catch (const Error& error) {
     return fmt::format("The theory has no judgement of this scheme: {}.", error.what());
   }

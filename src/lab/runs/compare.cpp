@@ -54,6 +54,7 @@ ComparedRun compared(const RunHistory& run, const MemberHistory& member, const s
                   .path = run.path.string(),
                   .scheme = model.scheme.asked(),
                   .task = run.config.data.task,
+                  .unit = loss_unit(model),
                   .layers = model.layers,
                   .width = model.width,
                   .parameters = run.result ? run.result->parameters : 0,

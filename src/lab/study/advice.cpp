@@ -176,7 +176,7 @@ Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>
                        "more training than these runs had",
                        "other data",
                        fmt::format("optimisers other than {}", scale.optimiser),
-                       "half precision",
+                       scale.mixed_precision ? "single precision" : "half precision",
                        "schemes that are not in the table"};
   if (trained.empty()) {
     say_nothing_trained(advice, all);

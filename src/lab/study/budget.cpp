@@ -31,7 +31,10 @@ constexpr BudgetUnit kBudgetUnits[] = {
 };
 
 // At least half a minute, unless that is most of a short study.
-double usual_seconds_for_depth_use(double all) { return std::max(0.2 * all, std::min(30.0, all / 3)); }
+double usual_seconds_for_depth_use(const StudyConfig& config) {
+  const double all = config.budget.amount;
+  return config.depth_use_time * std::max(0.2 * all, std::min(30.0, all / 3));
+}
 
 }  // namespace
 
@@ -65,13 +68,13 @@ std::string print_budget(const StudyBudget& budget) {
 double seconds_for_depth_use(const StudyConfig& config) {
   if (config.budget.unit != StudyBudget::Unit::seconds || config.depth_use_whatever_it_takes)
     return std::numeric_limits<double>::infinity();
-  return usual_seconds_for_depth_use(config.budget.amount);
+  return usual_seconds_for_depth_use(config);
 }
 
 double seconds_for_training(const StudyConfig& config) {
   constexpr double kReport = 0.03;
   const double all = config.budget.amount;
-  return all * (1 - kReport) - (config.depth_use ? usual_seconds_for_depth_use(all) : 0);
+  return all * (1 - kReport) - (config.depth_use ? usual_seconds_for_depth_use(config) : 0);
 }
 
 }  // namespace norma

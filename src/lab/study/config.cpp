@@ -42,7 +42,10 @@ StudyConfig default_study_on_gpu() {
   config.base.model.time = 128;  // one string of seven levels
   config.base.data.task = "grammar";
   config.base.data.depth = 7;
-  config.base.train.precision = Precision::tf32;
+  config.base.train.precision = Precision::bf16;
+  config.depth_use_time = 0.4;
+  config.budget.amount =
+      165;  // small cohorts at the end take longer than their tokens say, and all of it three minutes
   return config;
 }
 

@@ -75,6 +75,24 @@ void add_comparisons(const StudyFindings& study, Results& results) {
   }
 }
 
+// Classifiers: what a loss comes to in right answers.
+void say_accuracy(Results& results) {
+  for (const Tuned& tuned : results.tuned) {
+    if (!tuned.accuracy) continue;
+    const Estimate& share = *tuned.accuracy;
+    const auto verdict = std::ranges::find(results.verdicts, tuned.scheme, &Verdict::scheme);
+    const bool ranked = std::ranges::find(results.advice.ranking, tuned.scheme) != results.advice.ranking.end();
+    if (!ranked || verdict == results.verdicts.end()) continue;
+    const std::string interval =
+        share.n > 1 ? fmt::format(" ({:.1f} to {:.1f})", 100 * share.low, 100 * share.high) : "";
+    const std::string words = fmt::format("{:.1f} % of held-out answers are right{}", 100 * share.mean, interval);
+    verdict->words.pop_back();
+    verdict->words += fmt::format("; {}.", words);
+    verdict->evidence.push_back({"share of right held-out answers", share.mean, share.low, share.high});
+    if (tuned.scheme == results.advice.choice) results.advice.words += fmt::format(" With it {}.", words);
+  }
+}
+
 }  // namespace
 
 Results describe_study(Results results, const StudyFindings& study) {
@@ -89,6 +107,7 @@ Results describe_study(Results results, const StudyFindings& study) {
   }
   results.verdicts = judge_schemes(study.evidence);
   results.advice = advise(study.evidence, results.verdicts, study.scale);
+  say_accuracy(results);
   return results;
 }
 

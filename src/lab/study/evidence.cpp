@@ -56,7 +56,7 @@ std::string budget_to_tell(const RoundPlayer& rounds, const StudyBudget& budget)
     const double unit = std::pow(10, std::floor(std::log10(value)) - 1);
     return std::ceil(value / unit) * unit;
   };
-  if (budget.unit == StudyBudget::Unit::steps)
+  if (budget.unit == StudyBudget::Unit::steps || budget.unit == StudyBudget::Unit::none)
     return fmt::format("--budget {:g}steps", rounded(tokens / state.tokens_per_step));
   const double each = rounds.seconds_per_token();
   if (budget.unit != StudyBudget::Unit::seconds || each == 0)

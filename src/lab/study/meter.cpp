@@ -15,4 +15,11 @@ void SweepMeter::stepped(const SweepProgress& progress, const Cohort& cohort) {
   observer_.progressed(part_, progress.share, cohort.config().model.scheme.asked());
 }
 
+void SweepMeter::report() const {
+  if (tokens_ == 0) return;
+  observer_.said(
+      fmt::format("{}: {:.4g} million tokens in {:.1f} s, {:.3g} million a second with all that goes with it", part_,
+                  tokens_ * 1e-6, seconds(), tokens_ * 1e-6 / seconds()));
+}
+
 }  // namespace norma

@@ -23,6 +23,7 @@ class SweepMeter final : public SweepObserver {
   void warned(const std::string& what) override { observer_.said("warning: " + what); }
   void stepped(const SweepProgress& progress, const Cohort& cohort) override;
 
+  void report() const;                       // says what was trained in what time
   double tokens() const { return tokens_; }  // of members that had not diverged
   double seconds() const { return std::chrono::duration<double>(Clock::now() - began_).count(); }
 

@@ -32,7 +32,16 @@ std::size_t schemes_in(const std::vector<RoundEntry>& entries) {
   return schemes.size();
 }
 
+bool anything_trains(const StudyState& state) {
+  for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme) {
+    if (trains_anywhere(state, scheme)) return true;
+  }
+  return false;
+}
+
+// Some times as long as what others need; where nobody trains there are no others.
 std::int64_t steps_of_long_run(const StudyState& state, const PlannerRules& rules) {
+  if (!anything_trains(state)) return rules.long_steps;
   const double relative = rules.long_factor * static_cast<double>(raced_steps(state));
   return std::max(rules.long_steps, static_cast<std::int64_t>(relative));
 }
@@ -57,22 +66,21 @@ bool was_run_long(const StudyState& state, const RoundEntry& entry) {
   });
 }
 
-// What long runs of the schemes at guessing level still take, where others train.
+// What long runs of the schemes at guessing level still take.
 double wanted_for_long_runs(const StudyState& state, const PlannerRules& rules) {
   double runs = 0;
-  bool any = false;
   const std::int64_t steps = steps_of_long_run(state, rules);
   for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme) {
-    any = any || trains_anywhere(state, scheme);
     if (training_after(state, scheme) != Training::unclear) continue;
     for (const RoundEntry& entry : long_entries(state, scheme, steps, rules))
       runs += was_run_long(state, entry) ? 0 : 1;
   }
-  return any ? runs * static_cast<double>(steps) * state.tokens_per_step : 0;
+  return runs * static_cast<double>(steps) * state.tokens_per_step;
 }
 
-// What is kept for them: all or nothing, by its share of what was there after the map.
+// What is kept for them where others train: all or nothing, by its share of what was there after the map.
 double reserve_of(const StudyState& state, double left, const PlannerRules& rules) {
+  if (!anything_trains(state)) return 0;
   const double at_first = state.played.empty() ? left : std::max(left, state.played[0].round.tokens_left);
   const double wanted = wanted_for_long_runs(state, rules);
   return wanted <= rules.long_share * at_first ? std::min(wanted, left) : 0;
@@ -87,13 +95,11 @@ double tokens_of_step(const StudyState& state, const Round& round, const Planner
 std::optional<Round> next_race(const StudyState& state, double left, const PlannerRules& rules) {
   const bool first = rounds_in(state, Stage::race).empty();
   std::vector<std::string> falling;
-  std::size_t training = 0;
   for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme) {
     if (still_falls(state, scheme, rules)) falling.push_back(state.schemes[scheme].title);
-    training += trains_anywhere(state, scheme) ? 1 : 0;
   }
   const std::int64_t before = raced_steps(state);
-  const bool waits = training == 0 && before < rules.long_steps;  // for anybody to begin
+  const bool waits = !anything_trains(state) && before < rules.long_steps;  // for anybody to begin
   if (falling.empty() && !first && !waits) return std::nullopt;
   Round round{.stage = Stage::race, .entries = racing_entries(state, 2 * before, rules)};
   if (round.entries.empty()) return std::nullopt;
@@ -102,6 +108,9 @@ std::optional<Round> next_race(const StudyState& state, double left, const Plann
   if (steps < rules.least_growth * static_cast<double>(before)) return std::nullopt;
   round.steps = static_cast<std::int64_t>(steps);
   round.entries = racing_entries(state, round.steps, rules);  // as many, with the warmup of that length
+  // Waiting does not use up the runs that would tell that nobody begins, unless it is as long as they are.
+  const double wanted = waits && round.steps < rules.long_steps ? wanted_for_long_runs(state, rules) : 0;
+  if (wanted <= left && round.member_steps() * state.tokens_per_step > left - wanted) return std::nullopt;
   round.why = first             ? "the best settings of the map, longer"
               : falling.empty() ? "no scheme is below guessing level yet"
                                 : fmt::format("still falling: {}", fmt::join(falling, ", "));

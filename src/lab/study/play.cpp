@@ -133,8 +133,10 @@ std::vector<RunOutcome> RoundPlayer::run_round(Round& round) {
   const SweepResult result = run_sweep({.config = sweep,
                                         .directory = directory,
                                         .command_line = request_.command_line,
-                                        .weights = round.stage == Stage::final ? KeepWeights::yes : KeepWeights::no},
+                                        .weights = round.stage == Stage::final ? KeepWeights::yes : KeepWeights::no,
+                                        .scores = false},
                                        meter, stop_);
+  if (!result.interrupted) meter.report();
   if (!result.interrupted && !round.ended) {
     round.ended = true;
     if (is_timed()) {

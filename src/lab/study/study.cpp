@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 
 #include "lab/directory_kind.h"
 #include "lab/study/depth.h"
@@ -17,6 +18,7 @@
 #include "lab/sweep/data.h"
 #include "norma/core/error.h"
 #include "norma/core/machine.h"
+#include "norma/core/side_by_side.h"
 #include "norma/lab/inspect.h"
 #include "norma/lab/results.h"
 #include "norma/lab/smoothing.h"
@@ -25,6 +27,7 @@
 #include "norma/store/atomic_file.h"
 #include "norma/store/directory_lock.h"
 #include "norma/store/environment.h"
+#include "norma/store/run_directory.h"
 #include "norma/theory/predict.h"
 #include "norma/train/causality.h"
 #include "norma/train/data.h"
@@ -32,6 +35,8 @@
 
 namespace norma {
 namespace {
+
+constexpr std::int64_t kTokensAtInit = 256;
 
 // Settings are chosen on one half of the held-out data; the other half judges.
 StudyConfig settled(StudyConfig config) {
@@ -57,9 +62,10 @@ class Study {
       const std::string scope = last_stack(config_.base.model).scope;
       if (!scope.empty()) evidence.stack = scope + " ";
       evidence.map_steps = config_.base.train.steps;
-      evidence.leak = leak_in(scheme);
       evidence_.push_back(std::move(evidence));
     }
+    side_by_side(config_.schemes.size(), threads(),
+                 [this](std::size_t i) { evidence_[i].leak = leak_in(config_.schemes[i]); });
     std::vector<double> rates = config_.rates;
     std::sort(rates.begin(), rates.end());
     grids_.assign(config_.schemes.size(), rates);
@@ -67,10 +73,10 @@ class Study {
   }
 
   StudyResult run() {
-    if (config_.inspect && !stop_) inspect_schemes();
-    if (trains() && !stop_) train_schemes();
-    if (trains() && !stop_) play_rounds();
-    if (trains() && config_.depth_use && !stop_) measure_depth();
+    if (config_.inspect && !stop_) timed("analyses at init", [this] { inspect_schemes(); });
+    if (trains() && !stop_) timed("map", [this] { train_schemes(); });
+    if (trains() && !stop_) timed("rounds after the map", [this] { play_rounds(); });
+    if (trains() && config_.depth_use && !stop_) timed("use of depth", [this] { measure_depth(); });
     return {.results_json = write_results(describe()), .interrupted = stop_};
   }
 
@@ -80,10 +86,18 @@ class Study {
     return config_.base.train.threads > 0 ? static_cast<int>(config_.base.train.threads) : machine().cores;
   }
 
+  void timed(std::string_view part, const std::function<void()>& work) {
+    const double before = seconds();
+    work();
+    if (!stop_) observer_.said(fmt::format("{}: {:.1f} s in all", part, seconds() - before));
+  }
+
   void inspect_schemes() {
     InspectOptions options;
     options.schemes = config_.schemes;
     options.model = config_.base.model;
+    if (counted_word() == "tokens")  // what a network is at init takes no large batch to see
+      options.model.batch = std::clamp<std::int64_t>(kTokensAtInit / options.model.time, 1, options.model.batch);
     options.depths = config_.depths;
     options.seeds = seeds_at_init(config_.seeds);
     options.settle = SettledLaw{.analysis = "amplification"};
@@ -141,9 +155,15 @@ class Study {
         observer_, part,
         {.own = static_cast<double>(sweep.points.size()) * static_cast<double>(config_.base.train.steps) * per_step,
          .all = rounds_.tokens_of_budget(per_step)});
-    outcomes_ = run_sweep({.config = sweep, .directory = sweep_directory(), .command_line = request_.command_line},
-                          meter, stop_)
-                    .outcomes;
+    outcomes_ =
+        run_sweep({.config = sweep,
+                   .directory = sweep_directory(),
+                   .command_line = request_.command_line,
+                   .weights = config_.budget.unit == StudyBudget::Unit::none ? KeepWeights::yes : KeepWeights::no,
+                   .scores = false},
+                  meter, stop_)
+            .outcomes;
+    if (!stop_) meter.report();
     map_.training_seconds += meter.seconds();
     map_.tokens_trained += meter.tokens();
   }
@@ -185,7 +205,7 @@ class Study {
   }
 
   // One trained model for each of the first seeds of every scheme: of the final where there was one, else of the best
-  // setting of the map.
+  // setting of the map, which keeps its weights where no final is paid for.
   void measure_depth() {
     constexpr std::size_t kSeeds = 3;
     std::vector<DepthSubject> subjects;
@@ -204,8 +224,9 @@ class Study {
       const TrainedCell* best = best_cell(evidence);
       if (subjects.size() > before || best == nullptr) continue;
       for (const RunOutcome& outcome : outcomes_) {
-        if (outcome.lr == best->lr && outcome.warmup == best->warmup)
-          add(outcome, sweep_directory() / "runs" / outcome.id);
+        const std::filesystem::path run = sweep_directory() / "runs" / outcome.id;
+        if (outcome.lr == best->lr && outcome.warmup == best->warmup && !RunView(run).checkpoint_steps().empty())
+          add(outcome, run);
       }
     }
     measure_depth_of(subjects, source_, threads(), evidence_, findings_, observer_, stop_,
@@ -250,6 +271,7 @@ class Study {
             .tokens_per_step = tokens_per_step(resolved_),
             .tuning_seeds = static_cast<int>(config_.seeds.size()),
             .counted = counted_word(),
+            .mixed_precision = config_.base.train.precision == Precision::bf16,
             .asked_layers = config_.asked_layers,
             .asked_width = config_.asked_width,
             .theory = [this](const SchemeEvidence& one) { return theory_of_question(one); }};

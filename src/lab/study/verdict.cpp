@@ -140,8 +140,8 @@ std::string failing_words(const SchemeEvidence& evidence, Training training, Jud
   }
   if (training == Training::stuck) {
     verdict = Judgement::does_not_train;
-    return fmt::format("does not train {}: after {} steps it still knows no more than how frequent each token is ({})",
-                       where, evidence.long_steps, counts);
+    return fmt::format("does not train {}: after {} steps it still does no better than guessing ({})", where,
+                       evidence.long_steps, counts);
   }
   if (training == Training::diverges) {
     verdict = Judgement::diverges;

@@ -100,6 +100,7 @@ struct StudyScale {
   std::int64_t tokens_per_step = 0;  // of one run
   int tuning_seeds = 1;
   std::string counted = "tokens";  // what a step has so many of
+  bool mixed_precision = false;
   // The model that the question is about; 0: the one that was trained.
   std::int64_t asked_layers = 0, asked_width = 0;
   // What the theory predicts there of a scheme, as a sentence; empty: nothing.

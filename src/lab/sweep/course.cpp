@@ -148,7 +148,9 @@ bool GroupCourse::train_cohort(const CohortPlan& plan, const std::vector<const S
                                    .command_line = request_.command_line,
                                    .recorded_before = plan.from,
                                    .threads = threads_,
-                                   .names_leaks = true},
+                                   .names_leaks = true,
+                                   .weights = request_.weights == KeepWeights::yes,
+                                   .scores = request_.scores},
                                   watcher, watcher.halt);
   if (end == RunEnd::interrupted && !watcher.paused) return false;
   split.ended = end == RunEnd::finished;

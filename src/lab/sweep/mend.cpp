@@ -18,6 +18,9 @@ std::optional<Checkpoint> usable_checkpoint(const SweepPaths& paths, const Cohor
   CheckpointSearch search = checkpoint_to_resume(view, config.train.checkpoint_every);
   if (!search.newest && plan.from > 0) fail("'{}' has no checkpoint of step {}", view.path().string(), plan.from);
   check_data(paths, view, schemes);
+  // The last checkpoint of a cohort that keeps no weights belongs to its result.
+  if (search.newest && search.newest->file.tensors().empty() && !view.is_done())
+    fail("'{}' holds no weights, and there is no result", search.newest->file.path().string());
   if (search.newest) check_config(view, *search.newest, schemes);
   if (search.newest) member_records(view, plan, *search.newest, config.train);
   for (const std::string& warning : search.warnings) warn(warning);

@@ -265,9 +265,10 @@ void add_depth_figures(std::vector<Figure>& figures, const Results& results, con
   if (!panels->empty()) {
     figures.push_back({.id = "layers",
                        .title = "What each layer does",
-                       .caption = "Measures of each layer of the trained model. Losses are the rise in nats when a "
-                                  "layer is removed, swapped with the next or run beside it, without further training; "
-                                  "early answers are read off the stream after a layer.",
+                       .caption =
+                           "Measures of each layer of the trained model. Losses are how much more is lost when a "
+                           "layer is removed, swapped with the next or run beside it, without further training; "
+                           "early answers are read off the stream after a layer.",
                        .numbers = numbers_of(*panels),
                        .draw = [panels](double width) {
                          return draw_panels(*panels, {.columns = width < 500 ? 1 : 2, .height = 130}, width);

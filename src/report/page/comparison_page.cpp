@@ -50,10 +50,20 @@ draw::Line compared_line(const RunComparison& comparison, const ComparedRun& run
   return line;
 }
 
+// What all losses are in, after "loss "; empty where runs differ.
+std::string unit_of(const RunComparison& comparison) {
+  const std::string first = comparison.runs.empty() ? "" : comparison.runs.front().unit;
+  for (const ComparedRun& run : comparison.runs) {
+    if (run.unit != first) return "";
+  }
+  return first.empty() ? "nats" : first;
+}
+
 // One line a run, in the tone of its group: the best two in colour, the rest grey; a group's first has its name at the
 // end.
 draw::Panel curves_panel(const RunComparison& comparison, bool held_out) {
-  draw::Panel panel{.title = held_out ? "held out" : "training", .x_label = "step", .y_label = "loss (nats)"};
+  draw::Panel panel{.title = held_out ? "held out" : "training", .x_label = "step", .y_label = "loss"};
+  if (const std::string unit = unit_of(comparison); !unit.empty()) panel.y_label += fmt::format(" ({})", unit);
   const std::vector<std::size_t> order = by_loss(comparison);
   for (std::size_t place = order.size(); place-- > 0;) {  // the best is drawn last, above the others
     const draw::Tone tone = place == 0 ? draw::Tone::lead : place == 1 ? draw::Tone::base : draw::Tone::rest;
@@ -76,16 +86,16 @@ Figure curves_figure(const RunComparison& comparison) {
     if (!panel.lines.empty()) panels.push_back(std::move(panel));
   }
   if (panels.size() == 1) panels.front().title.clear();
-  return {.id = "curves",
-          .title = "Loss during training",
-          .caption =
-              "Loss by step, in nats, one line for each run. The two groups with the lowest losses are in colour, "
-              "all others grey.",
-          .numbers = numbers_of(panels),
-          .draw = [panels](double width) {
-            return draw_panels(panels, {.columns = width < 500 ? 1 : static_cast<int>(panels.size()), .height = 240},
-                               width);
-          }};
+  return {
+      .id = "curves",
+      .title = "Loss during training",
+      .caption =
+          "Loss by step, one line for each run. The two groups with the lowest losses are in colour, all others grey.",
+      .numbers = numbers_of(panels),
+      .draw = [panels](double width) {
+        return draw_panels(panels, {.columns = width < 500 ? 1 : static_cast<int>(panels.size()), .height = 240},
+                           width);
+      }};
 }
 
 std::string groups_table(const RunComparison& comparison) {
