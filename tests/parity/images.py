@@ -17,6 +17,12 @@ def conv(x, weight, stride=1, padding=0, dilation=1, groups=1):
     return y.permute(0, 2, 3, 1)
 
 
+def transposed(x, weight, stride=1, padding=0, dilation=1, groups=1, output_padding=0):
+    """x[batch, height, width, in], weight[height, width, out / groups, in]"""
+    y = F.conv_transpose2d(x.permute(0, 3, 1, 2), weight.permute(3, 2, 0, 1), None, stride, padding, output_padding, groups, dilation)
+    return y.permute(0, 2, 3, 1)
+
+
 def ops(writer, dtype, differentiable):
     t = TORCH_DTYPES[dtype]
     cases = [((3, 7, 6, 5), (3, 3, 5, 4), dict(padding=1)), ((2, 9, 8, 6), (3, 3, 3, 4), dict(stride=2, padding=1, groups=2)),
@@ -27,6 +33,14 @@ def ops(writer, dtype, differentiable):
         x, w = torch.randn(x_shape, dtype=t), torch.randn(w_shape, dtype=t)
         differentiable(writer, f"conv2d {x_shape} {w_shape} {options}", "conv2d", dtype, {"x": x, "w": w},
                        lambda x, w: conv(x, w, **options), x.numel() // x_shape[3] * w.numel() // w_shape[3] // 9, **options)
+    grown = [((3, 4, 5, 6), (4, 4, 3, 6), dict(stride=2, padding=1)), ((2, 3, 3, 4), (3, 3, 5, 4), dict(stride=2, padding=1, output_padding=1)),
+             ((2, 4, 3, 6), (3, 2, 2, 6), dict(stride=3, groups=3, output_padding=2)), ((9, 8, 8, 32), (4, 4, 16, 32), dict(stride=2, padding=1)),
+             ((2, 5, 4, 4), (3, 3, 1, 4), dict(padding=1, dilation=2, groups=4))]
+    for x_shape, w_shape, options in grown:
+        options = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "output_padding": 0, **options}
+        x, w = torch.randn(x_shape, dtype=t), torch.randn(w_shape, dtype=t)
+        differentiable(writer, f"transposed_conv2d {x_shape} {w_shape} {options}", "transposed_conv2d", dtype, {"x": x, "w": w},
+                       lambda x, w: transposed(x, w, **options), x.numel() // x_shape[3] * w.numel() // w_shape[3] // 4, **options)
     for size, stride, padding in ((2, 2, 0), (3, 2, 1)):
         x = torch.randn(2, 7, 8, 5, dtype=t)
         differentiable(writer, f"max_pool {size} {stride} {padding}", "max_pool", dtype, {"x": x},

@@ -147,6 +147,11 @@ Wire build(Graph& g, const std::string& op, const NamedWires& in, const json& a)
     return conv2d(
         in.at("x"), in.at("w"),
         {.stride = a.at("stride"), .padding = a.at("padding"), .dilation = a.at("dilation"), .groups = a.at("groups")});
+  if (op == "transposed_conv2d")
+    return transposed_conv2d(
+        in.at("x"), in.at("w"),
+        {.stride = a.at("stride"), .padding = a.at("padding"), .dilation = a.at("dilation"), .groups = a.at("groups")},
+        a.at("output_padding"));
   if (op == "max_pool")
     return max_pool(in.at("x"), {.size = a.at("size"), .stride = a.at("stride"), .padding = a.at("padding")});
   if (op == "modulate") return modulate(in.at("x"), in.at("scale"), in.at("shift"));

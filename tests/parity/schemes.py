@@ -332,7 +332,8 @@ def schemes(writer, dtype, torch_dtype):
         expected = {f"d/{name}": g for name, g in zip(p, gradients) if g is not None and g.abs().max() > 1e-12}
         fixed = {"schedule.s": torch.tensor([0.3], dtype=torch_dtype)} if scheme in ("pre_to_post", "post_pre_post") else {}
         # Without a norm rounding grows from sublayer to sublayer as the stream does: four times what others may be off by.
-        growth = 16 if scheme == "tfixup" else 1
+        # Dynamic hyper-connections: the gradient of sa sums over the 4 + 4 x 4 weights that it scales, not over 4 times the width alone.
+        growth = {"tfixup": 16, "hc_dynamic": 5}.get(scheme, 1)
         writer.add(f"scheme {scheme}", "scheme", dtype, {**ids, **p, **fixed}, {"y": loss, **expected}, BATCH * TIME * 4 * D * growth,
                    placement=scheme, layers=LAYERS, width=D, heads=HEADS, hidden=HIDDEN, vocabulary=VOCABULARY, batch=BATCH, time=TIME,
                    parameters=len(p))
