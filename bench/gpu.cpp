@@ -146,6 +146,7 @@ void measure_gpu_limits(Report& report, const Options&) {
 void bench_gpu_steps(Report& report, const Options& options) {
   for (const GpuCase& one : gpu_cases()) bench_gpu_step(report, one, options);
   for (const GpuCase& one : family_cases()) bench_gpu_step(report, one, options);
+  for (const GpuCase& one : study_cases()) bench_gpu_step(report, one, options);
 }
 
 }  // namespace norma::bench

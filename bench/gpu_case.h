@@ -22,5 +22,7 @@ struct GpuCase {
 
 // Images and graphs: the shapes that PyTorch is measured on.
 std::vector<GpuCase> family_cases();
+// What a study on a GPU trains.
+std::vector<GpuCase> study_cases();
 
 }  // namespace norma::bench
