@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "norma/core/error.h"
 
@@ -51,6 +52,18 @@ double variance_of_mean(const std::vector<double>& values) {
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);
   return squares / (n - 1) / n;
+}
+
+// The numbers of equal pairs that are possible among so many schemes: groups of equals, j of them making j (j - 1) / 2.
+std::set<std::size_t> possible_equal_pairs(std::size_t schemes) {
+  std::vector<std::set<std::size_t>> possible(schemes + 1);
+  possible[0] = {0};
+  for (std::size_t n = 1; n <= schemes; ++n) {
+    for (std::size_t group = 1; group <= n; ++group) {
+      for (const std::size_t others : possible[n - group]) possible[n].insert(group * (group - 1) / 2 + others);
+    }
+  }
+  return possible[schemes];
 }
 
 LossTable first_seeds(const LossTable& table, std::size_t count) {
@@ -116,13 +129,31 @@ LossTable differences(const LossTable& a, const LossTable& b) {
   return difference;
 }
 
+std::size_t most_equal_pairs(std::size_t schemes, std::size_t apart) {
+  const std::size_t pairs = schemes * (schemes - 1) / 2;
+  NORMA_ASSERT(schemes > 1 && apart < pairs);
+  const std::set<std::size_t> possible = possible_equal_pairs(schemes);
+  return *std::prev(possible.upper_bound(pairs - apart));
+}
+
+int seeds_of_comparison(std::size_t schemes, double alpha, double beside, int most) {
+  NORMA_ASSERT(most >= 2);
+  const double pairs = static_cast<double>(std::max<std::size_t>(1, schemes * (schemes - 1) / 2));
+  std::vector<double> expense;  // of two seeds, three, ...
+  for (int n = 2; n <= most; ++n)
+    expense.push_back(student_quantile(alpha / pairs, n - 1) / std::sqrt(n) * (beside + n));
+  const double enough = 1.05 * *std::ranges::min_element(expense);
+  const auto first = std::ranges::find_if(expense, [&](double each) { return each <= enough; });
+  return 2 + static_cast<int>(first - expense.begin());
+}
+
 std::vector<PairedDifference> compare_pairs(const std::vector<LossTable>& schemes, double alpha) {
   std::vector<PairedDifference> pairs;
   std::vector<CrossedMean> means;
   for (std::size_t a = 0; a < schemes.size(); ++a) {
+    NORMA_ASSERT(!schemes[a].empty());
     for (std::size_t b = a + 1; b < schemes.size(); ++b) {
       const std::size_t seeds = std::min(schemes[a].size(), schemes[b].size());
-      if (seeds == 0) continue;
       means.push_back(crossed_mean(differences(first_seeds(schemes[a], seeds), first_seeds(schemes[b], seeds))));
       pairs.push_back({.a = a, .b = b, .p = means.back().p_value()});
     }
@@ -134,10 +165,10 @@ std::vector<PairedDifference> compare_pairs(const std::vector<LossTable>& scheme
   double level = alpha, adjusted = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     PairedDifference& pair = pairs[order[i]];
-    const double left = static_cast<double>(order.size() - i);
-    if (apart) level = alpha / left;  // behind the first that fails, its level stands for all
+    const double equal = static_cast<double>(most_equal_pairs(schemes.size(), i));
+    if (apart) level = alpha / equal;  // behind the first that fails, its level stands for all
     apart = apart && pair.p <= level;
-    adjusted = std::max(adjusted, std::min(1.0, pair.p * left));
+    adjusted = std::max(adjusted, std::min(1.0, pair.p * equal));
     pair.adjusted_p = adjusted;
     pair.apart = apart;
     pair.difference = means[order[i]].interval(level);

@@ -35,7 +35,7 @@ TEST(Statistics, CrossedMeansKnowBothSourcesOfVariance) {
   EXPECT_EQ(crossed_mean({{1, 1}, {1, 1}}).p_value(), 0);
 }
 
-TEST(Statistics, HolmStepsDownAndItsIntervalsAgree) {
+TEST(Statistics, LevelsStepDownAndIntervalsAgree) {
   // Seeds alone: differences with t about 40, 8 and 1.
   const auto table = [](double mean, double spread) {
     return LossTable{{mean - spread}, {mean}, {mean + spread}, {mean}, {mean + spread / 2}, {mean - spread / 2}};
@@ -52,6 +52,34 @@ TEST(Statistics, HolmStepsDownAndItsIntervalsAgree) {
   EXPECT_TRUE(pairs[1].apart);
   EXPECT_TRUE(pairs[2].apart);
   EXPECT_LT(pairs[1].difference.high, 0) << "the first loses less";
+}
+
+TEST(Statistics, PairsThatCanStillBeEqualFollowFromGroupsOfEquals) {
+  EXPECT_EQ(most_equal_pairs(2, 0), 1u);
+  EXPECT_EQ(most_equal_pairs(3, 0), 3u);
+  EXPECT_EQ(most_equal_pairs(3, 1), 1u) << "of three, two equal pairs would make the third";
+  EXPECT_EQ(most_equal_pairs(3, 2), 1u);
+  // Shaffer 1986, table 1, for five: 10, then 6 while four can be equal, 4 (three and two), 3, 2, 1.
+  const std::vector<std::size_t> five = {10, 6, 6, 6, 6, 4, 4, 3, 2, 1};
+  for (std::size_t apart = 0; apart < five.size(); ++apart) EXPECT_EQ(most_equal_pairs(5, apart), five[apart]) << apart;
+  EXPECT_EQ(most_equal_pairs(8, 1), 21u);
+}
+
+TEST(Statistics, SeedsPayUntilStepsWouldTellMore) {
+  const double alpha = 0.025;
+  for (const std::size_t schemes : {2u, 3u, 8u, 20u}) {
+    const auto expense = [&](int n) {
+      const double pairs = static_cast<double>(schemes * (schemes - 1)) / 2;
+      return student_quantile(alpha / pairs, n - 1) / std::sqrt(n) * (4 + n);
+    };
+    const int seeds = seeds_of_comparison(schemes, alpha, 4, 40);
+    for (int n = 2; n <= 40; ++n) EXPECT_LE(expense(seeds), 1.05 * expense(n)) << schemes << " " << n;
+    EXPECT_GT(expense(seeds - 1), expense(seeds));
+    EXPECT_EQ(seeds_of_comparison(schemes, alpha, 4, 3), 3) << "no more than allowed";
+  }
+  EXPECT_EQ(seeds_of_comparison(2, alpha, 4, 16), 7);
+  EXPECT_EQ(seeds_of_comparison(8, alpha, 4, 16), 10);
+  EXPECT_GE(seeds_of_comparison(1, alpha, 4, 16), 2) << "nothing to compare";
 }
 
 TEST(Statistics, LogIntervalsAreNeverNegative) {
@@ -129,6 +157,25 @@ TEST(Statistics, EqualSchemesAreToldApartNoMoreOftenThanTheLevelSays) {
       EXPECT_LE(apart, 0.05 * kStudies + 4 * std::sqrt(kStudies * 0.05 * 0.95)) << schemes << " " << own_batch;
     }
   }
+}
+
+TEST(Statistics, EqualSchemesAmongOthersThatDifferAreHardlyToldApart) {
+  // Two groups of equals, far from each other, and one alone: levels have stepped down when the equals are looked at.
+  const Truth truth{.mean = {2.0, 2.0, 2.0, 3.0, 3.0, 4.0}};
+  constexpr int kStudies = 2000;
+  int wrong = 0, right = 0;
+  for (unsigned study = 0; study < kStudies; ++study) {
+    Simulation simulation(truth, study);
+    bool mistaken = false;
+    for (const PairedDifference& pair : compare_pairs(simulation.with_seeds(8), 0.05)) {
+      const bool equal = truth.mean[pair.a] == truth.mean[pair.b];
+      mistaken = mistaken || (equal && pair.apart);
+      right += !equal && pair.apart ? 1 : 0;
+    }
+    wrong += mistaken ? 1 : 0;
+  }
+  EXPECT_LE(wrong, 0.05 * kStudies + 4 * std::sqrt(kStudies * 0.05 * 0.95));
+  EXPECT_EQ(right, 11 * kStudies) << "differences of fifty deviations of one seed";
 }
 
 TEST(Statistics, DifferentSchemesAreToldApart) {

@@ -38,13 +38,24 @@ struct PairedDifference {
   std::size_t a = 0, b = 0;
   Estimate difference = {};  // at the level at which the pair was decided: excludes 0 exactly when it is apart
   double p = 1;              // of this pair alone
-  double adjusted_p = 1;     // Holm's: the smallest alpha at which it would be apart
+  double adjusted_p = 1;     // Shaffer's: the smallest alpha at which it would be apart
   bool apart = false;
 };
 
-// All pairs, a < b. No two equal schemes are called apart with a chance of more than `alpha` over all of them (Holm
-// 1979). Pairs are taken over the seeds that both have; tables have their seeds in the same order.
+// All pairs, a < b. No two equal schemes are called apart with a chance of more than `alpha` over all of them (Shaffer
+// 1986). Pairs are taken over the seeds that both have; tables have their seeds in the same order.
 std::vector<PairedDifference> compare_pairs(const std::vector<LossTable>& schemes, double alpha);
+
+// How many pairs of `schemes` schemes can be equal after `apart` of them were found to differ: of eight 28, then 21,
+// since one that differs from another cannot be equal to all of its equals.
+std::size_t most_equal_pairs(std::size_t schemes, std::size_t apart);
+
+// With how many seeds each a comparison of all pairs tells most for what it takes, where `beside` other runs of the
+// same length go with it: the smallest number, at most `most`, within 5 % of the least of
+//   t(alpha / pairs; n - 1) / sqrt(n) * (beside + n),
+// what an interval is in deviations of one seed, times what a step takes. So seeds are preferred to steps only where
+// they would be even if differences grew in proportion to the length of the runs.
+int seeds_of_comparison(std::size_t schemes, double alpha, double beside, int most);
 
 // Of a comparison that is looked at again after more seeds, look 1, 2, ...: alpha / 2^look, which adds up to alpha.
 double alpha_of_look(double alpha, int look);

@@ -86,9 +86,16 @@ double reserve_of(const StudyState& state, double left, const PlannerRules& rule
   return wanted <= rules.long_share * at_first ? std::min(wanted, left) : 0;
 }
 
+// Seeds of each scheme in the first final, where so many schemes are in it.
+int first_final_seeds(const StudyState& state, std::size_t schemes, const PlannerRules& rules) {
+  const double raced = static_cast<double>(rules.later_settings) * static_cast<double>(state.tuning_seeds.size());
+  return seeds_of_comparison(schemes, alpha_of_look(rules.alpha, 1), raced, rules.most_first_seeds);
+}
+
 // What a step costs in a race, and in the final comparison that must still be paid for.
 double tokens_of_step(const StudyState& state, const Round& round, const PlannerRules& rules) {
-  const double finals = static_cast<double>(schemes_in(round.entries)) * static_cast<double>(rules.final_seeds);
+  const std::size_t schemes = schemes_in(round.entries);
+  const double finals = static_cast<double>(schemes) * first_final_seeds(state, schemes, rules);
   return (static_cast<double>(round.runs()) + finals) * state.tokens_per_step;
 }
 
@@ -128,7 +135,7 @@ std::optional<Round> race_at_edge(const StudyState& state, double left, const Pl
   std::size_t finalists = 0;
   for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme)
     finalists += trains_anywhere(state, scheme) ? 1 : 0;
-  const double final_runs = static_cast<double>(finalists) * static_cast<double>(rules.final_seeds);
+  const double final_runs = static_cast<double>(finalists) * first_final_seeds(state, finalists, rules);
   const double needed = (static_cast<double>(round.runs()) + final_runs) * static_cast<double>(round.steps);
   if (needed * state.tokens_per_step + reserve_of(state, left, rules) > left) return std::nullopt;
   std::vector<std::string> names;
@@ -150,7 +157,7 @@ std::optional<Round> first_final(const StudyState& state, double left, const Pla
       static_cast<double>(round.entries.size()) * static_cast<double>(round.steps) * state.tokens_per_step;
   double seeds = std::floor((left - reserve_of(state, left, rules)) / one_seed);
   if (seeds < rules.least_final_seeds) seeds = std::floor(left / one_seed);
-  seeds = std::min(seeds, static_cast<double>(rules.final_seeds));
+  seeds = std::min(seeds, static_cast<double>(first_final_seeds(state, round.entries.size(), rules)));
   if (seeds < rules.least_final_seeds) return std::nullopt;
   for (RoundEntry& entry : round.entries) entry.seeds = final_seeds(state, 0, static_cast<std::size_t>(seeds));
   round.why = "each scheme at its own setting, with fresh seeds and fresh held-out data";

@@ -50,7 +50,7 @@ struct PlannerRules {
   int first_settings = 4, later_settings = 2;  // of each scheme in a race
   int unclear_settings = 2;                    // of one at guessing level
   int edge_rounds = 3;                         // at one length, for bests at the smallest rate
-  int final_seeds = 5, least_final_seeds = 2, most_final_seeds = 40;
+  int least_final_seeds = 2, most_first_seeds = 16, most_final_seeds = 40;
   double flat = 0.02;  // nats: a curve that fell less since the round before has flattened
   double tied = 0.02;  // nats between settings that are as good as each other
   double same = 0.01;  // nats: schemes whose difference is surely smaller need no more seeds
