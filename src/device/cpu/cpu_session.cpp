@@ -41,16 +41,16 @@ std::int64_t first_non_finite(const std::byte* data, const Type& type) {
   return -1;
 }
 
-std::int64_t checked_bytes(const Plan& plan, int members, std::int64_t stride) {
-  check_memory(plan, members, stride, available_memory(), "this machine has");
-  return stride * members;
-}
+// Two lines of distance keep neighbouring members out of each other's cache lines and prefetches.
+std::int64_t stride_of_members(const Plan& plan) { return align_up(plan.member_bytes()) + 2 * kArenaAlignment; }
 
-std::shared_ptr<const Plan> for_the_cpu(std::shared_ptr<const Plan> plan) {
+// Throws before anything is taken for members that do not fit, be it a number for each of them.
+std::shared_ptr<const Plan> for_the_cpu(std::shared_ptr<const Plan> plan, int members) {
   for (const Step& step : plan->steps()) {
     if (dynamic_cast<const CpuProgram*>(step.kernel.get()) == nullptr)
       throw InternalError("internal error: the plan was made for another device than the CPU");
   }
+  if (members > 0) check_memory(*plan, members, stride_of_members(*plan), available_memory(), "this machine has");
   return plan;
 }
 
@@ -62,10 +62,9 @@ int checked_threads(int threads) {
 }  // namespace
 
 CpuSession::CpuSession(std::shared_ptr<const Plan> plan, Options options)
-    : Session(for_the_cpu(std::move(plan)), options.members),
-      // Two lines of distance keep neighbouring members out of each other's cache lines and prefetches.
-      member_stride_(align_up(this->plan().member_bytes()) + 2 * kArenaAlignment),
-      arena_(checked_bytes(this->plan(), options.members, member_stride_)),
+    : Session(for_the_cpu(std::move(plan), options.members), options.members),
+      member_stride_(stride_of_members(this->plan())),
+      arena_(member_stride_ * options.members),
       crew_(shared_plan(), checked_threads(options.threads)) {
   for (const Value& value : this->plan().values()) {
     if (value.role != Role::constant) continue;
