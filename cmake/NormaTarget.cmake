@@ -49,7 +49,8 @@ function(norma_keep_kernels_apart)
 endfunction()
 
 # What CMake's unity builds do, with paths that do not name the checkout: so a compiler cache serves every clone on a
-# machine. Sixteen files in the order of the target make one; those that must be apart stay by themselves.
+# machine. Sixteen files in the order of the target make one; those with SKIP_UNITY_BUILD_INCLUSION, which must be set
+# before, stay by themselves.
 function(norma_join_sources target)
   get_target_property(sources ${target} SOURCES)
   set_target_properties(${target} PROPERTIES NORMA_SOURCES "${sources}")
