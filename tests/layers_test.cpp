@@ -11,12 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "places.h"
+
 namespace norma {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = NORMA_SOURCE_DIR, kBuild = NORMA_BINARY_DIR;
+const fs::path kRoot = test::kSourceFolder, kBuild = test::kBuildFolder;
 
 using Folders = std::map<std::string, std::set<std::string>>;
 

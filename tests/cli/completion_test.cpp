@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "cli/process.h"
+#include "places.h"
 
 namespace norma {
 namespace {
@@ -67,7 +68,7 @@ TEST(Completion, Zsh) {
   if (!is_there("zsh")) GTEST_SKIP() << "there is no zsh";
   const TemporaryFolder folder;
   write_script(folder, "zsh", "_norma");
-  const std::string script = NORMA_SOURCE_DIR "/tests/cli/complete.zsh";
+  const std::string script = std::string(test::kSourceFolder) + "/tests/cli/complete.zsh";
   if (words_of(folder, "zsh -f -c 'zmodload zsh/zpty && print yes'") != Words{"yes"})
     GTEST_SKIP() << "this zsh has no terminals to give";
   expect_candidates(folder, [&](const std::string& line) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/process.h"
+#include "places.h"
 
 namespace norma {
 namespace {
@@ -22,7 +23,7 @@ struct Shell {
 
 Shell shell(const TemporaryFolder& folder, const std::string& arguments) {
   const std::string err = folder / "shell.err";
-  const std::string command = "{ " NORMA_PROGRAM " " + arguments + "; } 2> '" + err + "'";
+  const std::string command = std::string("{ ") + test::kProgram + " " + arguments + "; } 2> '" + err + "'";
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, test::read_file(err)};
 }
@@ -55,7 +56,7 @@ TEST(Output, AReaderThatHasSeenEnoughIsNoError) {
   // Also where the signal is ignored and writing fails instead.
   const std::string err = folder / "ignored.err";
   const std::string command =
-      "trap '' PIPE; { " NORMA_PROGRAM " schemes --json 2> '" + err + "'; } | head -1 > /dev/null";
+      std::string("trap '' PIPE; { ") + test::kProgram + " schemes --json 2> '" + err + "'; } | head -1 > /dev/null";
   ASSERT_EQ(std::system(command.c_str()), 0);
   EXPECT_EQ(test::read_file(err), "");
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/process.h"
+#include "places.h"
 
 namespace norma {
 namespace {
@@ -167,7 +168,7 @@ TEST(Predict, ALanguageModelSpeaksWithoutItsText) {
 // `norma <arguments>` in a folder.
 Ended run_in(const TemporaryFolder& folder, const std::string& arguments) {
   const std::string command =
-      fmt::format("cd '{0}' && " NORMA_PROGRAM " {1} > '{0}/in.out' 2> '{0}/in.err'", folder / ".", arguments);
+      fmt::format("cd '{0}' && {2} {1} > '{0}/in.out' 2> '{0}/in.err'", folder / ".", arguments, test::kProgram);
   const int status = std::system(command.c_str());
   return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
           .out = test::read_file(folder / "in.out"),

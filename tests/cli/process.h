@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "places.h"
 #include "temporary_folder.h"
 
 namespace norma::test {
@@ -29,7 +30,7 @@ class Process {
   // Output goes to files in `folder`, which exist before the process does: it may be killed at any moment.
   Process(const TemporaryFolder& folder, std::vector<std::string> arguments)
       : out_(folder / ("out" + std::to_string(++count()))), err_(folder / ("err" + std::to_string(count()))) {
-    arguments.insert(arguments.begin(), NORMA_PROGRAM);
+    arguments.insert(arguments.begin(), test::kProgram);
     std::vector<char*> words;
     for (std::string& argument : arguments) words.push_back(argument.data());
     words.push_back(nullptr);

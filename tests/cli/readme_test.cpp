@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "cli/process.h"
+#include "places.h"
 
 namespace norma {
 namespace {
@@ -16,7 +17,7 @@ using test::TemporaryFolder;
 
 // Lines of the block that begin with "norma "; what a command does stands two or more spaces behind it.
 std::vector<std::string> readme_commands() {
-  std::istringstream lines(test::read_file(std::string(NORMA_SOURCE_DIR) + "/README.md"));
+  std::istringstream lines(test::read_file(std::string(test::kSourceFolder) + "/README.md"));
   std::vector<std::string> commands;
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("norma ")) commands.push_back(line.substr(0, line.find("  ")));
@@ -30,7 +31,7 @@ std::string verb_of(const std::string& command) {
 
 TEST(Readme, EveryExampleRuns) {
   const TemporaryFolder folder;
-  std::filesystem::copy_file(std::string(NORMA_SOURCE_DIR) + "/README.md", folder / "README.md");
+  std::filesystem::copy_file(std::string(test::kSourceFolder) + "/README.md", folder / "README.md");
   const std::string model =
       " --model.layers=1 --model.width=16 --model.heads=2 --model.batch=2 --model.time=16 --train.steps=4";
   const std::map<std::string, std::string> smaller = {
@@ -55,7 +56,7 @@ TEST(Readme, EveryExampleRuns) {
     const std::string verb = verb_of(command);
     ++seen[verb];
     ASSERT_TRUE(smaller.contains(verb)) << command;
-    const std::string line = "cd '" + (folder / ".") + "' && '" NORMA_PROGRAM "' " + command.substr(6) +
+    const std::string line = "cd '" + (folder / ".") + "' && '" + test::kProgram + "' " + command.substr(6) +
                              smaller.at(verb) + " > out.txt 2> err.txt";
     const int status = std::system(line.c_str());
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << line << "\n" << test::read_file(folder / "err.txt");

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cli/process.h"
+#include "places.h"
 #include "sanitized.h"
 
 namespace norma {
@@ -19,7 +20,8 @@ using test::TemporaryFolder;
 // `limits; norma <arguments>` in a shell of its own.
 Ended limited(const TemporaryFolder& folder, const std::string& limits, const std::string& arguments) {
   const std::string out = folder / "limited.out", err = folder / "limited.err";
-  const std::string command = limits + "; exec " NORMA_PROGRAM " " + arguments + " > '" + out + "' 2> '" + err + "'";
+  const std::string command =
+      limits + "; exec " + test::kProgram + " " + arguments + " > '" + out + "' 2> '" + err + "'";
   const int status = std::system(command.c_str());
   Ended outcome{.out = test::read_file(out), .err = test::read_file(err)};
   if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);

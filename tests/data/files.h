@@ -7,6 +7,7 @@
 #include <string>
 
 #include "error_of.h"
+#include "places.h"
 #include "temporary_folder.h"
 
 namespace norma {
@@ -19,7 +20,7 @@ using test::TemporaryFolder;
 inline std::string shared_data(const std::string& name) {
   const char* folder = std::getenv("NORMA_DATA");
   const std::filesystem::path root =
-      folder != nullptr ? std::filesystem::path(folder) : std::filesystem::path(NORMA_SOURCE_DIR) / "../shared/data";
+      folder != nullptr ? std::filesystem::path(folder) : std::filesystem::path(test::kSourceFolder) / "../shared/data";
   const std::filesystem::path path = root / name;
   return std::filesystem::exists(path) ? path.string() : "";
 }

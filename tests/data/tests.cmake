@@ -5,5 +5,4 @@ norma_test(data_test DEPENDS norma::data SOURCES
   data/image_mixing_test.cpp data/images_test.cpp data/permutation_test.cpp
   data/records_test.cpp data/sentencepiece_test.cpp data/sentences_test.cpp data/source_test.cpp data/text_test.cpp
   data/token_file_test.cpp data/tokenizer_test.cpp)
-target_compile_definitions(data_test PRIVATE NORMA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 target_link_libraries(data_test PRIVATE ${Png_LIBRARY} ${Jpeg_LIBRARY} ${Zlib_LIBRARY})  # its files are written with them

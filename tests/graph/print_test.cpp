@@ -9,6 +9,7 @@
 #include "check.h"
 #include "graph/layered.h"
 #include "graph/test_ops.h"
+#include "places.h"
 
 namespace norma {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 void expect_golden(const std::string& file, const std::string& text) {
-  const fs::path path = fs::path(NORMA_SOURCE_DIR) / "tests" / "golden" / file;
+  const fs::path path = fs::path(test::kSourceFolder) / "tests" / "golden" / file;
   if (std::getenv("NORMA_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
   std::ifstream stream(path);
   ASSERT_TRUE(stream) << path << " does not exist";

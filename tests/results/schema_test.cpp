@@ -9,6 +9,7 @@
 #include "norma/lab/inspect.h"
 #include "norma/lab/study.h"
 #include "norma/train/trainer.h"
+#include "places.h"
 #include "results/json_schema.h"
 #include "results/made_up.h"
 #include "temporary_folder.h"
@@ -23,7 +24,7 @@ using test::TemporaryFolder;
 constexpr const char* kRunResult = "run_result";
 
 JsonSchema published_schema() {
-  std::ifstream file(std::string(NORMA_SOURCE_DIR) + "/docs/results.schema.json");
+  std::ifstream file(std::string(test::kSourceFolder) + "/docs/results.schema.json");
   return JsonSchema(json::parse(file));
 }
 
@@ -133,7 +134,7 @@ void expect_same_words(const json& schema, const char* type, const char* propert
 }
 
 TEST(ResultsSchema, HasTheWordsOfTheTables) {
-  std::ifstream file(std::string(NORMA_SOURCE_DIR) + "/docs/results.schema.json");
+  std::ifstream file(std::string(test::kSourceFolder) + "/docs/results.schema.json");
   const json schema = json::parse(file);
   expect_same_words<RunStatus>(schema, "run", "status");
   expect_same_words<Judgement>(schema, "verdict", "verdict");

@@ -6,4 +6,3 @@ norma_test(results_test DEPENDS norma::lab nlohmann_json::nlohmann_json SOURCES
   results/made_up.cpp
   results/results_json_test.cpp
   results/schema_test.cpp)
-target_compile_definitions(results_test PRIVATE NORMA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "check.h"
+#include "places.h"
 #include "schemes/diagram_parts.h"
 #include "schemes/golden.h"
 #include "schemes/named.h"
@@ -46,7 +47,7 @@ TEST(Diagram, EverySchemeOfTheCatalogueIsDrawnAsBefore) {
 TEST(Diagram, NoGoldenFileIsLeftBehind) {
   std::set<std::string> names;
   for (const Scheme& scheme : catalogue()) names.insert(scheme.name);
-  const std::filesystem::path folder = std::filesystem::path(NORMA_SOURCE_DIR) / "tests" / "golden" / "diagrams";
+  const std::filesystem::path folder = std::filesystem::path(test::kSourceFolder) / "tests" / "golden" / "diagrams";
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     EXPECT_TRUE(names.contains(entry.path().stem().string())) << entry.path();
 }

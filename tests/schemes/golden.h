@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "places.h"
+
 namespace norma::test {
 
 inline std::vector<std::string> lines_of(const std::string& text) {
@@ -35,7 +37,7 @@ inline std::string difference(const std::string& expected, const std::string& fo
 }
 
 inline void expect_golden(const std::string& file, const std::string& text) {
-  const std::filesystem::path path = std::filesystem::path(NORMA_SOURCE_DIR) / "tests" / "golden" / file;
+  const std::filesystem::path path = std::filesystem::path(test::kSourceFolder) / "tests" / "golden" / file;
   if (std::getenv("NORMA_UPDATE_GOLDEN") != nullptr) {
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path) << text;

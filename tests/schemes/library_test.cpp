@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "check.h"
+#include "places.h"
 #include "temporary_folder.h"
 
 namespace norma {
@@ -59,7 +60,7 @@ TEST_F(UserFolder, WinsOverTheCatalogueAndSaysSo) {
 }
 
 TEST_F(UserFolder, ACopyOfABuiltInSchemeReplacesNothing) {
-  fs::copy_file(fs::path(NORMA_SOURCE_DIR) / "schemes" / "post.toml", folder_ / "post.toml");
+  fs::copy_file(fs::path(test::kSourceFolder) / "schemes" / "post.toml", folder_ / "post.toml");
   EXPECT_FALSE(library().locate("post").replaces);
   EXPECT_EQ(library().find("post")->title, "Post-LN");
 }

@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "norma/schemes/evaluate.h"
+#include "places.h"
 
 namespace norma {
 namespace {
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 using test::error_of;
 
 Scheme read_scheme(const std::string& name) {
-  std::ifstream file(std::string(NORMA_SOURCE_DIR) + "/schemes/" + name + ".toml");
+  std::ifstream file(std::string(test::kSourceFolder) + "/schemes/" + name + ".toml");
   return parse_scheme(name, std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
@@ -32,7 +33,7 @@ double constant(const std::vector<NamedExpression>& all, const std::string& name
 
 TEST(Catalogue, EveryFileReadsAndEveryFormulaSurvivesTheRoundTrip) {
   int files = 0;
-  for (const fs::directory_entry& entry : fs::directory_iterator(std::string(NORMA_SOURCE_DIR) + "/schemes")) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(std::string(test::kSourceFolder) + "/schemes")) {
     if (entry.is_directory()) continue;  // schemes of one kind of branch
     SCOPED_TRACE(entry.path().filename().string());
     const Scheme scheme = read_scheme(entry.path().stem().string());

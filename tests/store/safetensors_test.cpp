@@ -8,6 +8,7 @@
 #include <random>
 
 #include "norma/store/safetensors_writer.h"
+#include "places.h"
 #include "store/store_check.h"
 
 namespace norma {
@@ -340,7 +341,7 @@ TEST(Safetensors, PythonReadsWhatWeWrite) {
 TEST(Safetensors, ACheckpointOfSomeoneElseIsRead) {
   const char* const given = std::getenv("NORMA_DATA");
   const test::fs::path data =
-      given != nullptr ? test::fs::path(given) : test::fs::path(NORMA_SOURCE_DIR "/../shared/data");
+      given != nullptr ? test::fs::path(given) : test::fs::path(test::kSourceFolder) / "../shared/data";
   const test::fs::path path = data / "ckpt-stories260k/stories260K.safetensors";
   if (!test::fs::exists(path)) GTEST_SKIP() << "there is no " << path;
   const SafetensorsFile file(path);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <sstream>
 
+#include "places.h"
 #include "schemes/golden.h"
 #include "theory/branches.h"
 
@@ -129,7 +130,7 @@ std::string numeric_difference(const std::string& expected, const std::string& f
 
 TEST(Theory, EveryNumberOfTheCatalogueIsKept) {
   const std::string found = all_lines();
-  const std::filesystem::path path = std::filesystem::path(NORMA_SOURCE_DIR) / "tests" / "golden" / "theory.txt";
+  const std::filesystem::path path = std::filesystem::path(test::kSourceFolder) / "tests" / "golden" / "theory.txt";
   if (std::getenv("NORMA_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << found;
   std::ifstream stream(path);
   ASSERT_TRUE(stream) << path << " does not exist; NORMA_UPDATE_GOLDEN=1 writes it";
