@@ -5,6 +5,7 @@
 #include "ops/cuda/attention_hopper_whole_backward.cuh"
 #include "ops/cuda/attention_hopper_whole_forward.cuh"
 #include "ops/cuda/attention_whole.cuh"
+#include "ops/cuda/multiprocessors.h"
 #endif
 
 namespace norma::cuda {
@@ -30,10 +31,7 @@ constexpr std::int64_t careful_bytes(int width) { return 256 * stride_of<HopperT
 
 // Whether heads are so few that each of their tiles should have a block.
 bool has_few_heads(const AttentionCall& call) {
-  int device = 0, multiprocessors = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  return std::int64_t{call.batch} * call.heads * call.members.count <= 2 * std::int64_t{multiprocessors};
+  return std::int64_t{call.batch} * call.heads * call.members.count <= 2 * std::int64_t{multiprocessors()};
 }
 
 template <int kWidth, int kTiles, int kParts>

@@ -31,7 +31,7 @@ bool halo_fits(ConvolutionPass pass, const HaloCall& call) { return of_few(call)
 
 // Enough blocks for one member to fill a card, few enough that partial sums are little beside the images.
 void split_halo(HaloCall& call) {
-  constexpr int kMultiprocessors = 132;
+  constexpr int kMultiprocessors = 132;  // of an H100 or H200; a card that is asked would change the order of sums
   const int parts = halo_parts(call), pairs = call.in / kHaloSlice * (call.channels_out / kHaloSlice);
   const int most = of_few(call) ? (call.in == 16 ? 128 : 64) : std::max(1, kMultiprocessors / pairs);
   call.tiles_per_split = (parts + most - 1) / most;

@@ -1,6 +1,7 @@
 // Convolutions over slices of 64 channels: gradients of weights, of all taps at once, and images of 64 channels, whose
 // weights stay in shared memory while a block goes from part to part.
 #include "ops/cuda/convolution_halo.cuh"
+#include "ops/cuda/multiprocessors.h"
 
 namespace norma::cuda::halo {
 namespace {
@@ -305,8 +306,7 @@ int convolve_many(ConvolutionPass pass, const HaloCall& call, Stream stream) {
     return launch(call.width >= 16 ? many_weights_kernel<true> : many_weights_kernel<false>, call, call.splits * pairs,
                   kThreads, bytes, stream);
   }
-  constexpr int kMultiprocessors = 132;
-  const int parts = halo_parts(call), blocks = parts < kMultiprocessors ? parts : kMultiprocessors;
+  const int parts = halo_parts(call), blocks = parts < multiprocessors() ? parts : multiprocessors();
   return launch(pass == ConvolutionPass::data ? many_image_kernel<true> : many_image_kernel<false>, call, blocks,
                 kThreads, bytes, stream);
 }

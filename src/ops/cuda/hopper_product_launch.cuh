@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ops/cuda/hopper_product.cuh"
+#include "ops/cuda/multiprocessors.h"
 
 namespace norma::cuda::product {
 
@@ -43,16 +44,6 @@ inline bool make_map(CUtensorMap& map, const Members& members, const Matrix& mat
   return encoder(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, members.base + matrix.offset, sizes, strides, box, every,
                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
-
-inline int multiprocessors() {
-  static const int count = [] {
-    int device = 0, found = 0;
-    cudaGetDevice(&device);
-    cudaDeviceGetAttribute(&found, cudaDevAttrMultiProcessorCount, device);
-    return std::max(found, 1);
-  }();
-  return count;
 }
 
 // One product more: C[m, n] = A B, where A is [m, k] (kAlongA) or [k, m], B [n, k] (kAlongB) or [k, n].
