@@ -167,6 +167,17 @@ TEST(Planner, SettingsAreHalvedAndTheFinalHasFreshSeeds) {
   EXPECT_NEAR(final.entries[0].lr, 1e-2, 1e-9);
 }
 
+TEST(Planner, FewerSettingsRaceWhereMoreCouldNotRunTwiceAsLong) {
+  World rich({falling(1.0, 400), falling(1.5, 400)}, 1), poor({falling(1.0, 400), falling(1.5, 400)}, 1);
+  rich.play(1e6);
+  poor.play(5500);  // for 8 runs of each scheme and 7 of the final 183 steps; for 4 and 7 of them 250
+  EXPECT_EQ(rich.rounds(Stage::race)[0]->entries.size(), 8u);
+  ASSERT_FALSE(poor.rounds(Stage::race).empty());
+  EXPECT_EQ(poor.rounds(Stage::race)[0]->entries.size(), 4u);
+  EXPECT_EQ(poor.rounds(Stage::race)[0]->steps, 2 * kMapSteps);
+  EXPECT_FALSE(poor.rounds(Stage::final).empty());
+}
+
 TEST(Planner, SeedsGoToTies) {
   World world({falling(1.0, 20), falling(1.008, 20), falling(2.0, 20)}, 3);
   const StudyState& state = world.play(1e5);

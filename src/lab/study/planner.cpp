@@ -108,13 +108,21 @@ std::optional<Round> next_race(const StudyState& state, double left, const Plann
   const std::int64_t before = raced_steps(state);
   const bool waits = !anything_trains(state) && before < rules.long_steps;  // for anybody to begin
   if (falling.empty() && !first && !waits) return std::nullopt;
-  Round round{.stage = Stage::race, .entries = racing_entries(state, 2 * before, rules)};
-  if (round.entries.empty()) return std::nullopt;
-  const double affordable = (left - reserve_of(state, left, rules)) / tokens_of_step(state, round, rules);
-  const double steps = std::min(2.0 * static_cast<double>(before), affordable);
-  if (steps < rules.least_growth * static_cast<double>(before)) return std::nullopt;
+  const double twice = 2.0 * static_cast<double>(before);
+  Round round{.stage = Stage::race};
+  PlannerRules settings = rules;
+  const auto affordable = [&] {
+    round.entries = racing_entries(state, 2 * before, settings);
+    return (left - reserve_of(state, left, rules)) / tokens_of_step(state, round, rules);
+  };
+  double steps = std::min(twice, affordable());
+  if (first && steps < twice) {  // fewer settings, longer runs
+    settings.first_settings = rules.later_settings;
+    steps = std::min(twice, affordable());
+  }
+  if (round.entries.empty() || steps < rules.least_growth * static_cast<double>(before)) return std::nullopt;
   round.steps = static_cast<std::int64_t>(steps);
-  round.entries = racing_entries(state, round.steps, rules);  // as many, with the warmup of that length
+  round.entries = racing_entries(state, round.steps, settings);  // as many, with the warmup of that length
   // Waiting does not use up the runs that would tell that nobody begins, unless it is as long as they are.
   const double wanted = waits && round.steps < rules.long_steps ? wanted_for_long_runs(state, rules) : 0;
   if (wanted <= left && round.member_steps() * state.tokens_per_step > left - wanted) return std::nullopt;
