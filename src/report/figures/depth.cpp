@@ -152,8 +152,11 @@ draw::Heat likeness_of(const DepthFinding& one, const Cast& cast, double most) {
       double sum = 0;
       int count = 0;
       for (std::size_t i = top; i < bottom; ++i) {
-        for (std::size_t k = left; k < std::min(right, one.angular_distance[i].size()); ++k, ++count)
+        for (std::size_t k = left; k < std::min(right, one.angular_distance[i].size()); ++k) {
+          if (!std::isfinite(one.angular_distance[i][k])) continue;  // streams of two shapes
           sum += one.angular_distance[i][k];
+          ++count;
+        }
       }
       const double mean = count > 0 ? sum / count : std::nan("");
       cells.push_back({.level = mean / most,
@@ -244,8 +247,10 @@ void add_depth_figures(std::vector<Figure>& figures, const Results& results, con
       {.id = "depth",
        .title = "Use of depth",
        .caption =
-           "Left: the least number of layers that keeps nine tenths of what all layers gain over guessing, with 95 % "
-           "intervals. Right: loss as layers are taken out of the trained model, those that cost least first.",
+           fmt::format("Left: the least number of layers that keeps nine tenths of what all layers gain over {}, with "
+                       "95 % intervals. Right: loss as layers are taken out of the trained model, those that cost "
+                       "least first.",
+                       guessing_word(results)),
        .numbers = std::move(table),
        .draw = [dots, kept](double width) {
          draw::Scene scene{.width = width, .height = 0, .marks = {}, .spots = {}};

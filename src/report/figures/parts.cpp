@@ -98,6 +98,16 @@ std::string loss_unit(const Results& results) {
   return results.task && !results.task->unit.empty() ? results.task->unit : "nats";
 }
 
+std::string right_answers(const Estimate& accuracy) {
+  const std::string mean = fmt::format("{:.1f} %", 100 * accuracy.mean);
+  return accuracy.n < 2 ? mean + " right"
+                        : fmt::format("{} ({:.1f} to {:.1f}) right", mean, 100 * accuracy.low, 100 * accuracy.high);
+}
+
+std::string_view guessing_word(const Results& results) {
+  return loss_unit(results) == "nats" ? "guessing" : "the mean";
+}
+
 double LossLevels::level(double loss) const {
   return std::isfinite(loss) ? std::clamp((loss - best) / (worst - best), 0.0, 1.0) : kUnknown;
 }

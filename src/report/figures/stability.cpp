@@ -71,7 +71,7 @@ std::vector<draw::Panel> rate_panels(const Results& results, const Cast& cast,
       panel.lines.push_back(std::move(line));
       if (map->y.size() == 1) break;
     }
-    if (guessing) panel.rules.push_back({*guessing, panels.empty() ? "guessing" : ""});
+    if (guessing) panel.rules.push_back({*guessing, panels.empty() ? std::string(guessing_word(results)) : ""});
     panel.names = false;
     panels.push_back(std::move(panel));
   }
@@ -113,7 +113,8 @@ Figure maps_figure(const Results& results, const Cast& cast, const std::vector<c
   draw::HeatKey key{.x_label = "peak learning rate",
                     .y_label = maps.front()->y_name == "warmup" ? "warmup (steps)" : "layers",
                     .strong = draw::loss_text(levels.best),
-                    .faint = draw::loss_text(levels.worst) + (guessing_of(results) ? ", guessing" : "")};
+                    .faint = draw::loss_text(levels.worst) +
+                             (guessing_of(results) ? fmt::format(", {}", guessing_word(results)) : "")};
   return {.id = std::move(id),
           .title = std::move(title),
           .caption = fmt::format("Held-out loss of the {}, mean over seeds, for every peak learning rate and ",

@@ -67,7 +67,7 @@ draw::Panel loss_panel(const RunReport& run) {
   if (run.result.optimum && std::isfinite(*run.result.optimum)) panel.rules.push_back({*run.result.optimum, "optimum"});
   for (const MemberResult& member : run.result.members) {
     if (!member.unigram_entropy || !std::isfinite(*member.unigram_entropy)) continue;
-    panel.rules.push_back({*member.unigram_entropy, "guessing"});
+    panel.rules.push_back({*member.unigram_entropy, run.unit.empty() ? "guessing" : "the mean"});
     break;
   }
   return panel;

@@ -53,7 +53,8 @@ std::string sweep_html(const PageParts& parts) {
   std::string title = "No run has ended yet";
   const std::optional<double> guessing = guessing_of(results);
   if (best != nullptr && guessing && best->loss.mean > *guessing - kLearned) {
-    title = "No setting learned more than guessing by frequency.";
+    title = loss_unit(results) == "nats" ? "No setting learned more than guessing by frequency."
+                                         : "No setting learned more than predicting the mean.";
   } else if (best != nullptr) {
     title = fmt::format("Lowest loss: {}, {} at {} layers, at a peak rate of {}", parts.cast.of(best->scheme).label,
                         draw::loss_text(best->loss.mean), best->layers, draw::plain(*best->lr));

@@ -87,6 +87,7 @@ std::string scheme_sentence(const Results& results, const std::string& scheme) {
   const Tuned* tuned = tuned_of(results, scheme);
   if (tuned == nullptr || tuned->loss.n < 1) return "No setting was tried in which no seed diverged.";
   std::string text = fmt::format("Loss {}", draw::loss_text(tuned->loss));
+  if (tuned->accuracy) text += ", " + right_answers(*tuned->accuracy);
   if (tuned->lr)
     text += fmt::format(" at a peak rate of {} {}", draw::plain(*tuned->lr),
                         tuned->warmup > 0 ? fmt::format("with {} steps of warmup", tuned->warmup) : "without warmup");
