@@ -167,9 +167,12 @@ std::string table_of(const Analysis& analysis) {
 
 // One row per layer, for the layers of one model.
 std::string depth_table(const DepthFinding& found) {
-  std::string text = fmt::format("Depth of {}: {} layers, effective depth {:.1f} [{:.1f}, {:.1f}], loss {:.4g}\n",
-                                 found.scheme, found.layers, found.effective_depth.mean, found.effective_depth.low,
-                                 found.effective_depth.high, found.loss.mean);
+  const Estimate& depth = found.effective_depth;
+  const std::string used =
+      depth.n == 0 ? "no effective depth"
+                   : fmt::format("effective depth {:.1f} [{:.1f}, {:.1f}]", depth.mean, depth.low, depth.high);
+  std::string text =
+      fmt::format("Depth of {}: {} layers, {}, loss {:.4g}\n", found.scheme, found.layers, used, found.loss.mean);
   Table table;
   for (const char* heading : {"layer", "deleted", "swapped", "beside", "influence", "lens KL", "agreement", "probe"})
     table.column({.title = heading});

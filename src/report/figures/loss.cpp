@@ -45,6 +45,7 @@ draw::DotRow row_of(const Results& results, const Cast& cast, const Tuned& tuned
                    .tone = member.tone,
                    .marker = member.marker};
   if (!apart) row.value = tuned.loss;
+  if (row.value.mean >= 0) row.value.low = std::max(0.0, row.value.low);  // as loss_text has it
   const std::optional<double> guessing = guessing_of(results);
   row.far = guessing && row.value.n > 0 && row.value.mean > 0.99 * *guessing;
   if (row.value.n > 0) {

@@ -100,8 +100,10 @@ std::string loss_unit(const Results& results) {
 
 std::string right_answers(const Estimate& accuracy) {
   const std::string mean = fmt::format("{:.1f} %", 100 * accuracy.mean);
-  return accuracy.n < 2 ? mean + " right"
-                        : fmt::format("{} ({:.1f} to {:.1f}) right", mean, 100 * accuracy.low, 100 * accuracy.high);
+  constexpr double kDigit = 5e-4;  // seeds that agree to the last digit tell nothing of other data
+  return accuracy.n < 2 || accuracy.high - accuracy.low < kDigit
+             ? mean + " right"
+             : fmt::format("{} ({:.1f} to {:.1f}) right", mean, 100 * accuracy.low, 100 * accuracy.high);
 }
 
 std::string_view guessing_word(const Results& results) {

@@ -31,7 +31,7 @@ draw::Line row_line(const StabilityMap& map, std::size_t row, const Cast& cast, 
     const bool shown = loss.n > 0 && loss.mean <= ceiling;
     several = several || loss.n > 1;
     line.y.push_back(shown ? loss.mean : kGap);
-    line.low.push_back(shown ? loss.low : kGap);
+    line.low.push_back(shown ? std::max(std::min(0.0, loss.mean), loss.low) : kGap);  // no loss is below 0
     line.high.push_back(shown ? loss.high : kGap);
     if (lost > 0 || (loss.n > 0 && !shown)) line.crosses.push_back(map.lr[i]);
     std::string tip = fmt::format("{}, {} {}, peak rate {}: {}", member.label, map.y_name, draw::plain(map.y[row]),

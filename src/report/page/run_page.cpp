@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "norma/report/run_report.h"
@@ -114,7 +115,9 @@ std::vector<Figure> run_figures(const RunReport& run) {
 }
 
 std::string members_table(const RunReport& run) {
-  HtmlTable rows{.columns = {"Seed", "Outcome", "Peak rate", "Warmup", "Held-out loss", "Best", "Tokens/s"}};
+  std::string speed = run.counted + "s/s";
+  speed[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(speed[0])));
+  HtmlTable rows{.columns = {"Seed", "Outcome", "Peak rate", "Warmup", "Held-out loss", "Best", speed}};
   for (const MemberResult& one : run.result.members) {
     rows.rows.push_back({std::to_string(one.seed), verdict_of(one.outcome, one.facts), draw::plain(one.lr),
                          std::to_string(one.warmup), one.evaluation_loss ? draw::loss_text(*one.evaluation_loss) : "–",

@@ -32,7 +32,8 @@ std::string study_html(const PageParts& parts) {
                   paragraph(stability_sentence(results, parts.cast)) + parts.figure("stability", 2) +
                       parts.folded_figures("Stability maps, every rate and warmup", {"maps", "maps-depth"}));
   html += section("training", "How they learn",
-                  paragraph(comparison_sentence(results, parts.cast)) + parts.figure("curves", 3));
+                  paragraph(comparison_sentence(results, parts.cast)) +
+                      paragraph(accuracy_sentence(results, parts.cast)) + parts.figure("curves", 3));
   html += section("depth-section", "What they do with depth",
                   paragraph(depth_sentence(results, parts.cast)) + parts.figure("depth", 4) +
                       parts.folded_figures("Layer by layer", {"layers", "likeness"}));
