@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -141,6 +142,8 @@ void inspect_run(const InspectVerb& verb) {
   results.command = repeat_command(verb);
   results.config = print_config(stored.config);
   results.task = task_facts(stored.config.data.task, *subject.source, model);
+  const double guessing = unigram_entropy(*subject.source, subject.seeds.front());
+  if (std::isfinite(guessing)) results.task->unigram = guessing;
   Inspection inspection(verb, results, progress);
   Findings findings = inspect(subject, verb.only.empty() ? std::vector<std::string>() : split(verb.only), verb.batches,
                               inspection.progress(), inspection.measured());

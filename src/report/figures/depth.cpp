@@ -63,7 +63,8 @@ draw::Panel kept_panel(const Results& results, const Cast& cast) {
   }
   draw::Panel panel{.x_label = "layers kept",
                     .y_label = fmt::format("loss{} ({})", above ? " above the optimum" : "", loss_unit(results)),
-                    .y_log = above};
+                    .y_log = above,
+                    .y_most = most_shown(results) - (above ? *optimum : 0)};
   for (const DepthFinding* one : findings_in_order(results)) {
     const CastMember& member = cast.of(one->scheme);
     draw::Line line{.label = name_of_finding(*one, cast, several_depths(results)),
@@ -250,7 +251,8 @@ void add_depth_figures(std::vector<Figure>& figures, const Results& results, con
            fmt::format("Left: the least number of layers that keeps nine tenths of what all layers gain over {}, with "
                        "95 % intervals. Right: loss as layers are taken out of the trained model, those that cost "
                        "least first.",
-                       guessing_word(results)),
+                       guessing_deed(results)) +
+           beyond_words(results, kept->front().lines, kept->front().y_most),
        .numbers = std::move(table),
        .draw = [dots, kept](double width) {
          draw::Scene scene{.width = width, .height = 0, .marks = {}, .spots = {}};

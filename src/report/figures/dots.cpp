@@ -95,15 +95,18 @@ class DotDrawing {
     line({{axis_.scale.from, bottom_}, {axis_.scale.to, bottom_}}, Tone::rest, 1);
     if (axis_.before) slashes(at_.dots + 14);
     if (axis_.after) slashes(at_.dots_end - 14);
-    double label = at_.top - (stacked_ ? 21 : 9);
+    double height = at_.top - (stacked_ ? 21 : 9);
     for (const auto& [x, rule] : axis_.rules) {
-      scene.add(Shape{.points = {{x, label + 4}, {x, bottom_}}, .stroke = {.tone = Tone::muted}, .dash = 3});
+      scene.add(Shape{.points = {{x, height + 4}, {x, bottom_}}, .stroke = {.tone = Tone::muted}, .dash = 3});
       const bool right = on_the_right(x);
-      text({right ? x + 4 : x - 4, label}, rule.label, right ? Anchor::end : Anchor::start, Tone::muted);
-      if (stacked_) label = at_.top - 9;
+      text({right ? x + 4 : x - 4, height}, rule.label, right ? Anchor::end : Anchor::start, Tone::muted);
+      if (stacked_) height = at_.top - 9;
     }
-    text({(at_.dots + at_.dots_end) / 2, bottom_ + 29}, fitted(dots_.x_label, kLetters, scene.width * 0.6),
-         Anchor::middle, Tone::ink);
+    const std::string label = fitted(dots_.x_label, kLetters, scene.width * 0.6);
+    if (narrow_ && at_.maps < at_.maps_end)  // beside the label of the maps, with the room below the names
+      text({at_.maps - 16, bottom_ + 29}, label, Anchor::end, Tone::ink);
+    else
+      text({(at_.dots + at_.dots_end) / 2, bottom_ + 29}, label, Anchor::middle, Tone::ink);
   }
 
   void rows() {
@@ -117,7 +120,7 @@ class DotDrawing {
       text({at_.maps, bottom_ + 14}, x.front(), Anchor::start, Tone::muted);
       text({at_.maps_end, bottom_ + 14}, x.back(), Anchor::end, Tone::muted);
     }
-    text({at_.maps_end, bottom_ + 29}, dots_.key.x_label, Anchor::end, Tone::ink);
+    text({at_.maps_end, bottom_ + 29}, narrow_ ? "peak rate" : dots_.key.x_label, Anchor::end, Tone::ink);
     text({at_.maps_end, at_.top - 9}, dots_.key.y_label, Anchor::end, Tone::muted);
     draw_key(scene, dots_.key, {narrow_ ? 0 : at_.dots, bottom_ + 42}, scene.width);
     scene.height = bottom_ + 56;
@@ -176,7 +179,7 @@ class DotDrawing {
   bool labels_meet() const {
     std::vector<std::pair<double, double>> spans;
     for (const auto& [x, rule] : axis_.rules) {
-      const double size = Font::get().width(rule.label, kLetters) + 6;
+      const double size = 1.15 * Font::get().width(rule.label, kLetters) + 8;  // other fonts are wider
       spans.emplace_back(on_the_right(x) ? x + 4 - size : x - 4, on_the_right(x) ? x + 4 : x - 4 + size);
     }
     for (std::size_t a = 0; a < spans.size(); ++a) {

@@ -84,7 +84,9 @@ std::string rates_caption(const std::vector<const StabilityMap*>& maps, std::str
   if (map.y.size() > 1)
     text += fmt::format("; solid: {} steps of warmup, broken and hollow: {}", draw::plain(map.y.back()),
                         map.y.front() == 0 ? "none" : draw::plain(map.y.front()));
-  return text + ". Bands are 95 % intervals over seeds, crosses at the top rates at which a seed diverged.";
+  return text +
+         ". Bands are 95 % intervals over seeds, crosses at the top rates at which a seed diverged, or at which the "
+         "loss is beyond the axis.";
 }
 
 FigureTable numbers_of_maps(const std::vector<const StabilityMap*>& maps) {
