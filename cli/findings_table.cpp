@@ -50,10 +50,13 @@ std::vector<double> condensed(std::span<const double> y) {
   return means;
 }
 
-// Of an encoder-decoder, the sites of the encoder come first; otherwise 0.
-std::size_t first_decoder_site(const std::vector<std::string>& sites) {
-  const auto first = std::ranges::find_if(sites, [](const std::string& site) { return site.starts_with("decoder."); });
-  return first == sites.end() ? 0 : static_cast<std::size_t>(first - sites.begin());
+// Where the stack of the site at `begin` ends: an encoder before its decoder, the way down of a U-Net before its
+// middle.
+std::size_t end_of_stack(const std::vector<std::string>& sites, std::size_t begin) {
+  const auto stack_of = [](std::string_view site) { return site.substr(0, site.find("layers.")); };
+  std::size_t end = begin;
+  while (end < sites.size() && stack_of(sites[end]) == stack_of(sites[begin])) ++end;
+  return end;
 }
 
 // The deepest model along its sites, one stack at a time, and what the theory says of them.
@@ -69,8 +72,12 @@ std::string profile_lines(const LayerProfile& profile, const std::string& scheme
     if (!profile.theory.empty()) text += line("    theory", profile.theory, begin, end);
     return text;
   };
-  const std::size_t decoder = first_decoder_site(profile.sites);
-  return (decoder > 0 ? stack(0, decoder) : "") + stack(decoder, profile.sites.size());
+  std::string text;
+  for (std::size_t begin = 0, end = 0; begin < profile.sites.size(); begin = end) {
+    end = end_of_stack(profile.sites, begin);
+    text += stack(begin, end);
+  }
+  return text;
 }
 
 // Where the deepest models of all schemes have something: a common range of bins, so that columns can be compared.
@@ -160,14 +167,17 @@ std::string table_of(const Analysis& analysis) {
 
 // One row per layer, for the layers of one model.
 std::string depth_table(const DepthFinding& found) {
-  std::string text = fmt::format("Depth of {}: {} layers, effective depth {:.1f} [{:.1f}, {:.1f}], loss {:.4g}\n",
-                                 found.scheme, found.layers, found.effective_depth.mean, found.effective_depth.low,
-                                 found.effective_depth.high, found.loss.mean);
+  const Estimate& depth = found.effective_depth;
+  const std::string used =
+      depth.n == 0 ? "no effective depth"
+                   : fmt::format("effective depth {:.1f} [{:.1f}, {:.1f}]", depth.mean, depth.low, depth.high);
+  std::string text =
+      fmt::format("Depth of {}: {} layers, {}, loss {:.4g}\n", found.scheme, found.layers, used, found.loss.mean);
   Table table;
   for (const char* heading : {"layer", "deleted", "swapped", "beside", "influence", "lens KL", "agreement", "probe"})
     table.column({.title = heading});
   const auto cell = [](const std::vector<Estimate>& y, std::size_t i) {
-    return i < y.size() ? fmt::format("{:+.3g}", y[i].mean) : std::string();
+    return i < y.size() && !std::isnan(y[i].mean) ? fmt::format("{:+.3g}", y[i].mean) : std::string();
   };
   const auto number = [](const std::vector<double>& y, std::size_t i) {
     return i < y.size() ? fmt::format("{:.3g}", y[i]) : std::string();

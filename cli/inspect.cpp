@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -27,6 +28,7 @@
 #include "norma/store/environment.h"
 #include "norma/store/run_directory.h"
 #include "norma/train/data.h"
+#include "norma/train/result.h"
 
 namespace norma::cli {
 namespace {
@@ -57,8 +59,8 @@ void show(const InspectVerb& verb, const Findings& findings, Results results) {
   if (!verb.json && !verb.quiet) print("\n{:.1f} s\n", results.seconds);
 }
 
-TaskFacts task_facts(const std::string& name, const Source& source) {
-  return {.name = name, .description = source.describe(), .optimum = source.optimum()};
+TaskFacts task_facts(const std::string& name, const Source& source, const ModelConfig& model) {
+  return {.name = name, .description = source.describe(), .optimum = source.optimum(), .unit = loss_unit(model)};
 }
 
 // Measures, and when it is asked to stop shows what is known by then. Single measurements of deep models take minutes
@@ -139,7 +141,9 @@ void inspect_run(const InspectVerb& verb) {
   Results results = new_results(ResultsKind::inspect);
   results.command = repeat_command(verb);
   results.config = print_config(stored.config);
-  results.task = task_facts(stored.config.data.task, *subject.source);
+  results.task = task_facts(stored.config.data.task, *subject.source, model);
+  const double guessing = unigram_entropy(*subject.source, subject.seeds.front());
+  if (std::isfinite(guessing)) results.task->unigram = guessing;
   Inspection inspection(verb, results, progress);
   Findings findings = inspect(subject, verb.only.empty() ? std::vector<std::string>() : split(verb.only), verb.batches,
                               inspection.progress(), inspection.measured());
@@ -154,9 +158,8 @@ void run_inspect(InspectVerb verb) {
     inspect_run(verb);
     return;
   }
-  verb.schemes =
-      verb.schemes.empty() ? std::vector<std::string>{"post", "pre"} : separate_schemes(verb.schemes, verb.library);
-  if (verb.depths.empty()) verb.depths = verb.layers > 0 ? std::to_string(verb.layers) : "6,12,24";
+  if (!verb.schemes.empty()) verb.schemes = separate_schemes(verb.schemes, verb.library);
+  settle_choices(verb);
   InspectOptions options{.schemes = {}, .model = model_of(verb), .depths = parse_depths(verb.depths)};
   for (const std::string& scheme : verb.schemes) options.schemes.push_back(verb.library.find(scheme));
   options.seeds.clear();
@@ -171,7 +174,7 @@ void run_inspect(InspectVerb verb) {
   progress.at("reading the data");
   Results results = new_results(ResultsKind::inspect);
   results.command = repeat_command(verb);
-  results.task = task_facts(verb.text.empty() ? verb.task : "text", *open_data(verb, options.model));
+  results.task = task_facts(verb.text.empty() ? verb.task : "text", *open_data(verb, options.model), options.model);
   Inspection inspection(verb, results, progress);
   options.measured = inspection.measured();
   inspection.finish(inspect(options, inspection.progress()));
@@ -201,17 +204,19 @@ void add_inspect(CLI::App& app, int&) {
   const auto verb = std::make_shared<InspectVerb>();
   CLI::App* command =
       app.add_subcommand("inspect", "Measure how schemes behave at depth: gradients, amplification, ...");
-  add_schemes_option(*command, verb->schemes, "Names, files or formulas (post and pre)");
+  add_schemes_option(*command, verb->schemes,
+                     "Names, files or formulas (the first two of the family's study; post and pre)");
   add_family(*command, verb->family);
   command->add_option("--layers,--depth", verb->layers, "One depth")->check(CLI::Range(1, 10000));
   command->add_option("--depths", verb->depths, "Several depths, for exponents (6,12,24)")->type_name(kList);
-  command->add_option("--width", verb->width, "Width of the stream (128)")->check(CLI::Range(1, 1 << 16));
+  command->add_option("--width", verb->width, "Width of the stream (128; of convolutions that of their study)")
+      ->check(CLI::Range(1, 1 << 16));
   command->add_option("--heads", verb->heads, "Attention heads (4)")->check(CLI::Range(1, 1 << 12));
   command->add_option("--hidden", verb->hidden, "Width of the feed-forward branch; 0: four times the width")
       ->check(CLI::Range(0, 1 << 20));
   command->add_option("--time", verb->time, "Tokens per sequence (64)")->check(CLI::Range(1, 1 << 16));
   command->add_option("--batch", verb->batch, "Sequences per batch (4)")->check(CLI::Range(1, 1 << 16));
-  command->add_option("--norm", verb->norm, "What `norm` means in a formula");
+  command->add_option("--norm", verb->norm, "What `norm` means in a formula (layer, or what the family's study has)");
   command->add_option("--sizes", verb->sizes, "Of the family alone: stages=1,image_height=32 (docs/families.md)")
       ->type_name(kList);
   command->add_option("--seeds", verb->seeds, std::string("Networks of each kind (3). ") + kSeedsHelp)

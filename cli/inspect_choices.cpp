@@ -7,6 +7,7 @@
 
 #include "cli/overrides.h"
 #include "norma/core/error.h"
+#include "norma/lab/study.h"
 #include "norma/norms/norm.h"
 #include "norma/report/report.h"
 #include "norma/store/atomic_file.h"
@@ -26,6 +27,22 @@ std::string repeat_choices(const InspectVerb& verb) {
 }
 
 }  // namespace
+
+void settle_choices(InspectVerb& verb) {
+  const FamilyStudy& study = verb.family->study;
+  const ModelConfig usual = default_study_of(verb.family).base.model;
+  if (verb.schemes.empty())
+    verb.schemes = study.schemes.size() < 2 ? std::vector<std::string>{"post", "pre"}
+                                            : std::vector<std::string>{study.schemes[0], study.schemes[1]};
+  if (verb.depths.empty() && verb.layers > 0) verb.depths = std::to_string(verb.layers);
+  if (verb.depths.empty())
+    verb.depths = fmt::format("{}", fmt::join(study.depths.empty() ? kInitialDepths : study.depths, ","));
+  if (verb.norm.empty()) verb.norm = std::string(name_of(usual.norm));
+  // A study of transformers is narrower than networks that theories speak of; convolutions take long at any width.
+  const bool own =
+      std::ranges::any_of(study.keys, [](const std::string& key) { return key.starts_with("model.width="); });
+  if (verb.width == 0) verb.width = own ? usual.width : 128;
+}
 
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> parts;

@@ -15,13 +15,17 @@ namespace norma::cli {
 struct InspectVerb {
   std::vector<std::string> schemes;
   Family family = "decoder";
-  std::string depths, sizes, norm = "layer", task = "random", text, out, report;
-  std::int64_t layers = 0, width = 128, heads = 4, hidden = 0, batch = 4, time = 64, vocabulary = 256;
+  std::string depths, sizes, norm, task = "random", text, out, report;
+  std::int64_t layers = 0, width = 0, heads = 4, hidden = 0, batch = 4, time = 64, vocabulary = 256;
   int batches = 8, threads = 0;
   std::string seeds = "3", only, run, device = "auto";
   SchemeLibrary library = SchemeLibrary::of_environment();
   bool json = false, quiet = false;
 };
+
+// Schemes, depths, width and norm where nothing is said about them: those that the study of the family has, of its
+// schemes the first two.
+void settle_choices(InspectVerb& verb);
 
 std::vector<std::string> split(const std::string& list);  // at commas
 std::vector<std::int64_t> parse_depths(const std::string& list);

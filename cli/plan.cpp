@@ -12,6 +12,7 @@
 #include "cli/progress.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
+#include "norma/train/result.h"
 #include "norma/train/run_plan.h"
 
 namespace norma::cli {
@@ -78,16 +79,6 @@ json describe_memory(const PlannedMemory& memory, std::int64_t process) {
           {"largest", tensors}};
 }
 
-// What a step has so many of.
-std::string counted(const ModelConfig& model) {
-  std::string word = "sample";
-  for (const InputSpec& input : model.family->inputs(model)) {
-    if (input.name == "tokens" || input.name == "source") word = "token";
-    if (input.name == "edges") word = "node";
-  }
-  return word;
-}
-
 json describe_plan(const RunPlan& plan, std::int64_t process) {
   json by_role;
   for (const auto& [role, parameters] : plan.budget.by_role) by_role[role] = parameters;
@@ -102,7 +93,7 @@ json describe_plan(const RunPlan& plan, std::int64_t process) {
           {"flops_per_step", plan.budget.flops * static_cast<double>(plan.config.train.accumulate)},
           {"flops_per_token", plan.budget.flops / tokens},
           {"bytes_per_token", plan.bytes_per_step / tokens},
-          {"counted", counted(plan.config.model)},  // what the two before are of
+          {"counted", counted_unit(plan.config.model)},  // what the two before are of
           {"kernels", plan.kernels}};
 }
 

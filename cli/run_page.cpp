@@ -78,6 +78,7 @@ RunReport page_of(const RunHistory& history, const std::vector<Diagnosis>& found
                  .result = *history.result,
                  .scheme_title = history.config.model.scheme->title,
                  .unit = loss_unit(history.config.model),
+                 .counted = counted_unit(history.config.model),
                  .json = view.result()};
   for (const MemberHistory& member : history.members) page.members.push_back({member.curve(), member.evaluations});
   if (!history.members.empty()) add_metrics(page, history.members.front());

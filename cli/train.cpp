@@ -16,6 +16,7 @@
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/store/run_directory.h"
+#include "norma/train/result.h"
 #include "norma/train/run_schemes.h"
 #include "norma/train/trainer.h"
 
@@ -99,10 +100,10 @@ class TrainDisplay final : public RunObserver {
       }
       loss = fmt::format("best loss {:.4f}  {} of {} members", best, cohort.active_members(), cohort.members());
     }
-    return fmt::format("{:>6}/{}  {}  {} tok/s  {:.1f} GFLOP/s  {}  {} left", cohort.step(),
-                       cohort.config().train.steps, loss,
-                       with_units(static_cast<double>(cohort.tokens_per_step()) * members / per_step),
-                       cohort.flops_per_step() * members / per_step * 1e-9,
+    const std::string unit = counted_unit(cohort.config().model);
+    return fmt::format("{:>6}/{}  {}  {} {}/s  {:.1f} GFLOP/s  {}  {} left", cohort.step(), cohort.config().train.steps,
+                       loss, with_units(static_cast<double>(cohort.tokens_per_step()) * members / per_step),
+                       unit == "token" ? "tok" : unit + "s", cohort.flops_per_step() * members / per_step * 1e-9,
                        bytes_text(static_cast<double>(cohort.memory_bytes())), duration_text(left));
   }
 

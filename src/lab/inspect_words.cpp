@@ -88,6 +88,25 @@ std::string stream_words(const Series& series) {
                      first, profile.sites.front(), last, profile.sites.back());
 }
 
+// The law of what branches add, beside the theory's: of Pre-LN and of BatchNorm before branches l^-1/2, since the
+// variance of the stream grows linearly.
+std::string share_words(const Series& series) {
+  if (!is_measured(series) || !series.exponent) return "";
+  const Exponent& e = *series.exponent;
+  const std::string theory =
+      series.theory && series.theory->exponent ? fmt::format("; theory l^{:.2f}", *series.theory->exponent) : "";
+  if (e.low <= 0 && e.high >= 0)
+    return fmt::format(
+        "How the share of branches of {} changes along the stack is open (l^{:.2f}, [{:.2f}, {:.2f}]{}).",
+        series.scheme, e.value, e.low, e.high, theory);
+  return fmt::format(
+      "The share of branches of {} {} along the stack as l^{:.2f} [{:.2f}, {:.2f}] of the rms of the stream, l^{:.2f} "
+      "of "
+      "its variance{}.",
+      series.scheme, e.value > 0 ? "grows" : "falls", e.value, e.low, e.high, 2 * e.value,
+      theory.empty() ? "" : fmt::format(" ({} and l^{:.2f})", theory.substr(2), 2 * *series.theory->exponent));
+}
+
 std::string attention_words(const Series& series) {
   if (!is_measured(series) || series.y.back().mean < kHugeLogit) return "";
   return fmt::format("Attention of {} is saturated: the largest logit of the last layer is {:.3g}.", series.scheme,
@@ -120,6 +139,7 @@ std::vector<std::string> conclude(const Findings& findings) {
   }
   add_for_each(findings, "gradient", gradient_words, sentences);
   add_for_each(findings, "stream", stream_words, sentences);
+  add_for_each(findings, "branch_share", share_words, sentences);
   add_for_each(findings, "attention_logit", attention_words, sentences);
   for (const DepthFinding& found : findings.depth_use) {
     if (std::string words = depth_words(found); !words.empty()) sentences.push_back(std::move(words));

@@ -89,6 +89,15 @@ std::string loss_unit(const ModelConfig& config) {
              : "";
 }
 
+std::string counted_unit(const ModelConfig& config) {
+  std::string word = "sample";
+  for (const InputSpec& input : config.family->inputs(config)) {
+    if (input.name == "tokens" || input.name == "source") word = "token";
+    if (input.name == "edges") word = "node";
+  }
+  return word;
+}
+
 double unigram_entropy(const Source& source, std::uint64_t seed) {
   if (const std::optional<AskedNumbers> asked = asked_numbers(source, seed))
     return asked->square - asked->mean * asked->mean;

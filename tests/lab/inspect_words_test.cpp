@@ -38,6 +38,21 @@ TEST(InspectWords, ALawWhoseIntervalIncludesZeroIsOpen) {
   EXPECT_NE(conclude(findings).at(0).find("falls with depth as N^-0.50"), std::string::npos);
 }
 
+TEST(InspectWords, TheShareOfBranchesIsSaidBesideItsTheory) {
+  Findings findings;
+  Analysis& analysis = findings.analyses.emplace_back();
+  analysis.name = "branch_share";
+  analysis.series = {series_of("resnet_v2", {0.2, 0.2, 0.2, 3})};
+  analysis.series[0].exponent = Exponent{.value = -0.48, .low = -0.55, .high = -0.4};
+  analysis.series[0].theory = TheoryCurve{.y = {0.2}, .exponent = -0.5};
+  EXPECT_EQ(conclude(findings).at(0),
+            "The share of branches of resnet_v2 falls along the stack as l^-0.48 [-0.55, -0.40] of the rms of the "
+            "stream, l^-0.96 of its variance (theory l^-0.50 and l^-1.00).");
+  analysis.series[0].exponent->high = 0.1;
+  EXPECT_NE(conclude(findings).at(0).find("is open (l^-0.48, [-0.55, 0.10]; theory l^-0.50)"), std::string::npos)
+      << conclude(findings).at(0);
+}
+
 TEST(InspectWords, NothingMeasuredNothingSaid) { EXPECT_TRUE(conclude({}).empty()); }
 
 }  // namespace

@@ -4,6 +4,7 @@ norma_test(lab_test LABEL laws DEPENDS norma::lab nlohmann_json::nlohmann_json S
   lab/amplification_test.cpp
   lab/depth_use_test.cpp
   lab/encoder_decoder_test.cpp
+  lab/families_inspect_test.cpp
   lab/gradient_test.cpp
   lab/inspect_test.cpp
   lab/jacobian_test.cpp

@@ -149,6 +149,39 @@ TEST(Figures, ALossHasOneFormEverywhere) {
   EXPECT_TRUE(says(find_figure(figures, "loss").draw(kColumnUnits), "1.955 [1.950, 1.960]"));
 }
 
+TEST(Figures, WhoIsAskedForNumbersIsHeldToTheirMean) {
+  Results results = small_study();
+  results.task->unit = "mean squared error";
+  const std::vector<Figure> figures = figures_of(results);
+  const draw::Scene scene = find_figure(figures, "loss").draw(kPageUnits);
+  EXPECT_TRUE(says(scene, "held-out loss (mean squared error)"));
+  EXPECT_TRUE(says(scene, "the mean 2.500"));
+  for (const Figure& figure : figures) {
+    EXPECT_EQ(figure.caption.find("guessing"), std::string::npos) << figure.caption;
+    for (const std::string& text : texts_of(figure.draw(kPageUnits))) {
+      EXPECT_EQ(text.find("guessing"), std::string::npos) << figure.id;
+      if (!figure.id.starts_with("init") && !figure.id.starts_with("places")) {
+        EXPECT_EQ(text.find("nats"), std::string::npos) << figure.id;
+      }
+    }
+  }
+}
+
+TEST(Figures, LabelsOfRulesDoNotLieOnEachOther) {
+  Results results = small_study();
+  for (Tuned& one : results.tuned) one.loss = {1.9, 0.1, 5, 2};  // both rules in the middle of the axis
+  results.task->optimum = 2.4;
+  const draw::Scene scene = find_figure(figures_of(results), "loss").draw(kPageUnits);
+  std::vector<double> heights;
+  for (const auto& mark : scene.marks) {
+    const auto* text = std::get_if<draw::Text>(&mark);
+    if (text != nullptr && (text->text == "optimum 2.400" || text->text == "guessing 2.500"))
+      heights.push_back(text->at.y);
+  }
+  ASSERT_EQ(heights.size(), 2u);
+  EXPECT_GT(std::abs(heights[0] - heights[1]), 10);
+}
+
 TEST(Figures, WhatIsNotRankedHasNoLoss) {
   const Figure figure = find_figure(figures_of(small_study()), "loss");
   for (const std::string& text : texts_of(figure.draw(kPageUnits)))

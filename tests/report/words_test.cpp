@@ -101,9 +101,34 @@ TEST(Words, OneSentenceForEachScheme) {
                       {"b", 2, Judgement::unclear, ""},
                       {"c", 0, Judgement::untested, "It sees the future. So."}};
   EXPECT_EQ(scheme_sentence(results, "a"), "Loss 1.955 [1.950, 1.960] at a peak rate of 0.03 with 30 steps of warmup.");
+  results.tuned[0].accuracy = Estimate{0.941, 0.92, 0.962, 3};
+  EXPECT_TRUE(scheme_sentence(results, "a").ends_with("steps of warmup, 94.1\u00a0% (92.0 to 96.2) right."));
+  results.tuned[0].accuracy = Estimate{0.941, 0.941, 0.941, 2};
+  EXPECT_TRUE(scheme_sentence(results, "a").ends_with("steps of warmup, 94.1\u00a0% right."))
+      << "no interval of no width";
+  results.tuned[0].loss = {0.12, -0.36, 0.6, 2};
+  EXPECT_TRUE(scheme_sentence(results, "a").starts_with("Loss 0.120 [0.000, 0.600] at")) << "no loss is below 0";
   EXPECT_EQ(scheme_sentence(results, "b"),
             "Not enough training to tell: at guessing level after the runs that the budget paid for.");
   EXPECT_EQ(scheme_sentence(results, "c"), "It sees the future.");
+}
+
+TEST(Words, RightAnswersThatRankOtherwiseAreSaid) {
+  Results results = words_study();
+  results.tuned.resize(2);
+  results.tuned[0].scheme = "a", results.tuned[1].scheme = "b";
+  results.tuned[0].loss = {0.1, 0.09, 0.11, 5}, results.tuned[1].loss = {0.2, 0.19, 0.21, 5};
+  EXPECT_EQ(accuracy_sentence(results, Cast(results)), "") << "nobody looked at answers";
+  results.tuned[0].accuracy = Estimate{0.95, 0.94, 0.96, 5};
+  results.tuned[1].accuracy = Estimate{0.98, 0.97, 0.99, 5};
+  EXPECT_EQ(accuracy_sentence(results, Cast(results)),
+            "By right answers the order is another: B has 98.0\u00a0% (97.0 to 99.0) right, A 95.0\u00a0% (94.0 to "
+            "96.0) right. A "
+            "loss also says how sure of themselves the answers are, and it is what ranks here.");
+  results.tuned[1].accuracy->low = 0.955;
+  EXPECT_NE(accuracy_sentence(results, Cast(results)).find("; their intervals overlap."), std::string::npos);
+  results.tuned[1].accuracy->mean = 0.94;
+  EXPECT_EQ(accuracy_sentence(results, Cast(results)), "");
 }
 
 TEST(Words, DatesAndDurations) {

@@ -12,9 +12,13 @@ namespace norma {
 // Where the stack ends: with the scheme's final formula, or before it.
 enum class StackEnd { after_final, before_final };
 
-// Why a model's stack has no Jacobian to that end: its stream changes its size, or its answers are pooled. Empty: it
-// has.
+// Why a model's stack has no Jacobian to that end: every layer changes the shape of its stream, or its answers are
+// pooled. Empty: it has.
 std::string why_no_jacobian(const ModelConfig& model, StackEnd end);
+
+// Which layers the Jacobian is of where the stream changes its shape on the way, "layers.0 to layers.7": the longest
+// part that keeps it. Empty: of all of the last stack.
+std::string jacobian_part(const ModelConfig& model);
 
 // Mean squared singular value by member: E ||J^T v||^2 / ||v||^2 over `projections` random v.
 std::vector<double> measure_isometry(const Subject& subject, StackEnd end = StackEnd::after_final, int projections = 8);

@@ -32,6 +32,7 @@ struct RunReport {
   std::vector<RunMetric> metrics = {};
   std::vector<std::string> findings = {};  // plain sentences, the most important first
   std::string unit = {};                   // of losses; empty: nats
+  std::string counted = "token";           // what a step has so many of
   std::string samples = {};                // a PNG of what the model makes; empty: left out
   std::string json = {};                   // result.json; what the page gives back
 };

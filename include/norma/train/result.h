@@ -91,6 +91,9 @@ Outcome outcome_of(const MemberState& state, double unigram_entropy, std::option
 // What losses of such a model are measured in, for tables and figures; empty: nats.
 std::string loss_unit(const ModelConfig& config);
 
+// What `tokens_per_step` counts: "token", of graphs "node", of others "sample".
+std::string counted_unit(const ModelConfig& config);
+
 // Entropy of single targets in the first batches, in nats: what a model that has learned only frequencies loses.
 // Of numbers their variance, the squared error of their mean. Infinite where nothing is asked for.
 double unigram_entropy(const Source& source, std::uint64_t seed);

@@ -19,17 +19,6 @@
 namespace norma {
 namespace {
 
-// The stream before a sublayer in the shape that it has behind it: where the sublayer changes that, what it keeps of
-// it.
-Wire before_of(const SublayerSite& site, const Contribution& parts) {
-  const Shape& after = site.stream_out.shape();
-  if (site.stream_in.shape() == after) return site.stream_in;
-  if (parts.kept.shape() != after)
-    fail("'{}' turns a stream {} into {} and keeps nothing of that shape: there is no angle between them", site.name,
-         site.stream_in.shape().str(), after.str());
-  return parts.kept;
-}
-
 // Of each token's vectors before and after, [batch, time, 1]; see turn.h.
 Wire squared_turn(Wire a, Wire b) {
   const auto unit = [](Wire x) { return x * rsqrt(sum_last(square(x)) + 1e-30); };
@@ -49,8 +38,11 @@ double mean_of(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
+// Zeros aside: half of a rectified stream.
 double largest_over_median(std::vector<double> values) {
   for (double& v : values) v = std::abs(v);
+  std::erase(values, 0.0);
+  if (values.empty()) return 1;
   const double largest = *std::max_element(values.begin(), values.end());
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -76,8 +68,9 @@ struct Watched {
 
 class Tracer {
  public:
-  Tracer(Graph& graph, const Model& model, Activations& found, Watched& watched)
-      : graph_(graph), found_(found), watched_(watched) {
+  // Of a batch of so many samples: of a graph they have many rows.
+  Tracer(Graph& graph, const Model& model, std::int64_t samples, Activations& found, Watched& watched)
+      : graph_(graph), found_(found), watched_(watched), samples_(samples) {
     const std::size_t forward_nodes = graph.nodes().size();
     for (const SublayerSite& site : model.sites) trace_site(model, site);
     for (const std::string& layer : found.layers) {
@@ -94,9 +87,9 @@ class Tracer {
     watch("kept/" + site.name, parts.kept);
     watch("added/" + site.name, parts.added);
     watch("out/" + site.name, site.stream_out);
-    const Wire before = before_of(site, parts);
+    const Wire before = stream_before(site, parts);
     graph_.output("turn/" + site.name, squared_turn(before, site.stream_out));
-    graph_.output("sample/" + site.name, slice_rows(site.stream_out, 0, 1) * 1.0);
+    graph_.output("sample/" + site.name, slice_rows(site.stream_out, 0, site.stream_out.shape()[0] / samples_) * 1.0);
     const std::string layer = layer_of(site.name);
     if (!ends_.contains(layer)) {
       found_.layers.push_back(layer);
@@ -126,6 +119,7 @@ class Tracer {
   Graph& graph_;
   Activations& found_;
   Watched& watched_;
+  std::int64_t samples_;
   std::map<std::string, std::pair<Wire, Wire>> ends_;
 };
 
@@ -135,7 +129,8 @@ Activations measure_activations(const Subject& subject) {
   Activations found;
   Watched watched;
   // In double precision, since some schemes start with branches a millionth of the stream.
-  Rig rig(subject, [&](Graph& graph, const Model& model) { Tracer(graph, model, found, watched); }, {.wide = true});
+  Rig rig(subject, [&](Graph& graph, const Model& model) { Tracer(graph, model, subject.model.batch, found, watched); },
+          {.wide = true});
   rig.load_batch(0);
   rig.run();
   const auto by_member = [&](auto&& value) {

@@ -34,11 +34,14 @@ bool is_layer_weight(const ParameterSpec& spec) {
 
 Amplification measure_amplification(const Subject& subject, double size) {
   Amplification found;
+  std::vector<double> tokens;  // of the outputs: channels may differ from layer to layer
   Rig rig(subject, [&](Graph& graph, const Model& model) {
     graph.output(kOutput, normalised(model.hidden));
+    tokens.push_back(static_cast<double>(model.hidden.shape().rows()));
     for (const SublayerSite& site : model.sites) {
       found.sites.push_back(site.name);
       graph.output("site/" + site.name, normalised(site.stream_out));
+      tokens.push_back(static_cast<double>(site.stream_out.shape().rows()));
     }
   });
   rig.load_batch(0);
@@ -57,12 +60,11 @@ Amplification measure_amplification(const Subject& subject, double size) {
     }
   });
   rig.run();
-  const auto width = static_cast<double>(subject.model.width);
   std::vector<std::vector<double>> changes(outputs.size(), std::vector<double>(members));
   side_by_side(members, rig.session().threads(), [&](std::size_t member) {
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       const std::vector<double> after = rig.values(outputs[o], static_cast<int>(member));
-      changes[o][member] = squared_distance(before[member][o], after) / (static_cast<double>(after.size()) / width);
+      changes[o][member] = squared_distance(before[member][o], after) / tokens[o];
     }
   });
   found.output = std::move(changes[0]);

@@ -9,10 +9,12 @@
 namespace norma {
 namespace {
 
-// A decoder's stream begins anew, whatever stands below it.
+// A decoder's stream begins anew, whatever stands below it; so does that of every stack.
 std::size_t first_of_last_stack(const std::vector<std::string>& sites) {
-  const auto decoder = std::ranges::find_if(sites, [](const std::string& one) { return one.starts_with("decoder."); });
-  return decoder == sites.end() ? 0 : static_cast<std::size_t>(decoder - sites.begin());
+  const auto stack_of = [](std::string_view site) { return site.substr(0, site.find("layers.")); };
+  std::size_t first = sites.empty() ? 0 : sites.size() - 1;
+  while (first > 0 && stack_of(sites[first - 1]) == stack_of(sites.back())) --first;
+  return first;
 }
 
 MeasuredHistogram measured_histogram(const SingularValueHistogram& found, std::int64_t depth) {

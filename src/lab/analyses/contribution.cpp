@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "norma/core/error.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/elementwise.h"
 
@@ -117,6 +118,20 @@ class Splitter {
 
 std::optional<Contribution> contribution_of(const Model& model, const SublayerSite& site) {
   return Splitter(model, site).run();
+}
+
+Wire stream_before(const SublayerSite& site, const Contribution& parts) {
+  const Shape& after = site.stream_out.shape();
+  if (site.stream_in.shape() == after) return site.stream_in;
+  if (parts.kept.shape() != after)
+    fail("'{}' turns a stream {} into {} and keeps nothing of that shape: there is no angle between them", site.name,
+         site.stream_in.shape().str(), after.str());
+  return parts.kept;
+}
+
+Wire stream_before(const Model& model, const SublayerSite& site) {
+  if (site.stream_in.shape() == site.stream_out.shape()) return site.stream_in;
+  return stream_before(site, contribution_of(model, site).value_or(Contribution{site.stream_in, site.branch}));
 }
 
 }  // namespace norma

@@ -16,4 +16,9 @@ struct Contribution {
 // neither side. Nothing where no sum is on the way, as in attention over depth.
 std::optional<Contribution> contribution_of(const Model& model, const SublayerSite& site);
 
+// The stream before a sublayer in the shape that it has behind it: where the sublayer changes that, what it keeps of
+// it, as its projection. Throws Error where it keeps nothing of that shape.
+Wire stream_before(const SublayerSite& site, const Contribution& parts);
+Wire stream_before(const Model& model, const SublayerSite& site);
+
 }  // namespace norma

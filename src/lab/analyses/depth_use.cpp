@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "lab/analyses/contribution.h"
 #include "lab/analyses/turn.h"
 #include "lab/workshop.h"
 #include "norma/core/error.h"
@@ -33,6 +34,38 @@ std::vector<double> minus(std::vector<double> a, const std::vector<double>& b) {
   return a;
 }
 
+// Of the stack whose layers are counted.
+std::vector<SublayerSite> own_sites(const ModelConfig& config, const Model& model) {
+  std::vector<SublayerSite> sites;
+  const std::string prefix = stack_prefix(config) + "layers.";
+  for (const SublayerSite& site : model.sites) {
+    if (site.name.starts_with(prefix)) sites.push_back(site);
+  }
+  return sites;
+}
+
+// Of the stream behind the layer before, where a layer reads it (beside what else it has been given), and behind it.
+struct LayerShapes {
+  Shape before, in, out;
+  bool keeps() const { return before == in && in == out; }
+};
+
+// Whether the site at `index` ends its layer.
+bool ends_layer(const std::vector<SublayerSite>& sites, std::size_t index) {
+  return index + 1 == sites.size() || layer_of(sites[index + 1].name) != layer_of(sites[index].name);
+}
+
+std::vector<LayerShapes> shapes_of(const std::vector<SublayerSite>& sites) {
+  std::vector<LayerShapes> shapes;
+  for (std::size_t i = 0; i < sites.size(); ++i) {
+    const Shape& in = sites[i].stream_in.shape();
+    if (i == 0 || ends_layer(sites, i - 1))
+      shapes.push_back({.before = i == 0 ? in : shapes.back().out, .in = in, .out = {}});
+    shapes.back().out = sites[i].stream_out.shape();
+  }
+  return shapes;
+}
+
 class DepthMeter {
  public:
   DepthMeter(const Subject& subject, const DepthUseOptions& options)
@@ -44,11 +77,8 @@ class DepthMeter {
     // Drawing initial weights again for every variant would cost more than running it.
     Rig rig(subject, [&](Graph& graph, const Model& model) {
       graph.output("loss", model.loss);
-      for (const SublayerSite& site : model.sites)
-        one_shape_ = one_shape_ && site.stream_in.shape() == site.stream_out.shape() &&
-                     site.stream_in.shape() == model.sites.front().stream_in.shape();
+      shapes_ = shapes_of(own_sites(subject.model, model));
     });
-    one_shape_ = one_shape_ || subject.model.family->sites(subject.model).size() > 1;  // stacks may differ
     subject_.weights = weights_of(rig.session(), rig.parameters());
   }
 
@@ -63,8 +93,10 @@ class DepthMeter {
       std::erase(rest, layer);
       orders.push_back({.layers = rest});
     }
-    const std::int64_t moved = one_shape_ ? layers : 0;
-    for (std::int64_t layer = 0; layer + 1 < moved; ++layer) {
+    std::vector<std::int64_t> moved;  // those that can change places with the next
+    for (std::int64_t layer = 0; layer + 1 < layers; ++layer) {
+      if (!alike(layer, layer + 1)) continue;
+      moved.push_back(layer);
       Layers swapped = all;
       std::swap(swapped[static_cast<std::size_t>(layer)], swapped[static_cast<std::size_t>(layer + 1)]);
       orders.push_back({.layers = swapped});
@@ -76,12 +108,20 @@ class DepthMeter {
       return minus(mean_of(found[static_cast<std::size_t>(index)]), use.loss);
     };
     for (std::int64_t layer = 0; layer < layers; ++layer) use.deletion.push_back(change(1 + layer));
-    for (std::int64_t layer = 0; layer + 1 < moved; ++layer) {
-      use.swap.push_back(change(1 + layers + 2 * layer));
-      use.width_equivalence.push_back(change(2 + layers + 2 * layer));
+    if (!moved.empty()) {
+      const std::vector<double> unknown(use.loss.size(), std::numeric_limits<double>::quiet_NaN());
+      use.swap.assign(static_cast<std::size_t>(layers - 1), unknown);
+      use.width_equivalence = use.swap;
+    }
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+      const auto layer = static_cast<std::size_t>(moved[i]);
+      const std::int64_t at = 1 + layers + 2 * static_cast<std::int64_t>(i);
+      use.swap[layer] = change(at);
+      use.width_equivalence[layer] = change(at + 1);
     }
     keep_best(use, found[0]);
-    if (one_shape_) states(use);
+    states(use);
+    use.shape_changes = !std::ranges::all_of(shapes_, &LayerShapes::keeps);
     return use;
   }
 
@@ -159,39 +199,49 @@ class DepthMeter {
     use.effective_depth = effective_depth_over_batches(by_batch, guessing);
   }
 
-  // Angles between the stream at any two borders of layers.
+  // Whether two neighbours leave the stream in its shape.
+  bool alike(std::int64_t a, std::int64_t b) const {
+    const LayerShapes &one = shapes_.at(static_cast<std::size_t>(a)), &other = shapes_.at(static_cast<std::size_t>(b));
+    return one.keeps() && other.keeps();
+  }
+
+  // How far each layer turns the stream, and angles between the stream at any two borders of layers, where it has one
+  // shape at both.
   void states(DepthUse& use) {
-    std::vector<std::string> borders;
+    std::vector<std::string> borders;  // behind each layer, and before the first
+    std::vector<Shape> shapes;
     Rig rig(subject_, [&](Graph& graph, const Model& model) {
-      std::string layer;
-      const std::string prefix = stack_prefix(subject_.model);
-      for (std::size_t i = 0; i < model.sites.size(); ++i) {
-        const SublayerSite& site = model.sites[i];
-        if (!site.name.starts_with(prefix + "layers.")) continue;
-        if (borders.empty()) {
-          graph.output("border/0", site.stream_in * 1.0);
-          borders.emplace_back("border/0");
-        }
-        const bool last = i + 1 == model.sites.size() || layer_of(model.sites[i + 1].name) != layer_of(site.name);
-        if (!last) continue;
+      const std::vector<SublayerSite> sites = own_sites(subject_.model, model);
+      const auto border = [&](Wire x) {
         borders.push_back("border/" + std::to_string(borders.size()));
-        graph.output(borders.back(), site.stream_out * 1.0);
+        shapes.push_back(x.shape());
+        graph.output(borders.back(), x * 1.0);
+      };
+      border(sites.front().stream_in);
+      for (std::size_t i = 0; i < sites.size(); ++i) {
+        if (i == 0 || ends_layer(sites, i - 1))
+          graph.output("before/" + std::to_string(borders.size()), stream_before(model, sites[i]) * 1.0);
+        if (ends_layer(sites, i)) border(sites[i].stream_out);
       }
     });
     rig.load_evaluation_batch(0);
     rig.run();
-    const auto width = static_cast<std::size_t>(subject_.model.width);
+    const auto width = [&](std::size_t border) { return static_cast<std::size_t>(shapes[border].channels()); };
     use.influence.assign(borders.size() - 1, {});
     for (int member = 0; member < rig.members(); ++member) {
       std::vector<std::vector<double>> state;
       for (const std::string& border : borders) state.push_back(rig.values(border, member));
       for (std::size_t layer = 0; layer + 1 < borders.size(); ++layer)
-        use.influence[layer].push_back(mean_turn(influence_of, state[layer], state[layer + 1], width));
+        use.influence[layer].push_back(mean_turn(influence_of,
+                                                 rig.values("before/" + std::to_string(layer + 1), member),
+                                                 state[layer + 1], width(layer + 1)));
       if (member > 0) continue;
       use.angular_distance.assign(borders.size(), std::vector<double>(borders.size(), 0));
       for (std::size_t a = 0; a < borders.size(); ++a) {
         for (std::size_t b = 0; b < a; ++b)
-          use.angular_distance[a][b] = use.angular_distance[b][a] = mean_turn(angle_of, state[b], state[a], width);
+          use.angular_distance[a][b] = use.angular_distance[b][a] =
+              shapes[a] == shapes[b] ? mean_turn(angle_of, state[b], state[a], width(a))
+                                     : std::numeric_limits<double>::quiet_NaN();
       }
     }
   }
@@ -201,7 +251,7 @@ class DepthMeter {
                           std::size_t width) {
     double sum = 0;
     for (std::size_t token = 0; token < a.size(); token += width) {
-      double aa = 0, bb = 0, distance = 0;
+      double aa = 1e-30, bb = 1e-30, distance = 0;  // rectified pixels may be all zero: then they point nowhere
       for (std::size_t i = token; i < token + width; ++i) {
         aa += a[i] * a[i];
         bb += b[i] * b[i];
@@ -221,7 +271,7 @@ class DepthMeter {
   std::mutex telling_;
   std::int64_t batches_ = 0;
   double planned_ = 1, done_ = 0;
-  bool one_shape_ = true;  // of the stream, everywhere
+  std::vector<LayerShapes> shapes_;
 };
 
 }  // namespace

@@ -61,15 +61,23 @@ void draw_layer(const Scheme& scheme, const ModelConfig& model, SchemeSummary& s
   }
 }
 
-// Of an analysis that says nothing, why.
+// Of an analysis that says nothing, why; and of one that says something of a part alone, of which.
 void explain_missing(const std::vector<Instrument>& used, const ModelConfig& model, std::vector<std::string>& notes) {
   if (std::ranges::none_of(used, [](const Instrument& one) { return one.name == "jacobian"; })) return;
-  const std::string why = why_no_jacobian(model, StackEnd::before_final);
-  const std::string pooled = why.empty() ? why_no_jacobian(model, StackEnd::after_final) : "";
-  const std::string note = !why.empty()      ? "no Jacobian: " + why
-                           : !pooled.empty() ? "no Jacobian with the final formula: " + pooled
-                                             : "";
-  if (!note.empty() && std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+  const auto note = [&](std::string text) {
+    if (std::ranges::find(notes, text) == notes.end()) notes.push_back(std::move(text));
+  };
+  if (const std::string why = why_no_jacobian(model, StackEnd::before_final); !why.empty()) {
+    note("no Jacobian: " + why);
+    return;
+  }
+  if (const std::string part = jacobian_part(model); !part.empty()) {
+    note(fmt::format("the Jacobian is that of {} alone, of {} layers: others change the shape of the stream", part,
+                     model.layers));
+    return;
+  }
+  const std::string pooled = why_no_jacobian(model, StackEnd::after_final);
+  if (!pooled.empty()) note("no Jacobian with the final formula: " + pooled);
 }
 
 void check(const InspectOptions& options) {

@@ -41,11 +41,14 @@ DepthFinding inspect_depth(const Subject& subject, std::vector<std::string>& not
                      .influence = estimates_of(use.influence),
                      .angular_distance = use.angular_distance};
   const bool numbers = !loss_unit(subject.model).empty();
-  if (use.influence.empty())
+  if (use.shape_changes)
     add_note(notes,
-             fmt::format(
-                 "layers of {} change the shape of the stream: they are left out one by one, not swapped or compared",
-                 found.scheme));
+             "layers that change the shape of the stream are left out one by one, not swapped with others or compared "
+             "with them");
+  if (subject.model.family->sites(subject.model).size() > 1)
+    add_note(notes, fmt::format("what layers are worth is that of the layers of '{}' alone, the last stack",
+                                last_stack(subject.model).scope));
+  if (!use.learned) found.effective_depth = {};
   if (!use.learned)
     add_note(notes, fmt::format("{} knows no more than {}, so it has no effective depth", found.scheme,
                                 numbers ? "the mean of what is asked" : "how frequent each answer is"));

@@ -60,28 +60,30 @@ std::vector<Reading> read_gradient(const Subject& subject, int batches) {
 }
 
 Instrument gradient_instrument(int batches) {
-  return {.name = "gradient",
-          .cost = 3.0 * batches,
-          .analyses = {{.name = "gradient",
-                        .title = "Gradient of the last layer's second feed-forward weight",
-                        .about = fmt::format("Frobenius norm of the gradient averaged over {} batches, at the last "
-                                             "layer by depth and at every layer.",
-                                             batches),
-                        .source = "Xiong et al. 2020"},
-                       {.name = "gradient_batch",
-                        .title = "The same for single batches",
-                        .about = "Mean Frobenius norm of the gradients of single batches: signal and noise together.",
-                        .source = "Xiong et al. 2020"},
-                       {.name = "gradient_layer",
-                        .title = "Gradient of all weights of the last layer",
-                        .about = "Norm over all parameters of a layer of the gradient averaged over batches.",
-                        .source = "Xiong et al. 2020"},
-                       {.name = "gradient_role",
-                        .title = "Gradient of the last layer by role",
-                        .about = "The feed-forward weights of the last layer by depth; at the deepest, every role of "
-                                 "its parameters.",
-                        .source = "Xiong et al. 2020"}},
-          .measure = [batches](const Subject& subject) { return read_gradient(subject, batches); }};
+  return {
+      .name = "gradient",
+      .cost = 3.0 * batches,
+      .analyses = {{.name = "gradient",
+                    .title = "Gradient of the last layer's closing weight",
+                    .about = fmt::format("Frobenius norm of the gradient averaged over {} batches, at the last "
+                                         "layer by depth and at every layer: of the second feed-forward matrix, of "
+                                         "a block of convolutions its last kernel.",
+                                         batches),
+                    .source = "Xiong et al. 2020"},
+                   {.name = "gradient_batch",
+                    .title = "The same for single batches",
+                    .about = "Mean Frobenius norm of the gradients of single batches: signal and noise together.",
+                    .source = "Xiong et al. 2020"},
+                   {.name = "gradient_layer",
+                    .title = "Gradient of all weights of the last layer",
+                    .about = "Norm over all parameters of a layer of the gradient averaged over batches.",
+                    .source = "Xiong et al. 2020"},
+                   {.name = "gradient_role",
+                    .title = "Gradient of the last layer by role",
+                    .about = "The weights of the last layer's closing branch by depth; at the deepest, every role of "
+                             "its parameters.",
+                    .source = "Xiong et al. 2020"}},
+      .measure = [batches](const Subject& subject) { return read_gradient(subject, batches); }};
 }
 
 Reading along(const char* name, const std::vector<std::string>& sites, const SiteValues& profile) {
@@ -124,9 +126,10 @@ Instrument activation_instrument() {
                         "1 - mean cosine of the stream before and after a layer.", "Men et al. 2024",
                         ExponentOver::profile, true),
                    info("massive", "Largest over median magnitude of the stream",
-                        "Within the first sequence, after each sublayer.", "Sun et al. 2024", ExponentOver::none, true),
+                        "Within the first sample, after each sublayer, zeros aside.", "Sun et al. 2024",
+                        ExponentOver::none, true),
                    info("kurtosis", "Kurtosis of the stream",
-                        "Of the first sequence, after each sublayer; 3 is a "
+                        "Of the first sample, after each sublayer; 3 is a "
                         "normal distribution.",
                         "Sun et al. 2024", ExponentOver::none, true),
                    info("attention_entropy", "Entropy of attention in the last layer",
@@ -226,7 +229,7 @@ Instrument jacobian_instrument() {
       .analyses = {{.name = "jacobian",
                     .title = "Mean squared singular value of the stack's Jacobian",
                     .about = "E |J^T v|^2 / |v|^2 over random v, from the embedding to before the final formula; and "
-                             "how singular values are distributed in the first sequence, all or by projections.",
+                             "how singular values are distributed in the first sample, all or by projections.",
                     .source = "Bachlechner et al. 2020 (ReZero)"},
                    {.name = "jacobian_final",
                     .title = "The same with the final formula",

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "lab/analyses/stack_jacobian.h"
 #include "norma/core/error.h"
 #include "norma/core/random.h"
 #include "norma/graph/differentiate.h"
 #include "norma/lab/singular_values.h"
+#include "norma/lab/smoothing.h"
 #include "norma/ops/elementwise.h"
+#include "norma/train/step.h"
 
 namespace norma {
 namespace {
@@ -36,21 +39,53 @@ void repeat_first_sample(Rig& rig, const ModelConfig& model) {
   }
 }
 
+// Whether the stream has one shape from the first of these sites to the last.
+bool shape_kept(std::span<const SublayerSite> sites) {
+  return std::ranges::all_of(sites, [&](const SublayerSite& site) {
+    const Shape& shape = sites.front().stream_in.shape();
+    return site.stream_in.shape() == shape && site.stream_out.shape() == shape;
+  });
+}
+
+// "down." of "down.layers.0.conv".
+std::string_view stack_of(const SublayerSite& site) {
+  return std::string_view(site.name).substr(0, site.name.find("layers."));
+}
+
+// The longest row of sites of one stack between which the stream keeps its shape, the first of several.
+std::span<const SublayerSite> longest_part(std::span<const SublayerSite> sites) {
+  std::span<const SublayerSite> longest;
+  for (std::size_t begin = 0; begin < sites.size(); ++begin) {
+    std::size_t end = begin;
+    while (end < sites.size() && stack_of(sites[end]) == stack_of(sites[begin]) &&
+           shape_kept(sites.subspan(begin, end + 1 - begin)))
+      ++end;
+    if (end - begin > longest.size()) longest = sites.subspan(begin, end - begin);
+  }
+  return longest;
+}
+
 }  // namespace
 
 StackEnds ends_of(const Model& model, const ModelConfig& config, StackEnd end) {
   const std::string prefix = stack_prefix(config);
-  const auto first = std::find_if(model.sites.begin(), model.sites.end(),
-                                  [&](const SublayerSite& site) { return site.name.starts_with(prefix); });
-  NORMA_ASSERT(first != model.sites.end());
-  const Shape &enters = first->stream_in.shape(), &leaves = model.sites.back().stream_out.shape();
-  if (enters.elements() != leaves.elements())
-    fail("the Jacobian of a stack needs a stream of one size, but that of this model goes from {} to {}", enters.str(),
-         leaves.str());
-  const Wire out = end == StackEnd::after_final ? model.hidden : model.sites.back().stream_out;
-  if (out.shape().elements() != first->stream_in.shape().elements())
+  const auto in_last = [&](const SublayerSite& site) { return site.name.starts_with(prefix + "layers."); };
+  const std::span<const SublayerSite> all = model.sites;
+  const auto first = std::ranges::find_if(all, in_last);
+  NORMA_ASSERT(first != all.end());
+  const auto last_stack_sites = all.subspan(static_cast<std::size_t>(first - all.begin()));
+  const std::span<const SublayerSite> longest = longest_part(all);
+  const bool whole = shape_kept(last_stack_sites);
+  if (!whole && longest.empty()) fail("every layer of this model changes the shape of its stream");
+  const std::span<const SublayerSite> part = whole ? last_stack_sites : longest;
+  StackEnds ends{.in = part.front().stream_in, .out = part.back().stream_out};
+  if (!whole) ends.part = fmt::format("{} to {}", layer_of(part.front().name), layer_of(part.back().name));
+  if (end == StackEnd::before_final) return ends;
+  if (!whole) fail("it would be that of {} alone, where the stream keeps its shape", ends.part);
+  ends.out = model.hidden;
+  if (ends.out.shape().elements() != ends.in.shape().elements())
     fail("the Jacobian of a stack needs an output for every token, but this model pools them");
-  return {first->stream_in, out};
+  return ends;
 }
 
 std::string why_no_jacobian(const ModelConfig& config, StackEnd end) {
@@ -64,6 +99,11 @@ std::string why_no_jacobian(const ModelConfig& config, StackEnd end) {
   return {};
 }
 
+std::string jacobian_part(const ModelConfig& config) {
+  Graph graph;
+  return ends_of(build_model(graph, config), config, StackEnd::before_final).part;
+}
+
 Wire trace_pull(Graph& graph, const StackEnds& stack) {
   const Wire v = graph.input("v", stack.out.type());
   const Wire outs[] = {stack.out}, directions[] = {v}, wrt[] = {stack.in};
@@ -72,11 +112,17 @@ Wire trace_pull(Graph& graph, const StackEnds& stack) {
   return pulled;
 }
 
+std::int64_t numbers_of_a_sample(const ModelConfig& config, StackEnd end) {
+  Graph graph;
+  return ends_of(build_model(graph, config), config, end).in.shape().elements() / config.batch;
+}
+
 bool sequences_touch(const Subject& subject, StackEnd end) {
+  if (subject.model.batch > 1 && reads_graph(subject.model)) return true;  // graphs of a batch share one list of edges
   Rig rig(subject, [&](Graph& graph, const Model& model) { trace_pull(graph, ends_of(model, subject.model, end)); },
           {.backward = true});
   rig.load_batch(0);
-  const auto length = static_cast<std::size_t>(subject.model.family->positions(subject.model) * subject.model.width);
+  const std::size_t length = rig.values("v").size() / static_cast<std::size_t>(subject.model.batch);
   transform(rig.session(), "v", 0,
             [&](std::size_t i, double) { return i < length ? 1.0 + static_cast<double>(i) : 0; });
   rig.run();
@@ -87,10 +133,10 @@ bool sequences_touch(const Subject& subject, StackEnd end) {
 
 std::vector<std::vector<double>> all_singular_values(const Subject& subject, StackEnd end) {
   const ModelConfig& model = subject.model;
-  const auto n = static_cast<std::size_t>(model.family->positions(model) * model.width);
+  const auto n = static_cast<std::size_t>(numbers_of_a_sample(model, end));
   if (static_cast<std::int64_t>(n) > kLargestJacobian)
-    fail("all singular values of {} tokens of width {} need {} backward passes; the most is {}",
-         model.family->positions(model), model.width, n, kLargestJacobian);
+    fail("all singular values of a stream of {} numbers need as many backward passes; the most is {}", n,
+         kLargestJacobian);
   Rig rig(subject, [&](Graph& graph, const Model& built) { trace_pull(graph, ends_of(built, model, end)); },
           {.backward = true, .wide = true});
   rig.load_batch(0);

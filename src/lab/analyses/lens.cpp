@@ -107,6 +107,28 @@ class Ridge {
   std::vector<double> gram_, cross_;
 };
 
+// Rows of a stream, as many as there are targets: those of a sample that is classified as a whole come to their mean.
+std::vector<double> by_target(Rig& rig, std::vector<double> states, std::size_t targets, std::size_t width,
+                              int member) {
+  const std::size_t rows = states.size() / width;
+  if (rows == targets) return states;
+  std::vector<std::int32_t> sample_of;
+  if (rig.session().find("graph_of")) {
+    sample_of = rig.session().read<std::int32_t>("graph_of", member);
+  } else {
+    for (std::size_t row = 0; row < rows; ++row) sample_of.push_back(static_cast<std::int32_t>(row * targets / rows));
+  }
+  std::vector<double> means(targets * width, 0), counts(targets, 0);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const auto sample = static_cast<std::size_t>(sample_of[row]);
+    if (sample >= targets) continue;  // room that no graph needs
+    ++counts[sample];
+    for (std::size_t i = 0; i < width; ++i) means[sample * width + i] += states[row * width + i];
+  }
+  for (std::size_t i = 0; i < means.size(); ++i) means[i] /= std::max(1.0, counts[i / width]);
+  return means;
+}
+
 }  // namespace
 
 LogitLens measure_lens(const Subject& given) {
@@ -146,13 +168,13 @@ LogitLens measure_lens(const Subject& given) {
 }
 
 std::vector<std::vector<double>> measure_probes(const Subject& subject, const ProbeOptions& options) {
-  if (subject.model.family->output(subject.model).shape.rank() < 3)
-    fail("linear probes read the target of every token; a classifier has one per sample");
   std::vector<std::string> borders;
+  std::vector<std::size_t> widths;
   Rig rig(subject, [&](Graph& graph, const Model& model) {
     const std::string prefix = stack_prefix(subject.model);
     const auto border = [&](Wire x) {
       borders.push_back("probe/" + std::to_string(borders.size()));
+      widths.push_back(static_cast<std::size_t>(x.shape().channels()));
       graph.output(borders.back(), layer_norm(x, {}, {}));
     };
     for (std::size_t i = 0; i < model.sites.size(); ++i) {
@@ -163,19 +185,22 @@ std::vector<std::vector<double>> measure_probes(const Subject& subject, const Pr
       if (last) border(site.stream_out);
     }
   });
-  const auto width = static_cast<std::size_t>(subject.model.width);
   const auto each = [&](int member, auto&& action) {
     const std::vector<std::int32_t> targets = rig.session().read<std::int32_t>("targets", member);
     for (std::size_t border = 0; border < borders.size(); ++border) {
-      const std::vector<double> states = rig.values(borders[border], member);
+      const std::size_t width = widths[border];
+      const std::vector<double> states =
+          by_target(rig, rig.values(borders[border], member), targets.size(), width, member);
       for (std::size_t token = 0; token < targets.size(); ++token) {
         if (targets[token] != kIgnored) action(border, &states[token * width], targets[token]);
       }
     }
   };
   const auto members = static_cast<std::size_t>(rig.members());
-  const auto vocabulary = static_cast<std::size_t>(subject.model.vocabulary);
-  std::vector<std::vector<Ridge>> probes(members, std::vector<Ridge>(borders.size(), Ridge(width, vocabulary)));
+  const auto classes = static_cast<std::size_t>(subject.model.family->output(subject.model).shape.channels());
+  std::vector<Ridge> untaught;
+  for (const std::size_t width : widths) untaught.emplace_back(width, classes);
+  std::vector<std::vector<Ridge>> probes(members, untaught);
   for (int batch = 0; batch < options.batches; ++batch) {
     rig.load_batch(static_cast<std::uint64_t>(batch));
     rig.run();

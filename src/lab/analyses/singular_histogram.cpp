@@ -42,6 +42,7 @@ class FirstSequence final : public Source {
 
 Subject first_sequence(const Subject& subject) {
   Subject first = subject;
+  if (subject.model.batch == 1) return first;  // one graph has many rows
   first.source = std::make_shared<FirstSequence>(subject.source);
   first.model.batch = 1;
   return first;
@@ -163,7 +164,7 @@ SingularValueHistogram measure_singular_values(const Subject& subject, StackEnd 
   if (options.steps < 1) fail("a Gauss rule of singular values needs at least one step, not {}", options.steps);
   if (sequences_touch(subject, end)) return {.members = projected_histograms(subject, end, options.steps)};
   const Subject first = first_sequence(subject);
-  if (subject.model.family->positions(subject.model) * subject.model.width > options.most_exact)
+  if (numbers_of_a_sample(subject.model, end) > options.most_exact)
     return {.members = projected_histograms(first, end, options.steps)};
   SingularValueHistogram found{.exact = true, .members = {}};
   for (const std::vector<double>& values : all_singular_values(subject, end))

@@ -74,14 +74,18 @@ class RandomData final : public Source {
     fill(static_cast<std::uint64_t>(index), ~std::uint64_t{0}, batch);
   }
   std::int64_t vocabulary() const override { return vocabulary_; }
-  std::optional<double> optimum() const override { return std::log(static_cast<double>(answers_)); }
+  // Who is asked for numbers has none that is exact: those that were drawn scatter about a variance of 1.
+  std::optional<double> optimum() const override {
+    return answers_ > 0 ? std::optional(std::log(static_cast<double>(answers_))) : std::nullopt;
+  }
   std::string describe() const override {
+    if (answers_ == 0) return "random: every input drawn by itself, and what is asked for with variance 1";
     return fmt::format("random: every input drawn by itself, targets out of {}", answers_);
   }
 
  private:
   std::vector<InputSpec> inputs_;
-  std::int64_t vocabulary_, answers_ = 1;
+  std::int64_t vocabulary_, answers_ = 0;  // answers: 0 where numbers are asked for
 };
 
 // Segments whose inside is computed again: the least memory is at the square root of the depth. Shallow models keep

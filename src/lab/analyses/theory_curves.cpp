@@ -110,7 +110,7 @@ void add_theory_curves(Findings& findings, const ModelConfig& model) {
                                                             "gradient_batch"};
     return std::ranges::find(kPredicted, analysis.name) != kPredicted.end();
   };
-  const auto note = [&](const char* text) {
+  const auto note = [&](const std::string& text) {
     if (std::ranges::find(findings.notes, text) == findings.notes.end()) findings.notes.emplace_back(text);
   };
   if (std::ranges::none_of(findings.analyses, predicted)) return;
@@ -126,7 +126,7 @@ void add_theory_curves(Findings& findings, const ModelConfig& model) {
     }
     if (model.family->sites(model).size() > 1) note(kBothStacks);
   } catch (const NotPredictedError& error) {
-    findings.notes.push_back(fmt::format("no theory: {}", error.what()));
+    note(fmt::format("no theory: {}", error.what()));
   }
 }
 

@@ -27,6 +27,12 @@ std::string interval(const Estimate& estimate) {
   return fmt::format("{:.3f} to {:.3f}", estimate.low, estimate.high);
 }
 
+// No loss is below 0, which the interval of few seeds does not know.
+std::string loss_interval(Estimate loss) {
+  if (loss.mean >= 0) loss.low = std::max(0.0, loss.low);
+  return interval(loss);
+}
+
 // One line per scheme, columns as wide as their widest cell.
 std::string aligned(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths(rows.front().size(), 0);
@@ -84,16 +90,17 @@ std::string study_table(const Results& results) {
     const auto used = depth.find(verdict.scheme);
     const Tuned* found = best == tuned.end() ? nullptr : best->second;
     const bool trained = found != nullptr && found->lr;
-    rows.push_back(
-        {verdict.rank > 0 ? std::to_string(verdict.rank) : "-", verdict.scheme, std::string(name_of(verdict.verdict)),
-         found != nullptr ? number(found->loss.mean, "{:.3f}") : "-", found != nullptr ? interval(found->loss) : "-",
-         trained ? number(*found->lr, "{:g}") : "-", trained ? std::to_string(found->warmup) : "-",
-         used != depth.end()
-             ? fmt::format("{} of {}", number(used->second->effective_depth.mean, "{:.1f}"), used->second->layers)
-             : "-"});
+    rows.push_back({verdict.rank > 0 ? std::to_string(verdict.rank) : "-", verdict.scheme,
+                    std::string(name_of(verdict.verdict)), found != nullptr ? number(found->loss.mean, "{:.3f}") : "-",
+                    found != nullptr ? loss_interval(found->loss) : "-", trained ? number(*found->lr, "{:g}") : "-",
+                    trained ? std::to_string(found->warmup) : "-",
+                    used != depth.end() ? fmt::format("{} of {}", number(used->second->effective_depth.mean, "{:.1f}"),
+                                                      used->second->layers)
+                                        : "-"});
     if (!judged) continue;
     const bool known = found != nullptr && found->accuracy;
-    rows.back().insert(rows.back().begin() + 3, known ? interval(*found->accuracy) : "-");
+    rows.back().insert(rows.back().begin() + 3,
+                       known && found->accuracy->high > found->accuracy->low ? interval(*found->accuracy) : "-");
     rows.back().insert(rows.back().begin() + 3, known ? number(found->accuracy->mean, "{:.3f}") : "-");
   }
   std::string text = aligned(rows);

@@ -124,7 +124,9 @@ std::string loss_text(double loss) {
 std::string loss_text(const Estimate& loss) {
   if (loss.n < 1) return "–";
   if (loss.n == 1) return loss_text(loss.mean);
-  return fmt::format("{} [{}, {}]", loss_text(loss.mean), loss_text(loss.low), loss_text(loss.high));
+  // No loss is below 0, which the interval of few seeds does not know.
+  const double low = loss.mean >= 0 ? std::max(0.0, loss.low) : loss.low;
+  return fmt::format("{} [{}, {}]", loss_text(loss.mean), loss_text(low), loss_text(loss.high));
 }
 
 std::string plain(const Estimate& value, int digits) {

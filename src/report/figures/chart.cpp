@@ -17,11 +17,12 @@ constexpr double kGap = 16;  // between panels
 // Bands count up to a quarter of the reach of the means, so that one wide interval does not flatten everything else.
 Range y_range(const std::vector<const Panel*>& panels) {
   const bool log = panels.front()->y_log;
+  const double most = panels.front()->y_most;
   Range means(log);
   for (const Panel* panel : panels) {
     for (const Line& line : panel->lines) {
-      for (std::size_t i = 0; i < line.y.size(); ++i) means.add(line.y[i]);
-      for (const double value : line.theory) means.add(value);
+      for (std::size_t i = 0; i < line.y.size(); ++i) means.add(std::min(line.y[i], most));
+      for (const double value : line.theory) means.add(std::min(value, most));
     }
     for (const Rule& rule : panel->rules) means.add(rule.y);
   }
@@ -29,7 +30,7 @@ Range y_range(const std::vector<const Panel*>& panels) {
   Range range = means;
   const double reach = 0.25 * (log ? std::log(means.high() / means.low()) + 0.2 : means.high() - means.low());
   const double low = log ? means.low() * std::exp(-reach) : means.low() - reach;
-  const double high = log ? means.high() * std::exp(reach) : means.high() + reach;
+  const double high = std::min(most, log ? means.high() * std::exp(reach) : means.high() + reach);
   for (const Panel* panel : panels) {
     for (const Line& line : panel->lines) {
       for (const double value : line.low) range.add(std::max(value, low));

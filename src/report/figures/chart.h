@@ -1,6 +1,7 @@
 // Panels of lines: means with bands, theory broken, names at the ends of lines, divergences as crosses.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,7 +36,8 @@ struct Panel {
   Tone tone = Tone::ink;   // of the title
   std::string x_label, y_label;
   bool x_log = false, y_log = false;
-  std::vector<double> x_ticks = {};  // empty: chosen
+  double y_most = std::numeric_limits<double>::infinity();  // the axis ends there; what lies beyond is drawn at its end
+  std::vector<double> x_ticks = {};                         // empty: chosen
   std::vector<Rule> rules = {};
   std::vector<Line> lines = {};
   bool names = true;  // at the ends of lines

@@ -38,6 +38,7 @@ struct Curves {
   bool held_out = true, above_optimum = false;
   int most_seeds = 1;
   std::string unit = "nats";
+  double most = std::numeric_limits<double>::infinity();  // that is drawn
 };
 
 // Subtracts the optimum where every mean lies above it.
@@ -77,11 +78,13 @@ Curves curves_of(const Results& results, const Cast& cast) {
       line.tips.push_back(fmt::format("{}, step {}: {} loss {}", line.label, mean.step[i],
                                       mean.held_out ? "held-out" : "training", draw::loss_text(loss)));
     }
+    for (double& low : line.low) low = std::max(low, 0.0);  // no loss is below 0
     curves.held_out = curves.held_out && mean.held_out;
     curves.most_seeds = std::max(curves.most_seeds, mean.seeds);
     curves.lines.push_back(std::move(line));
   }
   measure_from(curves, optimum_of(results));
+  curves.most = most_shown(results) - (curves.above_optimum ? *optimum_of(results) : 0);
   return curves;
 }
 
@@ -105,11 +108,16 @@ bool coincide(const std::vector<draw::Line>& lines, bool log) {
   return false;
 }
 
+// "training loss above the optimum (nats)", or what the loss is: panels are not high.
+std::string label_of(const Curves& curves) {
+  const bool nats = curves.unit == "nats";
+  return fmt::format("{} {}{}{}", curves.held_out ? "held-out" : "training", nats ? "loss" : curves.unit,
+                     curves.above_optimum ? " above the optimum" : "", nats ? " (nats)" : "");
+}
+
 std::vector<draw::Panel> panels_of(const Curves& curves, bool facets) {
-  const draw::Panel empty{.x_label = "step",
-                          .y_label = fmt::format("{} loss{} ({})", curves.held_out ? "held-out" : "training",
-                                                 curves.above_optimum ? " above the optimum" : "", curves.unit),
-                          .y_log = curves.above_optimum};
+  const draw::Panel empty{
+      .x_label = "step", .y_label = label_of(curves), .y_log = curves.above_optimum, .y_most = curves.most};
   std::vector<draw::Panel> panels;
   if (!facets) {
     panels.push_back(empty);
@@ -148,6 +156,7 @@ void add_curves_figure(std::vector<Figure>& figures, const Results& results, con
   caption += curves.most_seeds > 1 ? "; lines are means over seeds, bands their 95 % intervals." : "; one seed each.";
   if (!curves.held_out) caption += " Each point is a mean over a stretch of steps.";
   if (facets) caption += " One panel for each scheme, since curves coincide; the others are grey.";
+  caption += beyond_words(results, curves.lines, curves.most);
   figures.push_back({.id = "curves",
                      .title = "Loss during training",
                      .caption = caption,

@@ -63,7 +63,8 @@ draw::Panel kept_panel(const Results& results, const Cast& cast) {
   }
   draw::Panel panel{.x_label = "layers kept",
                     .y_label = fmt::format("loss{} ({})", above ? " above the optimum" : "", loss_unit(results)),
-                    .y_log = above};
+                    .y_log = above,
+                    .y_most = most_shown(results) - (above ? *optimum : 0)};
   for (const DepthFinding* one : findings_in_order(results)) {
     const CastMember& member = cast.of(one->scheme);
     draw::Line line{.label = name_of_finding(*one, cast, several_depths(results)),
@@ -152,8 +153,11 @@ draw::Heat likeness_of(const DepthFinding& one, const Cast& cast, double most) {
       double sum = 0;
       int count = 0;
       for (std::size_t i = top; i < bottom; ++i) {
-        for (std::size_t k = left; k < std::min(right, one.angular_distance[i].size()); ++k, ++count)
+        for (std::size_t k = left; k < std::min(right, one.angular_distance[i].size()); ++k) {
+          if (!std::isfinite(one.angular_distance[i][k])) continue;  // streams of two shapes
           sum += one.angular_distance[i][k];
+          ++count;
+        }
       }
       const double mean = count > 0 ? sum / count : std::nan("");
       cells.push_back({.level = mean / most,
@@ -244,8 +248,11 @@ void add_depth_figures(std::vector<Figure>& figures, const Results& results, con
       {.id = "depth",
        .title = "Use of depth",
        .caption =
-           "Left: the least number of layers that keeps nine tenths of what all layers gain over guessing, with 95 % "
-           "intervals. Right: loss as layers are taken out of the trained model, those that cost least first.",
+           fmt::format("Left: the least number of layers that keeps nine tenths of what all layers gain over {}, with "
+                       "95 % intervals. Right: loss as layers are taken out of the trained model, those that cost "
+                       "least first.",
+                       guessing_deed(results)) +
+           beyond_words(results, kept->front().lines, kept->front().y_most),
        .numbers = std::move(table),
        .draw = [dots, kept](double width) {
          draw::Scene scene{.width = width, .height = 0, .marks = {}, .spots = {}};

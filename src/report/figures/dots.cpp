@@ -30,7 +30,6 @@ Columns columns_of(const Dots& dots, double width) {
   }
   Columns columns;
   columns.row = narrow ? 34 : 28;
-  columns.top = narrow && dots.rules.size() > 1 ? 34 : 22;  // two labels below one another
   columns.names = std::min(names, narrow ? 118.0 : 150.0);
   const double maps = mapped ? (narrow ? 74.0 : 140.0) : 0;
   columns.maps_end = width - 1;
@@ -80,6 +79,8 @@ class DotDrawing {
   DotDrawing(const Dots& dots, double width)
       : dots_(dots), narrow_(width < 500), at_(columns_of(dots, width)), axis_(axis_of(dots, at_.dots, at_.dots_end)) {
     scene.width = width;
+    stacked_ = axis_.rules.size() > 1 && (narrow_ || labels_meet());
+    at_.top = stacked_ ? 34 : 22;
     bottom_ = at_.top + at_.row * static_cast<double>(dots.rows.size());
     scene.height = bottom_ + 36;
   }
@@ -94,15 +95,18 @@ class DotDrawing {
     line({{axis_.scale.from, bottom_}, {axis_.scale.to, bottom_}}, Tone::rest, 1);
     if (axis_.before) slashes(at_.dots + 14);
     if (axis_.after) slashes(at_.dots_end - 14);
-    double label = at_.top - (narrow_ && axis_.rules.size() > 1 ? 21 : 9);
+    double height = at_.top - (stacked_ ? 21 : 9);
     for (const auto& [x, rule] : axis_.rules) {
-      scene.add(Shape{.points = {{x, label + 4}, {x, bottom_}}, .stroke = {.tone = Tone::muted}, .dash = 3});
-      const bool right = x > (at_.dots + at_.dots_end) / 2;
-      text({right ? x + 4 : x - 4, label}, rule.label, right ? Anchor::end : Anchor::start, Tone::muted);
-      if (narrow_) label = at_.top - 9;
+      scene.add(Shape{.points = {{x, height + 4}, {x, bottom_}}, .stroke = {.tone = Tone::muted}, .dash = 3});
+      const bool right = on_the_right(x);
+      text({right ? x + 4 : x - 4, height}, rule.label, right ? Anchor::end : Anchor::start, Tone::muted);
+      if (stacked_) height = at_.top - 9;
     }
-    text({(at_.dots + at_.dots_end) / 2, bottom_ + 29}, fitted(dots_.x_label, kLetters, scene.width * 0.6),
-         Anchor::middle, Tone::ink);
+    const std::string label = fitted(dots_.x_label, kLetters, scene.width * 0.6);
+    if (narrow_ && at_.maps < at_.maps_end)  // beside the label of the maps, with the room below the names
+      text({at_.maps - 16, bottom_ + 29}, label, Anchor::end, Tone::ink);
+    else
+      text({(at_.dots + at_.dots_end) / 2, bottom_ + 29}, label, Anchor::middle, Tone::ink);
   }
 
   void rows() {
@@ -116,7 +120,7 @@ class DotDrawing {
       text({at_.maps, bottom_ + 14}, x.front(), Anchor::start, Tone::muted);
       text({at_.maps_end, bottom_ + 14}, x.back(), Anchor::end, Tone::muted);
     }
-    text({at_.maps_end, bottom_ + 29}, dots_.key.x_label, Anchor::end, Tone::ink);
+    text({at_.maps_end, bottom_ + 29}, narrow_ ? "peak rate" : dots_.key.x_label, Anchor::end, Tone::ink);
     text({at_.maps_end, at_.top - 9}, dots_.key.y_label, Anchor::end, Tone::muted);
     draw_key(scene, dots_.key, {narrow_ ? 0 : at_.dots, bottom_ + 42}, scene.width);
     scene.height = bottom_ + 56;
@@ -170,6 +174,20 @@ class DotDrawing {
     if (!row.tip.empty()) scene.spots.push_back({{x(row.value.mean), y}, row.scheme, row.tip});
   }
 
+  bool on_the_right(double x) const { return x > (at_.dots + at_.dots_end) / 2; }
+  // Labels of rules point inwards; whether two of them would lie on each other in one line.
+  bool labels_meet() const {
+    std::vector<std::pair<double, double>> spans;
+    for (const auto& [x, rule] : axis_.rules) {
+      const double size = 1.15 * Font::get().width(rule.label, kLetters) + 8;  // other fonts are wider
+      spans.emplace_back(on_the_right(x) ? x + 4 - size : x - 4, on_the_right(x) ? x + 4 : x - 4 + size);
+    }
+    for (std::size_t a = 0; a < spans.size(); ++a) {
+      for (std::size_t b = 0; b < a; ++b)
+        if (spans[a].first < spans[b].second && spans[b].first < spans[a].second) return true;
+    }
+    return false;
+  }
   void slashes(double x) {
     for (const double offset : {-2.0, 2.0})
       line({{x + offset - 2, bottom_ + 4}, {x + offset + 2, bottom_ - 4}}, Tone::muted, 1);
@@ -182,7 +200,7 @@ class DotDrawing {
   }
 
   const Dots& dots_;
-  bool narrow_;
+  bool narrow_, stacked_ = false;  // stacked: labels of rules below one another
   Columns at_;
   BrokenAxis axis_;
   double bottom_ = 0;

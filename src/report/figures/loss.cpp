@@ -45,11 +45,13 @@ draw::DotRow row_of(const Results& results, const Cast& cast, const Tuned& tuned
                    .tone = member.tone,
                    .marker = member.marker};
   if (!apart) row.value = tuned.loss;
+  if (row.value.mean >= 0) row.value.low = std::max(0.0, row.value.low);  // as loss_text has it
   const std::optional<double> guessing = guessing_of(results);
   row.far = guessing && row.value.n > 0 && row.value.mean > 0.99 * *guessing;
   if (row.value.n > 0) {
     row.digits = draw::loss_text(tuned.loss);
-    row.tip = fmt::format("{}: {}; {}; {}", row.label, row.digits, setting_words(tuned),
+    row.tip = fmt::format("{}: {}; {}{}; {}", row.label, row.digits,
+                          tuned.accuracy ? right_answers(*tuned.accuracy) + "; " : "", setting_words(tuned),
                           draw::counted(tuned.loss.n, "seed", "seeds"));
   }
   row.note = verdict != nullptr ? std::string(name_of(verdict->verdict))
@@ -110,8 +112,11 @@ void add_loss_figure(std::vector<Figure>& figures, const Results& results, const
   if (const std::optional<double> optimum = optimum_of(results))
     dots->rules.push_back({*optimum, "optimum " + draw::loss_text(*optimum)});
   if (const std::optional<double> guessing = guessing_of(results))
-    dots->rules.push_back({*guessing, "guessing " + draw::loss_text(*guessing)});
-  dots->key = {.x_label = "peak learning rate", .y_label = "", .strong = "low loss", .faint = "guessing"};
+    dots->rules.push_back({*guessing, fmt::format("{} {}", guessing_word(results), draw::loss_text(*guessing))});
+  dots->key = {.x_label = "peak learning rate",
+               .y_label = "",
+               .strong = "low loss",
+               .faint = std::string(guessing_word(results))};
   figures.push_back({.id = "loss",
                      .title = "Tuned loss and stability by scheme",
                      .caption = caption_of(results, *dots),

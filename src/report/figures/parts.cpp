@@ -98,6 +98,34 @@ std::string loss_unit(const Results& results) {
   return results.task && !results.task->unit.empty() ? results.task->unit : "nats";
 }
 
+double most_shown(const Results& results) {
+  const std::optional<double> guessing = guessing_of(results);
+  return guessing ? 1.25 * *guessing : std::numeric_limits<double>::infinity();
+}
+
+std::string beyond_words(const Results& results, const std::vector<draw::Line>& lines, double most) {
+  const bool beyond = std::ranges::any_of(lines, [&](const draw::Line& line) {
+    return std::ranges::any_of(line.y, [&](double loss) { return loss > most; });
+  });
+  return beyond ? fmt::format(" What loses much more than {} is drawn at the top.", guessing_deed(results)) : "";
+}
+
+std::string right_answers(const Estimate& accuracy) {
+  const std::string mean = fmt::format("{:.1f}\u00a0%", 100 * accuracy.mean);  // no line ends between them
+  constexpr double kDigit = 5e-4;  // seeds that agree to the last digit tell nothing of other data
+  return accuracy.n < 2 || accuracy.high - accuracy.low < kDigit
+             ? mean + " right"
+             : fmt::format("{} ({:.1f} to {:.1f}) right", mean, 100 * accuracy.low, 100 * accuracy.high);
+}
+
+std::string_view guessing_word(const Results& results) {
+  return loss_unit(results) == "nats" ? "guessing" : "the mean";
+}
+
+std::string_view guessing_deed(const Results& results) {
+  return loss_unit(results) == "nats" ? "guessing" : "predicting the mean";
+}
+
 double LossLevels::level(double loss) const {
   return std::isfinite(loss) ? std::clamp((loss - best) / (worst - best), 0.0, 1.0) : kUnknown;
 }

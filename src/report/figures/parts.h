@@ -30,6 +30,15 @@ std::string map_name(const Results& results, const Cast& cast, const StabilityMa
 std::string_view mapped_runs(const Results& results);
 // What losses are measured in: "nats", where the task does not say otherwise.
 std::string loss_unit(const Results& results);
+// What a model does that has learned nothing: "guessing", or of one that is asked for numbers "the mean".
+// Losses that are still told apart in a figure: a little above guessing, where a loss is no less than nothing.
+double most_shown(const Results& results);
+// What a caption says where a figure has losses beyond that; empty: it has none.
+std::string beyond_words(const Results& results, const std::vector<draw::Line>& lines, double most);
+// "94.1 % (93.8 to 94.4) right".
+std::string right_answers(const Estimate& accuracy);
+std::string_view guessing_word(const Results& results);
+std::string_view guessing_deed(const Results& results);  // "guessing" or "predicting the mean"
 // The map by warmup that belongs to a setting; null where there is none.
 const StabilityMap* map_of(const Results& results, const Tuned& tuned);
 

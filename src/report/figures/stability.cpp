@@ -31,7 +31,7 @@ draw::Line row_line(const StabilityMap& map, std::size_t row, const Cast& cast, 
     const bool shown = loss.n > 0 && loss.mean <= ceiling;
     several = several || loss.n > 1;
     line.y.push_back(shown ? loss.mean : kGap);
-    line.low.push_back(shown ? loss.low : kGap);
+    line.low.push_back(shown ? std::max(std::min(0.0, loss.mean), loss.low) : kGap);  // no loss is below 0
     line.high.push_back(shown ? loss.high : kGap);
     if (lost > 0 || (loss.n > 0 && !shown)) line.crosses.push_back(map.lr[i]);
     std::string tip = fmt::format("{}, {} {}, peak rate {}: {}", member.label, map.y_name, draw::plain(map.y[row]),
@@ -71,7 +71,7 @@ std::vector<draw::Panel> rate_panels(const Results& results, const Cast& cast,
       panel.lines.push_back(std::move(line));
       if (map->y.size() == 1) break;
     }
-    if (guessing) panel.rules.push_back({*guessing, panels.empty() ? "guessing" : ""});
+    if (guessing) panel.rules.push_back({*guessing, panels.empty() ? std::string(guessing_word(results)) : ""});
     panel.names = false;
     panels.push_back(std::move(panel));
   }
@@ -84,7 +84,9 @@ std::string rates_caption(const std::vector<const StabilityMap*>& maps, std::str
   if (map.y.size() > 1)
     text += fmt::format("; solid: {} steps of warmup, broken and hollow: {}", draw::plain(map.y.back()),
                         map.y.front() == 0 ? "none" : draw::plain(map.y.front()));
-  return text + ". Bands are 95 % intervals over seeds, crosses at the top rates at which a seed diverged.";
+  return text +
+         ". Bands are 95 % intervals over seeds, crosses at the top rates at which a seed diverged, or at which the "
+         "loss is beyond the axis.";
 }
 
 FigureTable numbers_of_maps(const std::vector<const StabilityMap*>& maps) {
@@ -113,7 +115,8 @@ Figure maps_figure(const Results& results, const Cast& cast, const std::vector<c
   draw::HeatKey key{.x_label = "peak learning rate",
                     .y_label = maps.front()->y_name == "warmup" ? "warmup (steps)" : "layers",
                     .strong = draw::loss_text(levels.best),
-                    .faint = draw::loss_text(levels.worst) + (guessing_of(results) ? ", guessing" : "")};
+                    .faint = draw::loss_text(levels.worst) +
+                             (guessing_of(results) ? fmt::format(", {}", guessing_word(results)) : "")};
   return {.id = std::move(id),
           .title = std::move(title),
           .caption = fmt::format("Held-out loss of the {}, mean over seeds, for every peak learning rate and ",

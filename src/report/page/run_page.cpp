@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "norma/report/run_report.h"
@@ -67,7 +68,7 @@ draw::Panel loss_panel(const RunReport& run) {
   if (run.result.optimum && std::isfinite(*run.result.optimum)) panel.rules.push_back({*run.result.optimum, "optimum"});
   for (const MemberResult& member : run.result.members) {
     if (!member.unigram_entropy || !std::isfinite(*member.unigram_entropy)) continue;
-    panel.rules.push_back({*member.unigram_entropy, "guessing"});
+    panel.rules.push_back({*member.unigram_entropy, run.unit.empty() ? "guessing" : "the mean"});
     break;
   }
   return panel;
@@ -114,7 +115,9 @@ std::vector<Figure> run_figures(const RunReport& run) {
 }
 
 std::string members_table(const RunReport& run) {
-  HtmlTable rows{.columns = {"Seed", "Outcome", "Peak rate", "Warmup", "Held-out loss", "Best", "Tokens/s"}};
+  std::string speed = run.counted + "s/s";
+  speed[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(speed[0])));
+  HtmlTable rows{.columns = {"Seed", "Outcome", "Peak rate", "Warmup", "Held-out loss", "Best", speed}};
   for (const MemberResult& one : run.result.members) {
     rows.rows.push_back({std::to_string(one.seed), verdict_of(one.outcome, one.facts), draw::plain(one.lr),
                          std::to_string(one.warmup), one.evaluation_loss ? draw::loss_text(*one.evaluation_loss) : "–",

@@ -32,7 +32,8 @@ std::string study_html(const PageParts& parts) {
                   paragraph(stability_sentence(results, parts.cast)) + parts.figure("stability", 2) +
                       parts.folded_figures("Stability maps, every rate and warmup", {"maps", "maps-depth"}));
   html += section("training", "How they learn",
-                  paragraph(comparison_sentence(results, parts.cast)) + parts.figure("curves", 3));
+                  paragraph(comparison_sentence(results, parts.cast)) +
+                      paragraph(accuracy_sentence(results, parts.cast)) + parts.figure("curves", 3));
   html += section("depth-section", "What they do with depth",
                   paragraph(depth_sentence(results, parts.cast)) + parts.figure("depth", 4) +
                       parts.folded_figures("Layer by layer", {"layers", "likeness"}));
@@ -53,7 +54,8 @@ std::string sweep_html(const PageParts& parts) {
   std::string title = "No run has ended yet";
   const std::optional<double> guessing = guessing_of(results);
   if (best != nullptr && guessing && best->loss.mean > *guessing - kLearned) {
-    title = "No setting learned more than guessing by frequency.";
+    title = loss_unit(results) == "nats" ? "No setting learned more than guessing by frequency."
+                                         : "No setting learned more than predicting the mean.";
   } else if (best != nullptr) {
     title = fmt::format("Lowest loss: {}, {} at {} layers, at a peak rate of {}", parts.cast.of(best->scheme).label,
                         draw::loss_text(best->loss.mean), best->layers, draw::plain(*best->lr));

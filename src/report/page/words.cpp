@@ -39,7 +39,7 @@ Cells cells_of(const Results& results, const std::string& scheme) {
         if (map.loss[row][i].n < 1 && !(lost > 0)) continue;
         ++cells.all;
         cells.diverged += lost > 0;
-        cells.learned += !(lost > 0) && map.loss[row][i].mean < guessing;
+        cells.learned += !(lost > 0) && map.loss[row][i].mean <= guessing - kLearned;
       }
     }
   }
@@ -90,6 +90,7 @@ std::string scheme_sentence(const Results& results, const std::string& scheme) {
   if (tuned->lr)
     text += fmt::format(" at a peak rate of {} {}", draw::plain(*tuned->lr),
                         tuned->warmup > 0 ? fmt::format("with {} steps of warmup", tuned->warmup) : "without warmup");
+  if (tuned->accuracy) text += ", " + right_answers(*tuned->accuracy);
   const Cells cells = cells_of(results, scheme);
   if (cells.all > 0)
     text += fmt::format("; learns in {} of {} {}settings", cells.learned, cells.all,
@@ -151,6 +152,23 @@ std::string comparison_sentence(const Results& results, const Cast& cast) {
                                    "still fall by more than they differ.",
                                    lasting == 0 ? "none" : std::to_string(lasting));
   return text;
+}
+
+std::string accuracy_sentence(const Results& results, const Cast& cast) {
+  const Tuned *lead = nullptr, *best = nullptr;
+  for (const Tuned* one : tuned_in_order(results)) {
+    const Verdict* verdict = verdict_of(results, one->scheme);
+    if (!one->accuracy || (verdict != nullptr && verdict->rank < 1)) continue;
+    if (lead == nullptr) lead = one;
+    if (best == nullptr || one->accuracy->mean > best->accuracy->mean) best = one;
+  }
+  if (lead == nullptr || best == lead || best->scheme == lead->scheme) return "";
+  const bool apart = lead->accuracy->n > 1 && best->accuracy->n > 1 && best->accuracy->low > lead->accuracy->high;
+  return fmt::format(
+      "By right answers the order is another: {} has {}, {} {}{}. A loss also says how sure of themselves the answers "
+      "are, and it is what ranks here.",
+      cast.of(best->scheme).label, right_answers(*best->accuracy), cast.of(lead->scheme).label,
+      right_answers(*lead->accuracy), apart ? "" : "; their intervals overlap");
 }
 
 std::string depth_sentence(const Results& results, const Cast& cast) {

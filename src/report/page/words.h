@@ -17,6 +17,8 @@ std::pair<std::string, std::string> first_sentence(std::string_view text);
 std::string scheme_sentence(const Results& results, const std::string& scheme);
 std::string stability_sentence(const Results& results, const Cast& cast);
 std::string comparison_sentence(const Results& results, const Cast& cast);
+// Of classifiers, where the share of right answers puts another scheme first than the loss does; otherwise empty.
+std::string accuracy_sentence(const Results& results, const Cast& cast);
 std::string depth_sentence(const Results& results, const Cast& cast);
 // How the quantity of an analysis changes with depth, by its exponents.
 std::string law_sentence(const Analysis& analysis, const Cast& cast);
