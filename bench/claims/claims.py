@@ -113,13 +113,13 @@ class Laboratory:
         if self.arguments.device != "cuda":
             command.append("--train.threads=1")
         for key in keys:
-            for name, value in fill.items():
-                key = key.replace("{" + name + "}", value)
+            for place, value in fill.items():
+                key = key.replace("{" + place + "}", value)
             command.append(key)
         began = time.monotonic()
         left = max(1, self.arguments.until - (time.monotonic() - self.began))
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=left)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=None if math.isinf(left) else left)
         except subprocess.TimeoutExpired:
             return [], "out of time"
         if done.returncode:
