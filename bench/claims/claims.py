@@ -2,11 +2,11 @@
 """What papers say of residual networks beyond transformers, tried on real data: docs/claims.md has what came out.
 
 usage: bench/claims/claims.py FOLDER [CLAIM...] [--data FOLDER] [--cora FOLDER] [--norma PROGRAM] [--device auto|cpu|cuda]
-                              [--jobs N] [--tune-only] [--tuning 1,2] [--fresh 11,12,...] [--until SECONDS] [--steps-share S]
+                              [--variants A,B,...] [--jobs N] [--tune-only] [--tuning 1,2] [--fresh 11,12,...] [--until SECONDS] [--steps-share S]
 
 Every claim has variants. A variant's learning rate is chosen with the tuning seeds on one half of the held-out data, by mean
 loss; the fresh seeds and the other half judge it. Rates that a paper gives are taken as they are. FOLDER/claims.json has
-every run; a claim that was tuned there before is not tuned again. --data: what bench/claims/small_images.py has made.
+every run; what was tuned there before is not tuned again, and on CPUs no run that is there is run again. --data: what bench/claims/small_images.py has made.
 On a GPU the seeds and rates of a variant train side by side as one cohort, on CPUs every run is a process with one thread
 and --jobs of them run at a time.
 """
@@ -113,13 +113,13 @@ class Laboratory:
         if self.arguments.device != "cuda":
             command.append("--train.threads=1")
         for key in keys:
-            for name, value in fill.items():
-                key = key.replace("{" + name + "}", value)
+            for place, value in fill.items():
+                key = key.replace("{" + place + "}", value)
             command.append(key)
         began = time.monotonic()
         left = max(1, self.arguments.until - (time.monotonic() - self.began))
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=left)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=None if math.isinf(left) else left)
         except subprocess.TimeoutExpired:
             return [], "out of time"
         if done.returncode:
@@ -139,17 +139,22 @@ class Laboratory:
         """plan: variant -> rates. Cohorts one after another on a GPU, single runs side by side on CPUs."""
         of = CLAIMS[claim]
         whole = self.arguments.device == "cuda"
-        work = []
+        work, found = [], {}
         for variant, rates in plan.items():
             row = of["variants"][variant]
             steps = row.get("steps", of.get("steps"))
-            cells = [(rates, seeds)] if whole else [([rate], [seed]) for rate in rates for seed in seeds]
+            known = self.found.get(claim, {}).get(stage, {}).get(variant, [])
+            kept = known if not whole or stage == "tune" else []
+            there = {(rate, run["seed"]) for run in kept for rate in rates if math.isclose(run["lr"], rate)}
+            cells = [([rate], [seed]) for rate in rates for seed in seeds if (rate, seed) not in there]
+            if whole:
+                cells = [] if kept else [(rates, seeds)]
+            found[variant] = list(kept)
             for cell_rates, cell_seeds in cells:
                 name = f"{claim}/{stage}/{variant}"
                 if not whole:
                     name += f"/{cell_rates[0]:g}/{cell_seeds[0]}"
                 work.append((variant, name, [*of["keys"], *row["keys"]], steps, cell_rates, cell_seeds))
-        found = {variant: [] for variant in plan}
         with concurrent.futures.ThreadPoolExecutor(1 if whole else self.arguments.jobs) as pool:
             jobs = {pool.submit(self.sweep, *one[1:], held_out): one for one in work}
             for job in concurrent.futures.as_completed(jobs):
@@ -171,9 +176,9 @@ class Laboratory:
         return min(whole, key=whole.get) if whole else min(rates)
 
     def try_claim(self, claim):
-        variants = CLAIMS[claim]["variants"]
-        known = self.found.get(claim, {}).get("tune", {})
-        to_tune = {name: row["rates"] for name, row in variants.items() if len(row["rates"]) > 1 and not known.get(name)}
+        asked = self.arguments.variants
+        variants = {name: row for name, row in CLAIMS[claim]["variants"].items() if not asked or name in asked}
+        to_tune = {name: row["rates"] for name, row in variants.items() if len(row["rates"]) > 1}
         if to_tune:
             self.run_all(claim, "tune", to_tune, self.arguments.tuning, "even")
         if self.arguments.tune_only:
@@ -215,6 +220,7 @@ def main():
     parser.add_argument("--cora", default="")
     parser.add_argument("--norma", default="build/release/bin/norma")
     parser.add_argument("--device", default="cpu", choices=["auto", "cpu", "cuda"])
+    parser.add_argument("--variants", type=lambda text: text.split(","), default=[], help="these alone")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--tune-only", action="store_true")
     parser.add_argument("--tuning", type=numbers, default=[1, 2])

@@ -16,6 +16,7 @@ const CpuBackend& cpu_backend() {
     // Norms first: a sum that can become part of a norm saves more than one that becomes part of a product.
     cpu.add(norm_fusions());
     cpu.add(norm_scale_fusions());
+    cpu.add(neighbour_fusions());
     cpu.add(op_fusions());
     return cpu;
   }();

@@ -1,6 +1,7 @@
 #include "norma/data/batch.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "norma/core/error.h"
@@ -8,12 +9,18 @@
 
 namespace norma {
 
+std::uint64_t new_content() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
+}
+
 template <typename Values>
 Values& Batch::written(std::string_view name, const Shape& shape) {
-  auto found = std::find_if(tensors_.begin(), tensors_.end(), [&](const BatchTensor& one) { return one.name == name; });
-  if (found == tensors_.end()) found = tensors_.insert(tensors_.end(), {.name = std::string(name)});
+  BatchTensor* found = own(name);
+  if (found == nullptr) found = &tensors_.emplace_back(BatchTensor{.name = std::string(name)});
   if (!std::holds_alternative<Values>(found->values)) found->values = Values();
   found->shape = shape;
+  found->content = 0;
   Values& values = std::get<Values>(found->values);
   values.resize(static_cast<std::size_t>(shape.elements()));
   return values;
@@ -21,6 +28,22 @@ Values& Batch::written(std::string_view name, const Shape& shape) {
 
 Batch::Ids& Batch::ids(std::string_view name, const Shape& shape) { return written<Ids>(name, shape); }
 Batch::Numbers& Batch::numbers(std::string_view name, const Shape& shape) { return written<Numbers>(name, shape); }
+
+template <typename Values>
+void Batch::kept(std::string_view name, const Shape& shape, const Values& values, std::uint64_t content) {
+  NORMA_ASSERT(content != 0 && std::ssize(values) == shape.elements());
+  const BatchTensor* there = find(name);
+  if (there != nullptr && there->content == content && there->shape == shape) return;
+  written<Values>(name, shape) = values;
+  own(name)->content = content;
+}
+
+void Batch::constant(std::string_view name, const Shape& shape, const Ids& values, std::uint64_t content) {
+  kept(name, shape, values, content);
+}
+void Batch::constant(std::string_view name, const Shape& shape, const Numbers& values, std::uint64_t content) {
+  kept(name, shape, values, content);
+}
 
 const BatchTensor* Batch::find(std::string_view name) const {
   const auto found =
@@ -42,7 +65,11 @@ const Batch::Ids& Batch::ids(std::string_view name) const {
   return std::get<Ids>(found.values);
 }
 
-Batch::Ids& Batch::ids(std::string_view name) { return const_cast<Ids&>(std::as_const(*this).ids(name)); }
+Batch::Ids& Batch::ids(std::string_view name) {
+  Ids& found = const_cast<Ids&>(std::as_const(*this).ids(name));
+  own(name)->content = 0;
+  return found;
+}
 
 const Batch::Numbers& Batch::numbers(std::string_view name) const {
   const BatchTensor& found = tensor(name);

@@ -61,7 +61,26 @@ void Session::stage(const Handle& tensor, int member, std::span<const std::byte>
   check_member(tensor, member);
   if (bytes.size() != tensor.bytes())
     fail("'{}' has {} bytes but {} were given", tensor.name(), tensor.bytes(), bytes.size());
+  forget_content(member, tensor.offset());
   put(member, tensor.offset(), bytes);
+}
+
+bool Session::has_content(const Handle& tensor, int member, std::uint64_t content) const {
+  check_member(tensor, member);
+  if (contents_.empty()) return false;
+  const auto& of_member = contents_[static_cast<std::size_t>(member)];
+  const auto found = of_member.find(tensor.offset());
+  return found != of_member.end() && found->second == content;
+}
+
+void Session::mark_content(const Handle& tensor, int member, std::uint64_t content) {
+  check_member(tensor, member);
+  contents_.resize(static_cast<std::size_t>(members_));
+  contents_[static_cast<std::size_t>(member)][tensor.offset()] = content;
+}
+
+void Session::forget_content(int member, std::int64_t offset) {
+  if (!contents_.empty()) contents_[static_cast<std::size_t>(member)].erase(offset);
 }
 
 void Session::read(const Handle& tensor, int member, std::span<std::byte> bytes) {
@@ -96,6 +115,7 @@ void Session::copy(Session& from, std::span<const std::string> names) {
     if (to.type() != source.type())
       fail("'{}' is {} in one session and {} in the other", name, source.type().str(), to.type().str());
     tensors.push_back({to.offset(), source.offset(), to.bytes()});
+    for (int member = 0; member < members_; ++member) forget_content(member, to.offset());
   }
   if (copy_on_device(from, tensors)) return;
   std::vector<std::byte> bytes;

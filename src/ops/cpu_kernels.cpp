@@ -13,6 +13,7 @@
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
 #include "norma/ops/modulate.h"
+#include "norma/ops/neighbour_affine.h"
 #include "norma/ops/neighbour_attention.h"
 #include "norma/ops/neighbours.h"
 #include "norma/ops/one_hot.h"
@@ -56,6 +57,7 @@
   KERNEL(MaxPool, f32, f64)                    \
   KERNEL(Modulate, f32, f64)                   \
   KERNEL(ModulateBackward, f32, f64)           \
+  KERNEL(NeighbourAffine, f32, f64)            \
   KERNEL(NeighbourAttention, f32, f64)         \
   KERNEL(NeighbourAttentionBackward, f32, f64) \
   KERNEL(NeighbourMax, f32, f64)               \

@@ -12,6 +12,8 @@
 #include "norma/ops/linear.h"
 #include "norma/ops/matmul.h"
 #include "norma/ops/matmul_slope.h"
+#include "norma/ops/neighbour_affine.h"
+#include "norma/ops/neighbours.h"
 #include "norma/ops/reduce.h"
 #include "norma/ops/scaled_add.h"
 #include "norma/ops/weight_gradients.h"
@@ -214,6 +216,40 @@ bool fuse_scaled_add(Rewriter& rewriter, int index) {
   return true;
 }
 
+// A sum over neighbours + a number for each channel -> one op.
+bool neighbour_bias(Rewriter& rewriter, int index) {
+  const auto* add = rewriter.as<BinaryOp>(index);
+  if (add == nullptr || add->function() != Binary::add) return false;
+  const std::vector<int> terms = rewriter.node(index).inputs, out = rewriter.node(index).outputs;
+  const int at = rewriter.producer(terms[0]);
+  const auto* scaled = rewriter.as<NeighbourScaled>(at);
+  if ((scaled == nullptr && rewriter.as<NeighbourSum>(at) == nullptr) || !rewriter.private_to(terms[0], index))
+    return false;
+  const Graph& graph = rewriter.graph();
+  const Shape& shape = graph.value(out[0]).type.shape;
+  if (graph.value(terms[1]).type.shape != Shape{shape.channels()} || graph.value(terms[0]).type.shape != shape)
+    return false;
+  std::vector<int> inputs = rewriter.node(at).inputs;
+  inputs.push_back(terms[1]);
+  const bool left = scaled != nullptr && scaled->left() >= 0, right = scaled != nullptr && scaled->right() >= 0;
+  rewriter.replace(index, std::array{at}, std::make_shared<NeighbourAffine>(left, right, Activation::none), inputs,
+                   out);
+  return true;
+}
+
+// The same with the activation behind it; the value before it stays available.
+bool neighbour_activation(Rewriter& rewriter, int index) {
+  const auto* activation = rewriter.as<ActivationOp>(index);
+  if (activation == nullptr) return false;
+  const int z = rewriter.node(index).inputs[0], y = rewriter.node(index).outputs[0];
+  const int at = rewriter.producer(z);
+  const auto* affine = rewriter.as<NeighbourAffine>(at);
+  if (affine == nullptr || affine->activation() != Activation::none) return false;
+  auto fused = std::make_shared<NeighbourAffine>(affine->has_left(), affine->has_right(), activation->activation());
+  rewriter.replace(at, std::array{index}, std::move(fused), rewriter.node(at).inputs, {y, z});
+  return true;
+}
+
 // product + other -> a product that adds to `other`; gradients that meet cost no pass of their own.
 bool matmul_add(Rewriter& rewriter, int index) {
   if (rewriter.as<Sum>(index) == nullptr) return false;
@@ -262,6 +298,10 @@ std::vector<Rewrite> gradient_fusions() {
   return {{"loss_gradient", loss_gradient},    {"attention_context", attention_context},
           {"product_slope", product_slope},    {"weight_and_bias", weight_and_bias},
           {"column_sums", gather_column_sums}, {"weight_gradients", gather_weight_gradients}};
+}
+
+std::vector<Rewrite> neighbour_fusions() {
+  return {{"neighbour_bias", neighbour_bias}, {"neighbour_activation", neighbour_activation}};
 }
 
 std::vector<Rewrite> op_fusions() {

@@ -5,55 +5,92 @@
 #include "hwy/highway.h"
 // After highway.h, which the helpers need.
 #include "core/simd-inl.h"
+#include "ops/neighbour_rows.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace norma {
 namespace HWY_NAMESPACE {
 namespace neighbours_detail {
 
-// One node: the rows `to[0, count)` of x, each times its own number, added up in order. What is added up stays in
-// registers, four vectors at a time.
+// Four vectors of one node, from channel `c`: what is added up stays in registers. Goes on from `pair` while pairs are
+// the node's, in order, and returns the pair behind them, or -1 where a neighbour does not exist.
 template <typename T>
-HWY_INLINE void add_up(const T* x, const std::int32_t* to, std::int64_t count, T left, const T* right, T* y,
-                       std::int64_t width) {
+HWY_INLINE std::int64_t add_four(const NeighbourRows<T>& r, std::int64_t node, std::int64_t pair, std::int64_t c) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t c = 0;
-  for (; c + 4 * lanes <= width; c += 4 * lanes) {
-    auto y0 = hn::Zero(d), y1 = hn::Zero(d), y2 = hn::Zero(d), y3 = hn::Zero(d);
-    for (std::int64_t e = 0; e < count; ++e) {
-      const T* const row = x + to[e] * width + c;
-      const auto by = hn::Set(d, right == nullptr ? T{1} : right[to[e]]);
-      y0 = hn::MulAdd(by, hn::LoadU(d, row), y0);
-      y1 = hn::MulAdd(by, hn::LoadU(d, row + lanes), y1);
-      y2 = hn::MulAdd(by, hn::LoadU(d, row + 2 * lanes), y2);
-      y3 = hn::MulAdd(by, hn::LoadU(d, row + 3 * lanes), y3);
-    }
-    const auto whole = hn::Set(d, left);
-    hn::StoreU(hn::Mul(whole, y0), d, y + c);
-    hn::StoreU(hn::Mul(whole, y1), d, y + c + lanes);
-    hn::StoreU(hn::Mul(whole, y2), d, y + c + 2 * lanes);
-    hn::StoreU(hn::Mul(whole, y3), d, y + c + 3 * lanes);
+  auto y0 = hn::Zero(d), y1 = hn::Zero(d), y2 = hn::Zero(d), y3 = hn::Zero(d);
+  for (; pair < r.count && r.from[pair] == node; ++pair) {
+    const std::int64_t j = r.to[pair];
+    if (j < 0 || j >= r.nodes) return -1;
+    const T* const row = r.x + j * r.width + c;
+    const auto by = hn::Set(d, r.right == nullptr ? T{1} : r.right[j]);
+    y0 = hn::MulAdd(by, hn::LoadU(d, row), y0);
+    y1 = hn::MulAdd(by, hn::LoadU(d, row + lanes), y1);
+    y2 = hn::MulAdd(by, hn::LoadU(d, row + 2 * lanes), y2);
+    y3 = hn::MulAdd(by, hn::LoadU(d, row + 3 * lanes), y3);
   }
-  for_lanes<T>(width - c, [&](auto tag, std::int64_t i) HWY_ATTR {
+  const auto whole = hn::Set(d, r.left == nullptr ? T{1} : r.left[node]);
+  T* const y = r.y + node * r.width + c;
+  if (r.bias == nullptr) {
+    hn::StoreU(hn::Mul(whole, y0), d, y);
+    hn::StoreU(hn::Mul(whole, y1), d, y + lanes);
+    hn::StoreU(hn::Mul(whole, y2), d, y + 2 * lanes);
+    hn::StoreU(hn::Mul(whole, y3), d, y + 3 * lanes);
+  } else {
+    const T* const bias = r.bias + c;
+    hn::StoreU(hn::MulAdd(whole, y0, hn::LoadU(d, bias)), d, y);
+    hn::StoreU(hn::MulAdd(whole, y1, hn::LoadU(d, bias + lanes)), d, y + lanes);
+    hn::StoreU(hn::MulAdd(whole, y2, hn::LoadU(d, bias + 2 * lanes)), d, y + 2 * lanes);
+    hn::StoreU(hn::MulAdd(whole, y3, hn::LoadU(d, bias + 3 * lanes)), d, y + 3 * lanes);
+  }
+  return pair;
+}
+
+// The same for the channels behind the last four vectors.
+template <typename T>
+HWY_INLINE std::int64_t add_rest(const NeighbourRows<T>& r, std::int64_t node, std::int64_t pair, std::int64_t c) {
+  std::int64_t end = pair;
+  for (; end < r.count && r.from[end] == node; ++end) {
+    if (r.to[end] < 0 || r.to[end] >= r.nodes) return -1;
+  }
+  const T left = r.left == nullptr ? T{1} : r.left[node];
+  for_lanes<T>(r.width - c, [&](auto tag, std::int64_t i) HWY_ATTR {
     auto sum = hn::Zero(tag);
-    for (std::int64_t e = 0; e < count; ++e) {
-      const auto by = hn::Set(tag, right == nullptr ? T{1} : right[to[e]]);
-      sum = hn::MulAdd(by, hn::LoadU(tag, x + to[e] * width + c + i), sum);
+    for (std::int64_t e = pair; e < end; ++e) {
+      const auto by = hn::Set(tag, r.right == nullptr ? T{1} : r.right[r.to[e]]);
+      sum = hn::MulAdd(by, hn::LoadU(tag, r.x + r.to[e] * r.width + c + i), sum);
     }
-    hn::StoreU(hn::Mul(hn::Set(tag, left), sum), tag, y + c + i);
+    const auto whole = hn::Set(tag, left);
+    T* const y = r.y + node * r.width + c + i;
+    hn::StoreU(r.bias == nullptr ? hn::Mul(whole, sum) : hn::MulAdd(whole, sum, hn::LoadU(tag, r.bias + c + i)), tag,
+               y);
   });
+  return end;
+}
+
+// Nodes [node, end), whose pairs begin at `pair` or behind it.
+template <typename T>
+HWY_INLINE void add_up(const NeighbourRows<T>& r, std::int64_t pair, std::int64_t node, std::int64_t end) {
+  const auto four = static_cast<std::int64_t>(4 * hn::Lanes(hn::ScalableTag<T>()));
+  for (; node < end; ++node) {
+    while (pair < r.count && r.from[pair] < node) ++pair;
+    const std::int64_t begin = pair;
+    std::int64_t c = 0;
+    for (; c + four <= r.width && pair >= 0; c += four) pair = add_four(r, node, begin, c);
+    if (c < r.width && pair >= 0) pair = add_rest(r, node, begin, c);
+    if (pair >= 0) continue;
+    std::fill_n(r.y + node * r.width, r.width, std::numeric_limits<T>::quiet_NaN());
+    pair = begin;
+  }
 }
 
 }  // namespace neighbours_detail
 
-void add_neighbours_f32(const float* x, const std::int32_t* to, std::int64_t count, float left, const float* right,
-                        float* y, std::int64_t width) {
-  neighbours_detail::add_up(x, to, count, left, right, y, width);
+void add_neighbours_f32(const NeighbourRows<float>& rows, std::int64_t pair, std::int64_t node, std::int64_t end) {
+  neighbours_detail::add_up(rows, pair, node, end);
 }
-void add_neighbours_f64(const double* x, const std::int32_t* to, std::int64_t count, double left, const double* right,
-                        double* y, std::int64_t width) {
-  neighbours_detail::add_up(x, to, count, left, right, y, width);
+void add_neighbours_f64(const NeighbourRows<double>& rows, std::int64_t pair, std::int64_t node, std::int64_t end) {
+  neighbours_detail::add_up(rows, pair, node, end);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -61,8 +98,6 @@ void add_neighbours_f64(const double* x, const std::int32_t* to, std::int64_t co
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <limits>
-
 #include "norma/graph/graph.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/embedding.h"
@@ -84,31 +119,24 @@ void check_nodes(const Type& x) {
   if (x.shape.rank() < 2) fail("needs [nodes, channels], but is given {}", x.str());
 }
 
-template <typename T, typename Run>
-CpuKernel neighbour_kernel(Types in, int left_index, int right_index, Run* run) {
+template <typename T, typename Run, typename Loop>
+CpuKernel neighbour_kernel(Types in, const NeighbourInputs& which, Run* run, Loop activation_loop) {
   const std::int64_t nodes = in[0].shape[0], width = in[0].shape.elements() / nodes;
   const NeighbourTiles tiles(nodes, in[1].shape[1], width);
   const auto tile_of = [=](const Call& call, std::int64_t tile) {
-    const T* const x = call.in<T>(0);  // [nodes, width]
-    const std::int32_t *const from = call.in<std::int32_t>(1), *const to = from + tiles.count;
-    const T* const left = left_index < 0 ? nullptr : call.in<T>(left_index);
-    const T* const right = right_index < 0 ? nullptr : call.in<T>(right_index);
-    tiles.visit(from, tile, [&](std::int64_t node, std::int64_t begin, std::int64_t end) {
-      T* const y = call.out<T>(0) + node * width;
-      const bool all = std::all_of(to + begin, to + end, [&](std::int32_t j) { return j >= 0 && j < nodes; });
-      if (!all) {
-        std::fill_n(y, width, std::numeric_limits<T>::quiet_NaN());
-        return;
-      }
-      run(x, to + begin, end - begin, left == nullptr ? T{1} : left[node], right, y, width);
-    });
+    const auto input = [&](int index) { return index < 0 ? nullptr : call.in<T>(index); };
+    const std::int32_t* const from = call.in<std::int32_t>(1);
+    T* const y = call.out<T>(0);
+    T* const z = which.activation == Activation::none || call.out<T>(1) == nullptr ? y : call.out<T>(1);
+    const NeighbourRows<T> rows{call.in<T>(0),     from,  from + tiles.count, nodes,
+                                tiles.count,       width, input(which.left),  input(which.right),
+                                input(which.bias), z};
+    const std::int64_t first = tiles.first(from, tile), end = tiles.first(from, tile + 1);
+    run(rows, std::min(tiles.tiling.begin(tile), tiles.count), first, end);
+    if (which.activation != Activation::none && end > first)
+      activation_loop(which.activation, z + first * width, y + first * width, (end - first) * width);
   };
   return {.phases = {{.tiles = tiles.tiling.tiles, .run = tile_of}}};
-}
-
-CpuKernel neighbour_kernel(Types in, int left, int right) {
-  return in[0].dtype == DType::f32 ? neighbour_kernel<float>(in, left, right, NORMA_SIMD(add_neighbours_f32))
-                                   : neighbour_kernel<double>(in, left, right, NORMA_SIMD(add_neighbours_f64));
 }
 
 // [nodes] as something that multiplies x[nodes, ...].
@@ -119,6 +147,12 @@ Wire of_nodes(Wire scale, const Shape& x) {
 }
 
 }  // namespace
+
+CpuKernel neighbour_kernel(Types in, const NeighbourInputs& which) {
+  return in[0].dtype == DType::f32
+             ? neighbour_kernel<float>(in, which, NORMA_SIMD(add_neighbours_f32), activation_loop_f32())
+             : neighbour_kernel<double>(in, which, NORMA_SIMD(add_neighbours_f64), activation_loop_f64());
+}
 
 std::vector<Type> NeighbourSum::infer(std::span<const Type> in) const {
   check_count(in.size(), 2);
@@ -144,7 +178,7 @@ Cost NeighbourSum::cost(std::span<const Type> in, std::span<const Type> out) con
   return {.flops = static_cast<double>(in[1].shape[1]) * width, .bytes = traffic(in, out)};
 }
 
-CpuKernel cpu_kernel(const NeighbourSum&, Types in, Types) { return neighbour_kernel(in, -1, -1); }
+CpuKernel cpu_kernel(const NeighbourSum&, Types in, Types) { return neighbour_kernel(in, {}); }
 
 std::vector<Type> NeighbourScaled::infer(std::span<const Type> in) const {
   check_count(in.size(), 2u + (left_ ? 1 : 0) + (right_ ? 1 : 0));
@@ -184,7 +218,9 @@ Cost NeighbourScaled::cost(std::span<const Type> in, std::span<const Type> out) 
   return {.flops = (right_ ? 2 : 1) * added + (left_ ? elements : 0), .bytes = traffic(in, out)};
 }
 
-CpuKernel cpu_kernel(const NeighbourScaled& op, Types in, Types) { return neighbour_kernel(in, op.left(), op.right()); }
+CpuKernel cpu_kernel(const NeighbourScaled& op, Types in, Types) {
+  return neighbour_kernel(in, {.left = op.left(), .right = op.right()});
+}
 
 Wire neighbour_sum(Wire x, Wire edges, Wire left, Wire right) {
   Wires in = {x, edges};

@@ -81,7 +81,10 @@ void Feeder::write(const Batch& batch, int member) {
     const BatchTensor* tensor = tensor_for(input.spec, batch, family_);
     if (tensor == nullptr) {
       session_.write<std::int32_t>(input.handle, input.whole, member);
-    } else if (tensor->holds_ids()) {
+      continue;
+    }
+    if (tensor->content != 0 && session_.has_content(input.handle, member, tensor->content)) continue;
+    if (tensor->holds_ids()) {
       session_.write<std::int32_t>(input.handle, std::get<Batch::Ids>(tensor->values), member);
     } else if (input.handle.type().dtype == DType::f32) {
       session_.write<float>(input.handle, std::get<Batch::Numbers>(tensor->values), member);
@@ -89,6 +92,7 @@ void Feeder::write(const Batch& batch, int member) {
       const Batch::Numbers& numbers = std::get<Batch::Numbers>(tensor->values);
       session_.stage_numbers(input.handle, member, std::vector<double>(numbers.begin(), numbers.end()));
     }
+    if (tensor->content != 0) session_.mark_content(input.handle, member, tensor->content);
   }
   if (mixture_) write_mixture(batch, member);
 }

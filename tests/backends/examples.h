@@ -154,6 +154,9 @@ inline std::vector<Example> cpu_examples() {
   all.push_back([=](Graph& g, DType t) {
     return neighbour_sum(nodes(g, t), edges(g), g.input("left", {{4}, t}), g.input("right", {{4}, t}));
   });
+  all.push_back([=](Graph& g, DType t) {
+    return activate(neighbour_sum(nodes(g, t), edges(g)) + g.parameter("b", {{6}, t}), Activation::gelu);
+  });
   all.push_back([=](Graph& g, DType t) { return neighbour_max(nodes(g, t), edges(g)); });
   all.push_back([=](Graph& g, DType t) {
     return neighbour_attention(nodes(g, t), g.parameter("query", {{4, 2}, t}), g.parameter("key", {{4, 2}, t}),

@@ -92,6 +92,31 @@ TEST(Source, TokensStayInTheVocabulary) {
   }
 }
 
+TEST(Batch, ConstantsAreCopiedOnceAndLoseTheirNumberWhenWritten) {
+  const Batch::Numbers values = {1, 2, 3, 4}, others = {5, 6, 7, 8};
+  const Batch::Ids ids = {1, 2};
+  const std::uint64_t content = new_content(), other = new_content();
+  EXPECT_NE(content, other);
+  Batch batch;
+  batch.constant("x", {2, 2}, values, content);
+  batch.constant("ids", {2}, ids, other);
+  EXPECT_EQ(batch.numbers("x"), values);
+  EXPECT_EQ(batch.tensor("x").content, content);
+  batch.constant("x", {2, 2}, others, content);
+  EXPECT_EQ(batch.numbers("x"), values) << "the number says that it has them";
+  batch.constant("x", {4}, values, content);
+  EXPECT_EQ(batch.tensor("x").shape, Shape({4}));
+  batch.constant("x", {4}, others, other);
+  EXPECT_EQ(batch.numbers("x"), others);
+  batch.numbers("x", {4})[0] = 9;
+  EXPECT_EQ(batch.tensor("x").content, 0);
+  batch.constant("x", {4}, others, other);
+  EXPECT_EQ(batch.numbers("x"), others);
+  batch.ids("ids")[0] = 7;
+  EXPECT_EQ(batch.tensor("ids").content, 0);
+  EXPECT_EQ(batch.rows(0, 1).tensor("x").content, 0) << "a part is something else";
+}
+
 TEST(Source, NamesTheNearestTask) {
   EXPECT_NE(error_of([] { open_source({.task = "gramar"}, kShape); }).find("did you mean 'grammar'?"),
             std::string::npos);

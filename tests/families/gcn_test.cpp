@@ -7,6 +7,7 @@
 #include "norma/store/safetensors_writer.h"
 #include "norma/train/cohort.h"
 #include "norma/train/data.h"
+#include "norma/train/feeder.h"
 #include "temporary_folder.h"
 
 namespace norma {
@@ -171,6 +172,45 @@ TEST(Gcn, DropEdgeLeavesOutEdgesInBothDirections) {
   const double share = static_cast<double>(pairs.size() - 400) / static_cast<double>(count - 400);
   EXPECT_NEAR(share, 0.7, 0.05);
   EXPECT_EQ(whole.ids("edges")[count - 1], 399) << "evaluation has all edges";
+}
+
+// A graph that does not change is neither copied nor staged again, and nothing that did change is passed over.
+TEST(Gcn, TheGraphOfABatchIsStagedOnce) {
+  for (const double drop : {0.0, 0.4}) {
+    RunConfig config = block_run(1, "gcn");
+    config.data.settings = {{"drop_edge", drop}};
+    const auto source = open_data(config), another = open_data(config);
+    config = resolve_config(config, *source);
+    Graph g;
+    const Model model = build_model(g, config.model, {.logits = true});
+    g.output("loss", model.loss);
+    CpuSession session(test::plain_plan(g), {.members = 2, .threads = 1});
+    Feeder feeder(session, config.model, model.schedules);
+    const std::vector<std::uint64_t> seeds = {1, 2};
+    const auto check = [&](std::uint64_t index) {
+      feeder.batch(*source, index, seeds);
+      for (int member = 0; member < 2; ++member) {
+        Batch expected;
+        source->fill(index, seeds[static_cast<std::size_t>(member)], expected);
+        for (const char* name : {"edges", "targets"})
+          EXPECT_EQ(session.read<std::int32_t>(name, member), expected.ids(name)) << name;
+        for (const char* name : {"features", "degrees"})
+          EXPECT_EQ(session.read<float>(name, member), expected.numbers(name)) << name;
+      }
+    };
+    check(0);
+    session.tensor<float>("features", 1)[3] = 7;  // behind the session's back: it shows who writes
+    feeder.batch(*source, 1, seeds);
+    EXPECT_EQ(session.tensor<float>("features", 1)[3], 7) << "staged once";
+    const std::vector<float> features = session.read<float>("features", 1);
+    session.write<float>("features", features, 1);
+    check(2);  // a write that the session knows of takes the mark away
+    feeder.evaluation_batch(*source, 1);
+    check(3);
+    feeder.batch(*another, 3, seeds);  // of the same values, but nobody says so
+    session.tensor<float>("features", 0)[3] = 7;
+    check(3);
+  }
 }
 
 TEST(Gcn, ARunWithDropEdgeGoesOnWithTheSameBits) {

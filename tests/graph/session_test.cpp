@@ -232,6 +232,27 @@ TEST(Session, TakesTensorsOverFromAnother) {
   EXPECT_EQ(to.read<double>("y", 1), (std::vector<double>{8, 10, 12}));
 }
 
+TEST(Session, ForgetsWhatATensorHeldWhenItIsWritten) {
+  const Type type{{3}, DType::f64};
+  CpuSession from(doubled(type), {.members = 2, .threads = 1}), to(doubled(type), {.members = 2, .threads = 1});
+  const Handle w = to.handle("w");
+  const std::vector<double> values = {1, 2, 3};
+  const std::vector<std::string> names = {"w"};
+  EXPECT_FALSE(to.has_content(w, 1, 5));
+  to.write<double>(w, values, 1);
+  to.mark_content(w, 1, 5);
+  EXPECT_TRUE(to.has_content(w, 1, 5));
+  EXPECT_FALSE(to.has_content(w, 1, 6));
+  EXPECT_FALSE(to.has_content(w, 0, 5));
+  to.write<double>(w, values, 0);
+  EXPECT_TRUE(to.has_content(w, 1, 5)) << "another member was written";
+  to.stage_number(w, 1, 2.0);
+  EXPECT_FALSE(to.has_content(w, 1, 5));
+  to.mark_content(w, 1, 5);
+  to.copy(from, names);
+  EXPECT_FALSE(to.has_content(w, 1, 5));
+}
+
 TEST(Session, RefusesTensorsThatDoNotFit) {
   CpuSession to(doubled({{3}, DType::f64}), {.members = 2, .threads = 1});
   const std::vector<std::string> names = {"w"};

@@ -1,6 +1,8 @@
 // Sums over neighbours: gradients, kernel against reference, a graph by hand, errors.
 #include "norma/ops/neighbours.h"
 
+#include "norma/ops/fusions.h"
+#include "norma/ops/neighbour_affine.h"
 #include "ops/graph_check.h"
 
 namespace norma {
@@ -131,6 +133,50 @@ TEST(Neighbours, SumsHaveOneOrderOnAnyNumberOfThreads) {
     const std::vector<float> alone = run_with_ids(g, "edges", edges, "dx", 1);
     for (const int threads : {2, 3, 7}) EXPECT_EQ(run_with_ids(g, "edges", edges, "dx", threads), alone);
   }
+}
+
+// A bias and an activation behind a sum are one op: its kernel equals its reference, and the fused graph the other.
+TEST(Neighbours, TakeABiasAndAnActivation) {
+  for (const std::int64_t width : {1, 31, 64, 130}) {
+    for (const Activation f : {Activation::none, Activation::relu, Activation::gelu}) {
+      for (int which = 0; which < 4; ++which) {
+        SCOPED_TRACE(fmt::format("width {}, {}, form {}", width, name_of(f), which));
+        const Edges edges = with_room(hub_edges(77, 150), 77, 5);
+        const auto run = [&](bool fused, const char* also) {
+          Graph g;
+          const Wire x = g.input("x", {{77, 1, width}, DType::f32}), e = g.input("edges", edges_type(edges));
+          const Wire left = g.input("left", {{77}, DType::f32}), right = g.input("right", {{77}, DType::f32});
+          const Wire b = g.parameter("b", {{width}, DType::f32});
+          const Wire y = activate(form(which, x, e, left, right) + b, f);
+          const Wires wrt = {x, b}, gradients = differentiate(sum_all(square(y)), wrt);
+          g.output("y", y);
+          g.output("dx", gradients[0]);
+          g.output("db", gradients[1]);
+          int fired = 0;
+          if (fused) {
+            for (const auto& [name, count] : fuse(g, neighbour_fusions())) fired += count;
+            EXPECT_EQ(fired, f == Activation::none ? 1 : 2);
+          }
+          return run_with_ids(g, "edges", edges, also, 3);
+        };
+        for (const char* name : {"y", "dx", "db"}) {
+          const std::vector<float> ours = run(true, name), theirs = run(false, name);
+          double largest = 0;
+          for (const float one : theirs) largest = std::max(largest, std::abs(static_cast<double>(one)));
+          ASSERT_GT(largest, 0);
+          for (std::size_t i = 0; i < ours.size(); ++i) ASSERT_NEAR(ours[i], theirs[i], 2e-5 * largest) << name << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(Neighbours, ABiasMustFit) {
+  Graph g;
+  const Wire x = g.input("x", {{5, 3}, DType::f32}), edges = g.input("edges", {{2, 5}, DType::i32});
+  const Wire in[] = {x, edges, g.input("b", {{5}, DType::f32})};
+  const auto op = std::make_shared<NeighbourAffine>(false, false, Activation::relu);
+  EXPECT_NE(error_of([&] { g.apply(op, in); }).find("the bias"), std::string::npos);
 }
 
 TEST(Neighbours, TheLargestIsTheFirstOfEquals) {

@@ -29,9 +29,14 @@ TEST(SparseProduct, SkipsZerosAndNothingElse) {
   for (const int threads : {1, 3}) {
     Graph g;
     const Wire x = g.input("x", {{70, 300}, DType::f32}), w = g.parameter("w", {{300, 19}, DType::f32});
-    const Wire dy = g.input("dy", {{70, 19}, DType::f32}), in[] = {x, dy};
-    g.output("y", sparse_product(x, w));
+    const Wire dy = g.input("dy", {{70, 19}, DType::f32});
+    const Wire factors[] = {x, w};
+    const Wires product = g.apply(std::make_shared<SparseProduct>(), factors);
+    const Wire in[] = {x, product[1], dy}, looked[] = {x, g.fill(product[1].type(), -1), dy};
+    g.output("y", product[0]);
     g.output("dw", g.apply(std::make_shared<SparseGradient>(), in)[0]);
+    g.output("looked_dw", g.apply(std::make_shared<SparseGradient>(), looked)[0]);
+    g.output("lists", product[1]);
     g.output("plain", matmul_rows(x, w));
     g.output("plain_dw", matmul(x, dy, Transpose::yes));
     CpuSession session(test::plain_plan(g), {.threads = threads});
@@ -46,6 +51,13 @@ TEST(SparseProduct, SkipsZerosAndNothingElse) {
       const auto sparse = session.tensor<float>(name), plain = session.tensor<float>(other);
       for (std::size_t i = 0; i < plain.size(); ++i) ASSERT_NEAR(sparse[i], plain[i], 2e-5) << name << " " << i;
     }
+    const auto listed = session.tensor<float>("dw"), looked_at = session.tensor<float>("looked_dw");
+    EXPECT_TRUE(std::ranges::equal(listed, looked_at)) << "a list says what its row says, in the same order";
+    const auto lists = session.tensor<std::int32_t>("lists");
+    const std::size_t size = lists.size() / 70;
+    EXPECT_EQ(lists[0], 0);
+    EXPECT_EQ(lists[1 * size], -1) << "a whole row is no list";
+    EXPECT_EQ(lists[3 * size], std::ranges::count_if(rows.subspan(3 * 300, 300), [](float one) { return one != 0; }));
     rows[5 * 300 + 299] = std::numeric_limits<float>::quiet_NaN();
     session.run();
     EXPECT_TRUE(std::isnan(session.tensor<float>("y")[5 * 19])) << "it is not zero";
@@ -57,6 +69,8 @@ TEST(SparseProduct, MistakesAreNamed) {
   Graph g;
   const Wire x = g.input("x", {{4, 6}, DType::f32}), w = g.parameter("w", {{5, 2}, DType::f32});
   EXPECT_NE(error_of([&] { sparse_product(x, w); }).find("do not fit together"), std::string::npos);
+  const Wire in[] = {x, g.input("list", {{4, 3}, DType::i32}), g.input("dy", {{4, 2}, DType::f32})};
+  EXPECT_NE(error_of([&] { g.apply(std::make_shared<SparseGradient>(), in); }).find("the list"), std::string::npos);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -85,6 +86,11 @@ class Session {
   void stage(const Handle& tensor, int member, std::span<const std::byte> bytes);
   void read(const Handle& tensor, int member, std::span<std::byte> bytes);
 
+  // Whether the tensor has the content of that number, as `mark_content` said after staging it; whatever writes to the
+  // tensor since takes that back. A tensor that a step writes must not be marked.
+  bool has_content(const Handle& tensor, int member, std::uint64_t content) const;
+  void mark_content(const Handle& tensor, int member, std::uint64_t content);
+
   // Takes over tensors of all members from another session with as many, by name. Between two sessions of one device
   // they do not pass through the host.
   void copy(Session& from, std::span<const std::string> names);
@@ -163,9 +169,12 @@ class Session {
   // False where the other session is of another kind.
   virtual bool copy_on_device(Session& /*from*/, std::span<const Copied> /*tensors*/) { return false; }
 
+  void forget_content(int member, std::int64_t offset);
+
   std::shared_ptr<const Plan> plan_;
   int members_;
-  std::vector<int> active_;  // in order
+  std::vector<int> active_;                                           // in order
+  std::vector<std::map<std::int64_t, std::uint64_t>> contents_ = {};  // by member and offset; few have one
 };
 
 }  // namespace norma

@@ -1,4 +1,4 @@
-// The named rewrites over ops: matmul_add, scaled_add, linear_activation, linear_cross_entropy.
+// The named rewrites over ops: matmul_add, scaled_add, linear_activation, linear_cross_entropy; others by device.
 #pragma once
 
 #include <optional>
@@ -9,6 +9,8 @@
 namespace norma {
 
 std::vector<Rewrite> op_fusions();
+// For devices whose sums over neighbours take a bias and an activation: neighbour_bias, neighbour_activation.
+std::vector<Rewrite> neighbour_fusions();
 // For devices that make a loss and its gradients in one op, loss_gradient, read attention's context rather than compute
 // it again, attention_context, apply an activation's derivative to a product, product_slope, and sum over the rows of
 // several tensors in one launch, column_sums, or make gradients by weights and biases in one,

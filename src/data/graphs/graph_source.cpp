@@ -78,9 +78,9 @@ std::map<std::string, std::int64_t> GraphSource::sizes() const {
 }
 
 void GraphSource::write(NodePart part, Batch& batch) const {
-  std::ranges::copy(data_.values, batch.numbers("features", {data_.nodes, data_.features}).begin());
-  std::ranges::copy(edges_, batch.ids("edges", {2, static_cast<std::int64_t>(edges_.size()) / 2}).begin());
-  std::ranges::copy(degrees_, batch.numbers("degrees", {data_.nodes}).begin());
+  batch.constant("features", {data_.nodes, data_.features}, data_.values, features_content_);
+  batch.constant("edges", {2, static_cast<std::int64_t>(edges_.size()) / 2}, edges_, edges_content_);
+  batch.constant("degrees", {data_.nodes}, degrees_, degrees_content_);
   Batch::Ids& targets = batch.ids("targets", {data_.nodes});
   for (std::size_t i = 0; i < targets.size(); ++i) targets[i] = data_.parts[i] == part ? data_.labels[i] : kIgnored;
 }

@@ -56,6 +56,8 @@ class GraphSource : public Source {
   std::vector<std::int32_t> both_ways_;  // the edge that each pair is a direction of; -1: a node with itself
   std::int64_t single_ = 0, loops_ = 0, repeated_ = 0;  // edges between two nodes; and what was given beside them
   std::vector<float> degrees_;
+  // One graph for all batches: a reader need not take it twice.
+  std::uint64_t features_content_ = new_content(), edges_content_ = new_content(), degrees_content_ = new_content();
 };
 
 }  // namespace norma

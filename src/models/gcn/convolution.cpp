@@ -47,9 +47,15 @@ class ConvolutionBuilder {
       refuse(fmt::format("edges = \"{}\"", how_));
   }
 
+  // A (x W): of x and x W the backward pass needs x alone, which is there anyway. What is largest does not commute.
   Wire gcn() const {
-    const Wire x = how_ == "none" ? call_.in : aggregate(call_.in);
-    return call_.options.text("weight") == "none" ? x : dense("out", x, width_, bias("out", width_));
+    const bool weighted = call_.options.text("weight") != "none";
+    if (how_ == "none" || how_ == "max" || !weighted) {
+      const Wire x = how_ == "none" ? call_.in : aggregate(call_.in);
+      return weighted ? dense("out", x, width_, bias("out", width_)) : x;
+    }
+    const Wire product = dense("out", call_.in, width_, {}), b = bias("out", width_);
+    return b ? aggregate(product) + b : aggregate(product);
   }
 
   Wire sage() const {
