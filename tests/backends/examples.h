@@ -19,6 +19,7 @@
 #include "norma/ops/matmul.h"
 #include "norma/ops/matmul_slope.h"
 #include "norma/ops/modulate.h"
+#include "norma/ops/neighbour_affine.h"
 #include "norma/ops/neighbour_attention.h"
 #include "norma/ops/neighbours.h"
 #include "norma/ops/one_hot.h"
@@ -155,7 +156,8 @@ inline std::vector<Example> cpu_examples() {
     return neighbour_sum(nodes(g, t), edges(g), g.input("left", {{4}, t}), g.input("right", {{4}, t}));
   });
   all.push_back([=](Graph& g, DType t) {
-    return activate(neighbour_sum(nodes(g, t), edges(g)) + g.parameter("b", {{6}, t}), Activation::gelu);
+    const Wire in[] = {nodes(g, t), edges(g), g.parameter("b", {{6}, t})};
+    return g.apply(std::make_shared<NeighbourAffine>(false, false, Activation::gelu), in)[0];
   });
   all.push_back([=](Graph& g, DType t) { return neighbour_max(nodes(g, t), edges(g)); });
   all.push_back([=](Graph& g, DType t) {
