@@ -2,6 +2,7 @@
 #include "norma/ops/sparse_product.h"
 
 #include "check.h"
+#include "elementary_backend.h"
 #include "norma/ops/matmul.h"
 
 namespace norma {
@@ -63,6 +64,24 @@ TEST(SparseProduct, SkipsZerosAndNothingElse) {
     EXPECT_TRUE(std::isnan(session.tensor<float>("y")[5 * 19])) << "it is not zero";
     EXPECT_TRUE(std::isnan(session.tensor<float>("dw")[299 * 19]));
   }
+}
+
+// As on a device that has no kernel for it: nobody lists anything, and nobody asks.
+TEST(SparseProduct, IsAProductWhereThereIsNoKernel) {
+  const auto gradient = [](const Backend& backend) {
+    Graph g;
+    const Wire x = g.input("x", {{9, 300}, DType::f32}), w = g.parameter("w", {{300, 5}, DType::f32});
+    g.output("dw", differentiate(sum_all(square(sparse_product(x, w))), Wires{w})[0]);
+    CpuSession session(compile(g, backend));
+    test::randomise_all(session);
+    const std::span<float> rows = session.tensor<float>("x");
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = i % 29 == 0 ? rows[i] : 0;
+    session.run();
+    return session.read<float>("dw");
+  };
+  const std::vector<float> listed = gradient(cpu_backend()), plain = gradient(test::ElementaryBackend());
+  EXPECT_NE(std::ranges::count_if(plain, [](float one) { return one != 0; }), 0);
+  for (std::size_t i = 0; i < plain.size(); ++i) ASSERT_NEAR(listed[i], plain[i], 1e-4) << i;
 }
 
 TEST(SparseProduct, MistakesAreNamed) {
