@@ -48,6 +48,21 @@ std::string message_of(std::string_view json) {
   return "";
 }
 
+// A run has a configuration; networks at initialisation have none.
+TEST(Report, AnInspectionSaysWhetherTheModelWasTrained) {
+  Results results = test::made_up_results(ResultsKind::inspect);
+  const std::string trained = make_report(write_results(results));
+  EXPECT_NE(trained.find("<h1>What the layers of a trained model are worth"), std::string::npos);
+  EXPECT_NE(trained.find("Inside the trained model"), std::string::npos);
+  EXPECT_EQ(trained.find("Before training"), std::string::npos);
+  results.config.clear();
+  EXPECT_NE(make_report(write_results(results)).find("<h1>What layers are worth at initialisation"), std::string::npos);
+  results.depth_use.clear();
+  const std::string start = make_report(write_results(results));
+  EXPECT_NE(start.find("at initialisation</h1>"), std::string::npos);
+  EXPECT_NE(start.find("Before training"), std::string::npos);
+}
+
 TEST(Report, CarriesTheResults) {
   for (const ResultsKind kind : kKinds) {
     const Json results = made_up(kind);

@@ -146,6 +146,26 @@ bool has_theory(const Analysis& analysis) {
                      [](const Series& one) { return one.theory.has_value(); });
 }
 
+// Of networks of one depth nothing can be drawn by depth.
+bool one_depth(const Analysis& analysis) {
+  return std::ranges::all_of(analysis.series, [](const Series& one) { return one.x.size() < 2; });
+}
+
+bool has_places(const Analysis& analysis) {
+  return std::ranges::any_of(analysis.series, [](const Series& one) {
+    return std::ranges::any_of(one.profiles, [](const LayerProfile& profile) { return profile.y.size() > 1; });
+  });
+}
+
+std::string main_caption(const Results& results, bool by_place) {
+  if (by_place && is_trained(results)) return "The trained model by place, from its first layer to its last.";
+  if (by_place)
+    return "Networks at initialisation by place, from the first layer to the last: lines with bands are geometric "
+           "means and 95 % intervals over networks, thin broken lines theory.";
+  return "Networks at initialisation by depth: lines with bands are geometric means and 95 % intervals over networks, "
+         "thin broken lines theory.";
+}
+
 void add_single(std::vector<Figure>& figures, std::string id, std::string title, std::string caption,
                 draw::Panel panel) {
   if (panel.lines.empty()) return;
@@ -203,19 +223,21 @@ std::vector<const Analysis*> main_analyses(const Results& results) {
 void add_init_figures(std::vector<Figure>& figures, const Results& results, const Cast& cast) {
   auto panels = std::make_shared<std::vector<draw::Panel>>();
   std::string zeros;
-  for (const Analysis* one : main_analyses(results)) {
-    if (zeros.empty()) zeros = zero_words(*one, cast);
-    draw::Panel panel = depth_panel(*one, cast);
+  const std::vector<const Analysis*> main = main_analyses(results);
+  const bool by_place =
+      std::ranges::all_of(main, [](const Analysis* one) { return one_depth(*one) && has_places(*one); });
+  for (const Analysis* one : main) {
+    if (zeros.empty() && !by_place) zeros = zero_words(*one, cast);
+    draw::Panel panel = by_place ? place_panel(*one, cast, deepest(*one)) : depth_panel(*one, cast);
+    if (by_place) panel.x_label = "place", panel.names = panel.lines.size() > 1;
     if (panel.lines.empty()) continue;
-    panel.title = short_title(*one);
+    panel.title = by_place && one->name == "gradient" ? "Gradient" : short_title(*one);
     panels->push_back(std::move(panel));
   }
   if (!panels->empty()) {
     figures.push_back({.id = "init",
-                       .title = "Laws at initialisation",
-                       .caption = "Networks at initialisation by depth: lines with bands are geometric means and 95 % "
-                                  "intervals over networks, thin broken lines theory." +
-                                  zeros,
+                       .title = is_trained(results) ? "Inside the trained model" : "Laws at initialisation",
+                       .caption = main_caption(results, by_place) + zeros,
                        .numbers = numbers_of(*panels),
                        .draw = [panels](double width) {
                          return draw_panels(
@@ -225,9 +247,10 @@ void add_init_figures(std::vector<Figure>& figures, const Results& results, cons
   }
   for (const Analysis& one : results.analyses) {
     const std::string source = one.source.empty() ? "" : " Source: " + one.source + ".";
-    add_single(figures, "init-" + one.name, one.title,
-               one.about + (has_theory(one) ? " Broken lines are theory." : "") + zero_words(one, cast) + source,
-               depth_panel(one, cast));
+    if (!one_depth(one) || !has_places(one))
+      add_single(figures, "init-" + one.name, one.title,
+                 one.about + (has_theory(one) ? " Broken lines are theory." : "") + zero_words(one, cast) + source,
+                 depth_panel(one, cast));
     const std::int64_t depth = deepest(one);
     add_single(figures, "places-" + one.name, one.title + ", by place",
                one.about + fmt::format(" Along one network of {} layers.", depth), place_panel(one, cast, depth));

@@ -45,6 +45,8 @@ LossCurve smoothed(const LossCurve& curve) {
 std::optional<double> optimum_of(const Results& results) { return given(results, &TaskFacts::optimum); }
 std::optional<double> guessing_of(const Results& results) { return given(results, &TaskFacts::unigram); }
 
+bool is_trained(const Results& results) { return results.kind == ResultsKind::inspect && !results.config.empty(); }
+
 const Verdict* verdict_of(const Results& results, const std::string& scheme) {
   for (const Verdict& one : results.verdicts) {
     if (one.scheme == scheme) return &one;

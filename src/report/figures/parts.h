@@ -59,6 +59,8 @@ struct MeanCurve {
 MeanCurve mean_curve(const std::vector<const RunOutcome*>& runs);
 
 std::optional<double> optimum_of(const Results& results);
+// Whether an inspection is of a trained model, whose configuration it then has.
+bool is_trained(const Results& results);
 std::optional<double> guessing_of(const Results& results);
 
 }  // namespace norma

@@ -168,7 +168,7 @@ std::string init_html(const PageParts& parts, int number) {
     rest += folded(one.title, inside);
   }
   return section(
-      "init-section", "Before training",
+      "init-section", is_trained(parts.results) ? "Inside the trained model" : "Before training",
       sentences + main +
           folded(draw::counted(static_cast<long long>(parts.results.analyses.size()), "analysis", "analyses") +
                      " one by one, by depth and by place",

@@ -79,15 +79,16 @@ std::string sweep_html(const PageParts& parts) {
 
 std::string inspect_html(const PageParts& parts) {
   const Results& results = parts.results;
-  const bool trained = !results.depth_use.empty();
-  const std::string title = trained ? "What the layers of a trained model are worth"
-                            : parts.cast.members().size() == 1
-                                ? parts.cast.members().front().label + " at initialisation"
-                                : fmt::format("{} schemes at initialisation", parts.cast.members().size());
+  const bool trained = is_trained(results), worth = !results.depth_use.empty();
+  const std::string title =
+      worth     ? trained ? "What the layers of a trained model are worth" : "What layers are worth at initialisation"
+      : trained ? "Inside a trained model"
+      : parts.cast.members().size() == 1 ? parts.cast.members().front().label + " at initialisation"
+                                         : fmt::format("{} schemes at initialisation", parts.cast.members().size());
   std::string html = head_html("Inspection · " + facts_of(results, parts.cast), title,
-                               trained ? depth_sentence(results, parts.cast) : "");
-  if (trained) html += parts.figure("depth", 1) + parts.folded_figures("Layer by layer", {"layers", "likeness"});
-  html += init_html(parts, trained ? 2 : 1);
+                               worth ? depth_sentence(results, parts.cast) : "");
+  if (worth) html += parts.figure("depth", 1) + parts.folded_figures("Layer by layer", {"layers", "likeness"});
+  html += init_html(parts, worth ? 2 : 1);
   return html + schemes_html(parts) + method_html(results);
 }
 
