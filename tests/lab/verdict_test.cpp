@@ -243,6 +243,17 @@ TEST(Advice, AFinalOfOneComparesNothing) {
   EXPECT_NE(advice_for(one).confidence.find("nothing to compare it with"), std::string::npos);
 }
 
+TEST(Advice, OneThatTrainsWhileOthersMayOnlyNeedLongerIsNoChoice) {
+  std::vector<SchemeEvidence> all = {finalist("a", 1.9, {trains(1e-3, 40, 1.9)}), evidence("b", {fails(1e-3, 0, 0)})};
+  all[1].training = Training::unclear;
+  const Advice open = advice_for(all);
+  EXPECT_TRUE(open.words.starts_with("Undecided at 12 layers: a alone was below guessing level")) << open.words;
+  EXPECT_EQ(open.choice, "");
+  all[1].training = Training::stuck;  // that was found out
+  EXPECT_EQ(advice_for(all).choice, "a");
+  EXPECT_TRUE(advice_for(all).words.starts_with("At 12 layers use a")) << advice_for(all).words;
+}
+
 TEST(Advice, SaysHowFarTheQuestionIsFromWhatWasMeasured) {
   const std::vector<SchemeEvidence> one = {finalist("a", 1.9, {trains(1e-3, 40, 1.9)})};
   const std::string words = advice_for(one, {.width = 32, .asked_layers = 96, .asked_width = 4096}).words;

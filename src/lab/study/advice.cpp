@@ -67,19 +67,34 @@ std::string distance_text(const SchemeEvidence& one, const StudyScale& scale) {
       fmt::join(far, " and "), theory.empty() ? "" : " " + theory);
 }
 
-void say_choice(Advice& advice, const std::vector<const SchemeEvidence*>& ranked, const StudyScale& scale) {
+// Alone in the final while others may only need more training: that is no choice among them.
+bool alone_for_now(const std::vector<const SchemeEvidence*>& ranked, const std::vector<SchemeEvidence>& all) {
+  const auto open = [](const SchemeEvidence& one) {
+    const Training training = training_of(one);
+    return !one.faulty() && !in_final(one) && (training == Training::unclear || training == Training::late);
+  };
+  const auto finalists = std::ranges::count_if(ranked, [](const SchemeEvidence* one) { return in_final(*one); });
+  return finalists == 1 && std::ranges::any_of(all, open);
+}
+
+void say_choice(Advice& advice, const std::vector<const SchemeEvidence*>& ranked,
+                const std::vector<SchemeEvidence>& all, const StudyScale& scale) {
   const SchemeEvidence &leader = *ranked[0], &chosen = most_robust(ranked);
   const TrainedCell* cell = best_cell(chosen);
-  const bool final = in_final(chosen);
+  const bool final = in_final(chosen), alone = alone_for_now(ranked, all);
   const double lr = final ? chosen.final->lr : cell->lr;
   const std::int64_t warmup = final ? chosen.final->warmup : cell->warmup;
   const std::string setting = fmt::format("with a peak rate near {:g} and {}", lr,
                                           warmup > 0 ? fmt::format("{} steps of warmup", warmup) : "no warmup");
   // Short runs that chose the settings are no comparison.
-  advice.words = final ? fmt::format("At {} layers use {} {}.", chosen.layers, chosen.title, setting)
-                       : fmt::format("Undecided at {} layers: of short runs those of {} did best, {}.", chosen.layers,
-                                     chosen.title, setting);
-  if (final) advice.choice = chosen.scheme;
+  advice.words = alone ? fmt::format(
+                             "Undecided at {} layers: {} alone was below guessing level in runs of this length, {}; "
+                             "others may only need longer ones.",
+                             chosen.layers, chosen.title, setting)
+                 : final ? fmt::format("At {} layers use {} {}.", chosen.layers, chosen.title, setting)
+                         : fmt::format("Undecided at {} layers: of short runs those of {} did best, {}.", chosen.layers,
+                                       chosen.title, setting);
+  if (final && !alone) advice.choice = chosen.scheme;
   if (final && !chosen.final->margin)
     advice.words += " It has no margin: the next larger rate was not tried or does not train.";
   if (const RateEdge edge = edge_of_best(chosen); edge != RateEdge::none)
@@ -183,7 +198,7 @@ Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>
     advice.words += faults_text(all);
     return advice;
   }
-  say_choice(advice, trained, scale);
+  say_choice(advice, trained, all, scale);
   advice.words += faults_text(all);
   advice.confidence = confidence_text(trained, scale);
   return advice;

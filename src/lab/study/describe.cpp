@@ -93,6 +93,24 @@ void say_accuracy(Results& results) {
   }
 }
 
+// The loss ranks, but whoever wants right answers must hear that another scheme has more of them.
+void say_more_accurate(Results& results) {
+  const auto chosen = std::ranges::find(results.tuned, results.advice.choice, &Tuned::scheme);
+  if (chosen == results.tuned.end() || !chosen->accuracy) return;
+  const Tuned* best = nullptr;
+  for (const Tuned& other : results.tuned) {
+    const bool ranked = std::ranges::find(results.advice.ranking, other.scheme) != results.advice.ranking.end();
+    if (!ranked || !other.accuracy || other.accuracy->n < 3 || other.accuracy->low <= chosen->accuracy->high) continue;
+    if (best == nullptr || other.accuracy->mean > best->accuracy->mean) best = &other;
+  }
+  if (best == nullptr) return;
+  const auto summary = std::ranges::find(results.schemes, best->scheme, &SchemeSummary::name);
+  results.advice.words +=
+      fmt::format(" By right answers {} is ahead, {:.1f} % ({:.1f} to {:.1f}): the loss also asks how sure a model is.",
+                  summary == results.schemes.end() || summary->title.empty() ? best->scheme : summary->title,
+                  100 * best->accuracy->mean, 100 * best->accuracy->low, 100 * best->accuracy->high);
+}
+
 }  // namespace
 
 Results describe_study(Results results, const StudyFindings& study) {
@@ -108,6 +126,7 @@ Results describe_study(Results results, const StudyFindings& study) {
   results.verdicts = judge_schemes(study.evidence);
   results.advice = advise(study.evidence, results.verdicts, study.scale);
   say_accuracy(results);
+  say_more_accurate(results);
   return results;
 }
 

@@ -13,7 +13,7 @@ constexpr double kSmallestRate = 1e-12, kLargestRate = 1e6;  // beyond them a ru
 constexpr double kWarmupHelps = 0.05;                        // nats between the best loss with and without warmup
 
 std::string loss_text(const Estimate& loss) {
-  return loss.n > 1 ? fmt::format("{:.3f} ({:.3f} to {:.3f})", loss.mean, loss.low, loss.high)
+  return loss.n > 1 ? fmt::format("{:.3f} ({:.3f} to {:.3f})", loss.mean, std::max(loss.low, 0.0), loss.high)
                     : fmt::format("{:.3f}", loss.mean);
 }
 
