@@ -12,6 +12,7 @@ namespace norma {
 // What a sweep takes of a budget in tokens: what went before, its own, and all there is; 0 where the budget is another.
 struct BudgetShare {
   double before = 0, own = 0, all = 0;
+  std::string counted = "tokens";  // what a step has so many of
 };
 
 class SweepMeter final : public SweepObserver {

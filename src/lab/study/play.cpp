@@ -129,7 +129,10 @@ std::vector<RunOutcome> RoundPlayer::run_round(Round& round) {
   observer_.said(fmt::format("{} of {} steps: {}", name_of(round.stage), round.steps, round.why));
   const double own = round.member_steps() * state_.tokens_per_step;
   SweepMeter meter(observer_, std::string(name_of(round.stage)),
-                   {.before = tokens_planned() - own, .own = own, .all = tokens_of_budget(state_.tokens_per_step)});
+                   {.before = tokens_planned() - own,
+                    .own = own,
+                    .all = tokens_of_budget(state_.tokens_per_step),
+                    .counted = state_.counted});
   const SweepResult result = run_sweep({.config = sweep,
                                         .directory = directory,
                                         .command_line = request_.command_line,

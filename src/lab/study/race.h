@@ -42,6 +42,7 @@ struct StudyState {
   std::vector<PlayedRound> played = {};
   std::vector<LossTable> finals = {};   // by scheme, empty where it was in none
   double tokens_per_step = 1;           // of one run
+  std::string counted = "tokens";       // what these are
   std::optional<double> guessing = {};  // the loss of guessing by frequency
   bool beyond_grid = true;              // rates below those of the map may be tried
 };

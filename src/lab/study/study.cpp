@@ -154,7 +154,8 @@ class Study {
     SweepMeter meter(
         observer_, part,
         {.own = static_cast<double>(sweep.points.size()) * static_cast<double>(config_.base.train.steps) * per_step,
-         .all = rounds_.tokens_of_budget(per_step)});
+         .all = rounds_.tokens_of_budget(per_step),
+         .counted = counted_word()});
     outcomes_ =
         run_sweep({.config = sweep,
                    .directory = sweep_directory(),
@@ -198,6 +199,7 @@ class Study {
                   .map_steps = config_.base.train.steps,
                   .tuning_seeds = config_.seeds,
                   .tokens_per_step = per_step,
+                  .counted = counted_word(),
                   .guessing = guessing_level(),
                   .beyond_grid = config_.extra_rates > 0},
                  map_, map_tokens);
