@@ -5,7 +5,7 @@
 #include "ops/cuda/attention_hopper_whole_backward.cuh"
 #include "ops/cuda/attention_hopper_whole_forward.cuh"
 #include "ops/cuda/attention_whole.cuh"
-#include "ops/cuda/multiprocessors.h"
+#include "ops/cuda/multiprocessors.cuh"
 #endif
 
 namespace norma::cuda {

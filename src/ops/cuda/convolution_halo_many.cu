@@ -1,7 +1,7 @@
 // Convolutions over slices of 64 channels: gradients of weights, of all taps at once, and images of 64 channels, whose
 // weights stay in shared memory while a block goes from part to part.
 #include "ops/cuda/convolution_halo.cuh"
-#include "ops/cuda/multiprocessors.h"
+#include "ops/cuda/multiprocessors.cuh"
 
 namespace norma::cuda::halo {
 namespace {

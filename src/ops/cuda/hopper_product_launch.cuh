@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "ops/cuda/hopper_product.cuh"
-#include "ops/cuda/multiprocessors.h"
+#include "ops/cuda/multiprocessors.cuh"
 
 namespace norma::cuda::product {
 
