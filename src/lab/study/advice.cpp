@@ -67,6 +67,13 @@ std::string distance_text(const SchemeEvidence& one, const StudyScale& scale) {
       fmt::join(far, " and "), theory.empty() ? "" : " " + theory);
 }
 
+// The headline is read alone, so it says that others would do as well.
+std::string ties_text(const FinalEvidence& final) {
+  if (final.tied_with.empty()) return {};
+  if (final.tied_with.size() == 1) return fmt::format("; {} is tied with it", final.tied_with[0]);
+  return fmt::format("; {} others are tied with it", final.tied_with.size());
+}
+
 // Alone in the final while others may only need more training: that is no choice among them.
 bool alone_for_now(const std::vector<const SchemeEvidence*>& ranked, const std::vector<SchemeEvidence>& all) {
   const auto open = [](const SchemeEvidence& one) {
@@ -87,13 +94,14 @@ void say_choice(Advice& advice, const std::vector<const SchemeEvidence*>& ranked
   const std::string setting = fmt::format("with a peak rate near {:g} and {}", lr,
                                           warmup > 0 ? fmt::format("{} steps of warmup", warmup) : "no warmup");
   // Short runs that chose the settings are no comparison.
-  advice.words = alone ? fmt::format(
-                             "Undecided at {} layers: {} alone was below guessing level in runs of this length, {}; "
-                             "others may only need longer ones.",
-                             chosen.layers, chosen.title, setting)
-                 : final ? fmt::format("At {} layers use {} {}.", chosen.layers, chosen.title, setting)
-                         : fmt::format("Undecided at {} layers: of short runs those of {} did best, {}.", chosen.layers,
-                                       chosen.title, setting);
+  advice.words =
+      alone ? fmt::format(
+                  "Undecided at {} layers: {} alone was below guessing level in runs of this length, {}; "
+                  "others may only need longer ones.",
+                  chosen.layers, chosen.title, setting)
+      : final ? fmt::format("At {} layers use {} {}{}.", chosen.layers, chosen.title, setting, ties_text(*chosen.final))
+              : fmt::format("Undecided at {} layers: of short runs those of {} did best, {}.", chosen.layers,
+                            chosen.title, setting);
   if (final && !alone) advice.choice = chosen.scheme;
   if (final && !chosen.final->margin)
     advice.words += " It has no margin: the next larger rate was not tried or does not train.";
