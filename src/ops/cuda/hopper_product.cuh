@@ -132,6 +132,7 @@ class ColumnTotals {
 template <bool kAlongA, bool kAlongB, class End, int kMost, int kResident>
 __global__ void __launch_bounds__(kThreadsOfProduct, kResident)
     product_kernel(const __grid_constant__ Group<kMost> group, const __grid_constant__ End end) {
+#if __CUDA_ARCH__ >= 900  // on older cards it is never run: has_hopper_products() says so
   constexpr int kStages = product::kStages<kResident>;
   extern __shared__ unsigned char shared_bytes[];
   __shared__ std::uint64_t barriers[2 * kStages];
@@ -209,6 +210,7 @@ __global__ void __launch_bounds__(kThreadsOfProduct, kResident)
     }
     end(c, *place.one, base_of(group.members, place.member), place.row + warp * 16, place.column);
   }
+#endif
 }
 
 // What becomes of the sums of a warp: 16 rows from `row` on, kSide columns.
