@@ -1,5 +1,6 @@
 // From made-up evidence to words.
 #include "lab/study/verdict.h"
+#include "lab/study/describe.h"
 
 #include <gtest/gtest.h>
 
@@ -254,6 +255,26 @@ TEST(Advice, OneThatTrainsWhileOthersMayOnlyNeedLongerIsNoChoice) {
   all[1].training = Training::stuck;  // that was found out
   EXPECT_EQ(advice_for(all).choice, "a");
   EXPECT_TRUE(advice_for(all).words.starts_with("At 12 layers use a")) << advice_for(all).words;
+}
+
+TEST(Advice, NamesASchemeWithClearlyMoreRightAnswers) {
+  const auto words = [](const Estimate& of_other, bool ranked = true) {
+    Results results = new_results(ResultsKind::study);
+    results.advice.choice = "a";
+    results.advice.ranking = ranked ? std::vector<std::string>{"a", "b"} : std::vector<std::string>{"a"};
+    results.tuned.resize(2);
+    results.tuned[0].scheme = "a";
+    results.tuned[0].accuracy = Estimate{0.90, 0.88, 0.92, 5};
+    results.tuned[1].scheme = "b";
+    results.tuned[1].accuracy = of_other;
+    say_more_accurate(results);
+    return results.advice.words;
+  };
+  EXPECT_EQ(words({0.95, 0.93, 0.97, 5}),
+            " By right answers b is ahead, 95.0 % (93.0 to 97.0): the loss also asks how sure a model is.");
+  EXPECT_EQ(words({0.95, 0.91, 0.99, 5}), "") << "their intervals overlap";
+  EXPECT_EQ(words({0.95, 0.95, 0.95, 2}), "") << "two seeds that agree by chance";
+  EXPECT_EQ(words({0.95, 0.93, 0.97, 5}, false), "") << "it is not ranked, so what it reached means nothing";
 }
 
 TEST(Advice, SaysHowFarTheQuestionIsFromWhatWasMeasured) {

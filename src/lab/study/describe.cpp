@@ -93,7 +93,8 @@ void say_accuracy(Results& results) {
   }
 }
 
-// The loss ranks, but whoever wants right answers must hear that another scheme has more of them.
+}  // namespace
+
 void say_more_accurate(Results& results) {
   const auto chosen = std::ranges::find(results.tuned, results.advice.choice, &Tuned::scheme);
   if (chosen == results.tuned.end() || !chosen->accuracy) return;
@@ -110,8 +111,6 @@ void say_more_accurate(Results& results) {
                   summary == results.schemes.end() || summary->title.empty() ? best->scheme : summary->title,
                   100 * best->accuracy->mean, 100 * best->accuracy->low, 100 * best->accuracy->high);
 }
-
-}  // namespace
 
 Results describe_study(Results results, const StudyFindings& study) {
   add_findings(results, study.findings);

@@ -21,6 +21,10 @@ struct StudyFindings {
   StudyScale scale;
 };
 
+// The loss ranks, but whoever wants right answers must hear that another scheme has clearly more of them than the
+// advised one: adds that to the advice.
+void say_more_accurate(Results& results);
+
 // Adds them to results that say where they come from.
 Results describe_study(Results results, const StudyFindings& study);
 

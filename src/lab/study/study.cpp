@@ -31,6 +31,7 @@
 #include "norma/theory/predict.h"
 #include "norma/train/causality.h"
 #include "norma/train/data.h"
+#include "norma/train/result.h"
 #include "norma/train/trainer.h"
 
 namespace norma {
@@ -256,14 +257,7 @@ class Study {
   }
 
   // What a step has so many of.
-  std::string counted_word() const {
-    const ModelConfig& model = resolved_.model;
-    if (reads_graph(model)) return "nodes";
-    for (const InputSpec& input : model.family->inputs(model)) {
-      if (input.name == "tokens" || input.name == "source") return "tokens";
-    }
-    return "samples";
-  }
+  std::string counted_word() const { return counted_unit(resolved_.model) + "s"; }
 
   StudyScale scale() const {
     return {.optimiser = std::string(name_of(config_.base.train.optimiser.name)),
