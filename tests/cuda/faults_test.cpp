@@ -41,7 +41,7 @@ TEST(CudaFaults, WhatDoesNotFitIsRefusedWithAWayOut) {
   SKIP_WITHOUT_GPU();
   make_cohort(on_gpu()).train_step();
   const std::int64_t free = cuda::memory().free_bytes;
-  const std::string batch = message_of([] { make_cohort(on_gpu("model.batch = 1000000\nmodel.time = 4096")); });
+  const std::string batch = message_of([] { make_cohort(on_gpu("model.batch = 100000\nmodel.time = 4096")); });
   EXPECT_NE(batch.find("but the GPU has "), std::string::npos) << batch;
   EXPECT_NE(batch.find("train.keep=lean"), std::string::npos) << batch;
   const RunConfig config = on_gpu();

@@ -12,6 +12,22 @@ namespace norma {
 
 cuda::Program cuda_kernel(const ColumnSums& op, Types in, Types out);
 
+namespace {
+
+// Whether tiles are so few and sums so long that most of a card would wait for them: the library divides sums, one
+// launch of ours does not. By sizes alone, so that every card and number of members adds in the same order.
+bool few_and_long(const std::vector<cuda::Product>& products) {
+  constexpr std::int64_t kSide = 128, kFewTiles = 64, kLongRows = 8192;
+  std::int64_t tiles = 0, rows = 0;
+  for (const cuda::Product& one : products) {
+    tiles += (one.m + kSide - 1) / kSide * ((one.n + kSide - 1) / kSide);
+    rows = std::max(rows, one.k);
+  }
+  return tiles < kFewTiles && rows > kLongRows;
+}
+
+}  // namespace
+
 cuda::Program cuda_kernel(const WeightGradients& op, Types in, Types out) {
   const std::size_t count = op.has_bias().size();
   std::vector<cuda::Product> products;
@@ -33,7 +49,7 @@ cuda::Program cuda_kernel(const WeightGradients& op, Types in, Types out) {
   const auto all_are = [](Types types, DType dtype) {
     return std::all_of(types.begin(), types.end(), [=](const Type& type) { return type.dtype == dtype; });
   };
-  const bool mixed = all_are(in, DType::bf16) && all_are(out, DType::f32);
+  const bool together = all_are(in, DType::bf16) && all_are(out, DType::f32) && !few_and_long(products);
   const auto launch = [=, sum = sums.launch](const cuda::Call& call) {
     std::vector<cuda::WeightProduct> all;
     std::vector<std::int64_t> offsets;  // of tensors to be summed, then of their sums
@@ -49,7 +65,7 @@ cuda::Program cuda_kernel(const WeightGradients& op, Types in, Types out) {
       if (biases[k] >= 0) offsets.push_back(call.in(2 * index + 1));
     }
     const auto suits = [](const cuda::WeightProduct& one) { return cuda::fits(one); };
-    if (mixed && cuda::has_hopper_products() && std::all_of(all.begin(), all.end(), suits))
+    if (together && cuda::has_hopper_products() && std::all_of(all.begin(), all.end(), suits))
       return cuda::weight_products(all, call.members, call.stream);
     for (std::size_t k = 0; k < products.size(); ++k) {
       cuda::Product now = products[k];
