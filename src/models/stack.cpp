@@ -24,6 +24,12 @@ using NamedWires = std::map<std::string, Wire>;
 using Branch = std::function<Wire(Wire, const BranchOptions&)>;
 using Fit = std::function<Wire(Wire, const Shape&)>;
 
+// Convolutions read images, whose sizes belong to a model.
+NormPositions positions_in(const StackConfig& config) {
+  const auto convolves = [](const LayerBranch& branch) { return branch.kind->key == std::string_view("conv"); };
+  return std::ranges::any_of(config.branches, convolves) ? NormPositions::image : NormPositions::sequence;
+}
+
 class StackBuilder {
  public:
   StackBuilder(Parameters& parameters, const Scheme& scheme, const StackConfig& config, Wire x)
@@ -31,7 +37,7 @@ class StackBuilder {
         graph_(parameters.graph()),
         scheme_(scheme),
         config_(checked(scheme, config, x.shape().channels())),
-        norms_(parameters, scheme, config.norm, config.statistics, config.norm_groups),
+        norms_(parameters, scheme, config.norm, config.statistics, config.norm_groups, positions_in(config)),
         schedules_(graph_, parameters.dtype(), schedules_of(scheme, config.kind, config.constants)) {
     numbers_ = numbers(1, 1);
     rules_ = rules_of(scheme_, numbers_);

@@ -44,6 +44,7 @@ json member_json(const MemberState& state, const Detector::State& detector, std:
           {"detector",
            {{"window", window},
             {"first_loss", exact(detector.first_loss)},
+            {"start", detector.start ? json{exact(detector.start->median), exact(detector.start->noise)} : json()},
             {"watched", detector.watched},
             {"spikes", detector.spikes},
             {"spike_steps", detector.spike_steps}}}};
@@ -53,6 +54,8 @@ Detector::State detector_state(const json& saved) {
   Detector::State state;
   for (const json& loss : saved.at("window")) state.window.push_back(exact(loss));
   state.first_loss = exact(saved.at("first_loss"));
+  if (const auto start = saved.find("start"); start != saved.end() && !start->is_null())
+    state.start = Detector::Start{.median = exact(start->at(0)), .noise = exact(start->at(1))};
   state.watched = saved.at("watched");
   state.spikes = saved.at("spikes");
   state.spike_steps = saved.at("spike_steps");

@@ -62,7 +62,7 @@ void model_fields(FieldList& f, ModelConfig& m, const SchemeLibrary& schemes) {
   f.choice<NormKind>(
       "model.norm", m.norm, [](std::string_view name) { return norm(name).kind; },
       [](NormKind kind) { return std::string_view(norm(kind).name); }, "what `norm` means in a formula");
-  f.whole("model.norm_groups", m.norm_groups, 0, kMillion, "of GroupNorm; 0: as many as 32 and the channels allow");
+  f.whole("model.norm_groups", m.norm_groups, 0, kMillion, "of GroupNorm; 0: as many as 32, channels and image allow");
   f.only_unless("0");
   f.word("model.norm_statistics", m.norm_statistics, kNormStatistics, "statistics of norms over the batch",
          "running, frozen or batch");

@@ -33,6 +33,8 @@ TEST(TrainProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{"train", "--model.scheme=y = norm(x); x + f(x)"}, "nothing reads this 'y'"},
       {{"train", "--model.scheme=x + sg(f(norm(x)))"}, "cannot be trained"},
       {{"train", "--model.heads=7"}, "not divisible by 7 heads"},
+      {{"train", "--model.family=unet", "--model.scheme=unet", "--model.width=16", "--model.norm_groups=16"},
+       "would be over single numbers"},
       {{"train", "--model.layers=0"}, "expected a whole number from 1"},
       {{"train", "--data.task=text"}, "data.path"},
       {{"train", "--data.task=text", "--data.path=" + empty}, "is empty"},

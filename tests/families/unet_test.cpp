@@ -96,6 +96,61 @@ TEST(Unet, MistakesAreNamed) {
             "and a formula for every sublayer suits it");
 }
 
+ModelConfig unet_of_points(const std::string& scheme) {
+  ModelConfig config = tiny_unet(scheme);
+  config.width = 16;
+  for (const char* size : {"image_height", "image_width", "levels"}) set_size(config, size, 1);
+  return config;
+}
+
+TEST(Unet, NormsOfSingleNumbersAreRefused) {
+  const auto error = [](ModelConfig config) {
+    return test::error_of([&] {
+      Graph graph;
+      build_model(graph, config);
+    });
+  };
+  ModelConfig config = unet_of_points("unet");
+  config.norm_groups = 16;
+  EXPECT_EQ(error(config),
+            "GroupNorm at 'down.layers.0.conv.norm1' would be over single numbers (samples have 1 position, and 16 "
+            "channels are in 16 groups) and answer a constant, so that nothing before it could learn; expected fewer "
+            "groups (model.norm_groups), or samples of more positions");
+  config = unet_of_points("resnet_v2");
+  config.norm = NormKind::instance;
+  EXPECT_NE(error(config).find("InstanceNorm at 'down.layers.0.conv.norm1' would be over single numbers"),
+            std::string::npos);
+  for (const NormKind kind : {NormKind::layer, NormKind::weightless, NormKind::rms, NormKind::scale}) {
+    ModelConfig narrow = tiny("mlp", "pre");
+    narrow.width = narrow.heads = 1;
+    narrow.norm = kind;
+    EXPECT_NE(error(narrow).find("(the stream is 1 wide)"), std::string::npos) << name_of(kind);
+  }
+  config = unet_of_points("resnet_v2");
+  config.norm = NormKind::batch;
+  EXPECT_EQ(error(config), "") << "its statistics are over images";
+}
+
+// As many groups as 32 and the channels allow would be of one number each here.
+TEST(Unet, LearnsPointsWithGroupNorm) {
+  RunConfig config;
+  config.model.family = "unet";
+  config.model.layers = 2;
+  config.model.width = 16;
+  config.model.heads = 2;
+  config.model.batch = 64;
+  config.model.scheme = "unet";
+  config.data.task = "mixture";
+  config.train.lr = 3e-3;
+  config.train.threads = 1;
+  config.train.steps = 150;
+  const auto source = open_data(config);
+  Cohort cohort(config, source);
+  while (cohort.step() < config.train.steps) cohort.train_step();
+  cohort.evaluate();
+  EXPECT_LT(*cohort.member(0).evaluation_loss, 0.4) << "guessing: 1";
+}
+
 TEST(Unet, TheTheorySaysWhyItHasNoPrediction) {
   EXPECT_NE(test::error_of([] { predict(tiny_unet("resnet_v2")); }).find("no rule for a U-Net: its stream changes"),
             std::string::npos);

@@ -43,7 +43,7 @@ struct ModelConfig {
   SchemeChoice scheme = "pre";
   std::map<std::string, double> constants = {};  // instead of the scheme's own, by name
   NormKind norm = NormKind::layer;               // what `norm` means in a formula
-  std::int64_t norm_groups = 0;                  // of GroupNorm; 0: as many as 32 and the channels allow
+  std::int64_t norm_groups = 0;                  // of GroupNorm; 0: as many as 32, channels and image allow
   NormStatistics norm_statistics = NormStatistics::running;
   std::string qk_norm = {};                  // a norm on queries and keys per head, unless the scheme has its own
   Activation activation = Activation::gelu;  // of the feed-forward branch

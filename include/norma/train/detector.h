@@ -13,7 +13,7 @@ namespace norma {
 enum class Astray {
   not_finite,           // the loss is NaN or infinite
   gradient_not_finite,  // the norm of all gradients is
-  risen,                // the rolling median is above the first loss
+  risen,                // the rolling median is above the first loss, by more than noise
   spiked,               // the loss stayed above the rolling median for too long
 };
 
@@ -39,19 +39,30 @@ class Detector {
   std::int64_t spikes() const { return spikes_; }
   double median() const;  // of the window; NaN while it is empty
 
+  // What the first window has shown.
+  struct Start {
+    double median = 0, noise = 0;  // noise: deviation of single losses
+  };
+
   // For exact resume.
   struct State {
     std::vector<double> window;
     double first_loss = 0;
+    std::optional<Start> start = {};  // none: no window was full yet, or the checkpoint is older than this
     std::int64_t watched = 0, spikes = 0, spike_steps = 0;
   };
-  const State state() const { return {window_, first_loss_, watched_, spikes_, spike_steps_}; }
+  const State state() const { return {window_, first_loss_, start_, watched_, spikes_, spike_steps_}; }
   void restore(const State& state);
 
  private:
+  bool full() const { return static_cast<std::int64_t>(window_.size()) >= config_.window; }
+  bool risen() const;
+  double noise() const;  // of the window
+
   DetectConfig config_;
   std::vector<double> window_;  // of calm losses, oldest first
-  double first_loss_ = 0;       // mean of the first few
+  double first_loss_ = 0;
+  std::optional<Start> start_ = {};
   std::int64_t watched_ = 0;
   std::int64_t spikes_ = 0;
   std::int64_t spike_steps_ = 0;  // how long the present one lasts

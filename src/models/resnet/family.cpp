@@ -37,7 +37,8 @@ Wire normed(ModelBuilder& b, const BranchChoice& options, const char* option, co
             const SchemeRules& rules) {
   const std::string kind = options.text(option);
   if (kind.empty()) return x;
-  return NormSites(b.parameters(), b.scheme(), b.config().norm, b.statistics(), b.config().norm_groups)
+  return NormSites(b.parameters(), b.scheme(), b.config().norm, b.statistics(), b.config().norm_groups,
+                   NormPositions::image)
       .apply(kind, site, x, "norm", rules.optimiser);
 }
 
