@@ -8,6 +8,7 @@
 #include "cli/verbs.h"
 
 #include "norma/core/error.h"
+#include "norma/core/names.h"
 #include "norma/train/config.h"
 
 namespace norma::cli {
@@ -39,15 +40,26 @@ std::string family_words() {
   return names;
 }
 
+// "--lr", "--budget", ...
+std::vector<std::string> long_options(const CLI::App& verb) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : verb.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
 // Named before the values of misread options are taken for something else.
-void check_is_key(const std::string& argument) {
+void check_is_key(const CLI::App& verb, const std::string& argument) {
   if (!argument.starts_with("--") || argument.find('.') != std::string::npos) return;
   const std::string name = argument.substr(2, argument.find('=') - 2);
   for (const ConfigKey& key : config_keys(RunConfig())) {
     if (key.name.substr(key.name.rfind('.') + 1) == name)
       fail("'{}' is not an option; write --{}=VALUE", argument, key.name);
   }
-  fail("'{}' is not an option; expected a key of the configuration such as --train.lr=3e-4", argument);
+  const std::string given = argument.substr(0, argument.find('='));
+  fail("'{}' is not an option{}; expected a key of the configuration such as --train.lr=3e-4", argument,
+       did_you_mean(given, long_options(verb)));
 }
 
 }  // namespace
@@ -73,7 +85,7 @@ void take_keys(CLI::App& verb, const std::string& example) {
 
 std::vector<std::string> overrides_of(const CLI::App& verb) {
   std::vector<std::string> keys = verb.remaining();
-  for (const std::string& key : keys) check_is_key(key);
+  for (const std::string& key : keys) check_is_key(verb, key);
   const auto add = [&](const char* option, const std::function<void(const std::string&)>& use) {
     const CLI::Option* found = verb.get_option_no_throw(option);
     if (found != nullptr && found->count() > 0) use(found->as<std::string>());

@@ -231,6 +231,8 @@ TEST(StudyProcess, MistakesExitWithTwoAndOneClearMessage) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
       {{"--schemes", "prre"}, "did you mean 'pre'?"},
       {{"--schemes", "norm(x + "}, "^"},
+      {{"--lrs", "0.1,0.2"}, "'--lrs' is not an option (did you mean '--lr'?)"},
+      {{"--budge=3min"}, "did you mean '--budget'?"},
       {{"--family", "resnets"}, "did you mean 'resnet'?"},
       {{"--family", "vit", "--model.family=dit"}, "expected one of them"},
       {{"--schemes", "pre", "pre"}, "given twice"},
