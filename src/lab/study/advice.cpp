@@ -131,6 +131,11 @@ std::string confidence_text(const std::vector<const SchemeEvidence*>& ranked, co
         "Low between the tied schemes: over {} seeds the interval of the paired difference to {} spans 0; a larger "
         "budget would tell.{}",
         final.seeds, fmt::join(final.tied_with, ", "), falls);
+  if (!final.ahead_for_now.empty() && final.steps <= leader.map_steps)
+    return fmt::format(
+        "Fair after {} steps, over {} seeds and at 5 % for all pairs together; low beyond that: no runs were longer than "
+        "those that chose the settings, so nothing says what more training would change.",
+        final.steps, final.seeds);
   if (!final.ahead_for_now.empty())
     return fmt::format(
         "Fair after {} steps, over {} seeds and at 5 % for all pairs together; low beyond that: {} fell fast enough, "

@@ -31,7 +31,7 @@ void add_final(SchemeEvidence& evidence, const StudyState& state, std::size_t sc
                                    .warmup = run.warmup,
                                    .steps = round.steps,
                                    .margin = has_margin(state, scheme, {.lr = run.lr, .warmup = run.warmup}),
-                                   .falls = still_falls(state, scheme)};
+                                   .falls = raced_lengths(state).size() > 1 && still_falls(state, scheme)};
   ++evidence.final->seeds;
   if (run.diverged) ++evidence.final->diverged;
 }

@@ -93,7 +93,6 @@ FamilyRow dit_family() {
           .start = noised_variance,
           .study = {.schemes = {"adaln_zero", "adaln", "pre", "post", "rezero", "layerscale", "deepnorm", "peri"},
                     .keys = {"model.batch=64"},
-                    .rates = {3e-4, 1e-3, 3e-3, 1e-2},
                     .depths = {6, 12, 24}}};
 }
 

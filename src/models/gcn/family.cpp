@@ -147,7 +147,8 @@ FamilyRow graphs_family() {
           .build = build_graphs,
           .start = no_variance_of_nodes,
           .study = {.schemes = {"gcn", "gcn_res", "graph_post", "res_plus", "pairnorm", "gcnii"},
-                    .keys = {"model.head_std=0.2", "model.batch=32"}}};
+                    .keys = {"model.head_std=0.2", "model.batch=32", "data.settings.graphs=10000",
+                             "data.evaluation_batches=31"}}};
 }
 
 }  // namespace norma

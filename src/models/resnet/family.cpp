@@ -122,7 +122,8 @@ FamilyRow resnet_family() {
           .layers = FamilyRow::Layers::different,
           .start = stem_variance,
           .study = {.schemes = {"resnet_v1", "resnet_v2", "fixup", "skipinit", "rezero", "nf_resnet"},
-                    .keys = {"model.norm=batch", "model.layers=9", "model.width=16", "model.batch=32"},
+                    .keys = {"model.norm=batch", "model.layers=9", "model.width=8", "model.batch=32",
+                             "data.settings.size=8", "data.evaluation_batches=48"},
                     .depths = {6, 12, 24}}};
 }
 

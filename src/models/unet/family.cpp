@@ -129,7 +129,7 @@ FamilyRow unet_family() {
           .layers = FamilyRow::Layers::different,
           .start = no_variance,
           .study = {.schemes = {"unet", "resnet_v2", "rezero", "skipinit", "pre"},
-                    .keys = {"model.norm=group", "model.layers=4", "model.width=16", "model.batch=16",
+                    .keys = {"model.norm=group", "model.layers=4", "model.width=8", "model.batch=16",
                              "data.task=shapes", "data.settings.size=8"},
                     .rates = {3e-4, 1e-3, 3e-3, 1e-2},
                     .depths = {2, 4, 8}}};
