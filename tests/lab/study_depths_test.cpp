@@ -114,5 +114,27 @@ TEST(StudyDepths, AnswersForEachDepth) {
             "Undecided at 6 and 48 layers; at 12 layers use Pre-LN.");
 }
 
+TEST(StudyDepths, AnAnswerThatLongerRunsMayTurnAroundNamesItsLength) {
+  const auto study = [](std::int64_t steps, bool lasting, double more_than_post) {
+    Results results = new_results(ResultsKind::study);
+    results.advice.choice = "pre";
+    Tuned& tuned = results.tuned.emplace_back();
+    tuned.scheme = "pre", tuned.lr = 1e-3, tuned.loss = {1.9, 1.8, 2.0, 5}, tuned.steps = steps;
+    results.comparisons = {{.a = "pre",
+                            .b = "post",
+                            .difference = {more_than_post, more_than_post, more_than_post, 5},
+                            .apart = true,
+                            .lasting = lasting}};
+    return results;
+  };
+  EXPECT_EQ(
+      depths_answer({study(800, false, -0.1), study(3200, false, -0.1)}, {12, 48}),
+      "At 12 and 48 layers use pre. Longer runs than 800 steps at 12 layers and 3200 at 48 may turn this around.");
+  EXPECT_EQ(depths_answer({study(800, true, -0.1), study(3200, false, -0.1)}, {12, 48}),
+            "At 12 and 48 layers use pre. Longer runs than 3200 steps at 48 layers may turn this around.");
+  EXPECT_EQ(depths_answer({study(800, true, -0.1), study(3200, false, 0.1)}, {12, 48}), "At 12 and 48 layers use pre.")
+      << "what it is behind of is not its lead";
+}
+
 }  // namespace
 }  // namespace norma

@@ -240,6 +240,22 @@ TEST(Advice, OfTiedSchemesTheOneThatTrainsInMostSettings) {
   EXPECT_EQ(advice.ranking[0], "a") << "the order is that of the losses";
 }
 
+TEST(Advice, ALeadThatMayTurnAroundIsALeadAtItsLength) {
+  std::vector<SchemeEvidence> all = {finalist("a", 1.9, {trains(1e-3, 40, 1.9)}),
+                                     finalist("b", 2.5, {trains(1e-3, 0, 2.5)})};
+  all[0].final->ahead_for_now = {"b"};
+  all[0].map_steps = 100;
+  const Advice advice = advice_for(all);
+  EXPECT_TRUE(
+      advice.words.starts_with("For runs of 800 steps at 12 layers use a with a peak rate near 0.001 and 40 steps of "
+                               "warmup; longer runs may turn this around. "))
+      << advice.words;
+  EXPECT_NE(advice.confidence.find("b fell fast enough"), std::string::npos) << advice.confidence;
+  all[0].map_steps = 800;  // there was no race, so nothing is known about the pace
+  EXPECT_NE(advice_for(all).confidence.find("no runs were longer"), std::string::npos) << advice_for(all).confidence;
+  EXPECT_TRUE(judge_schemes(all)[0].words.find("ahead of b at this length") != std::string::npos);
+}
+
 TEST(Advice, AFinalOfOneComparesNothing) {
   const std::vector<SchemeEvidence> one = {finalist("a", 1.9, {trains(1e-3, 40, 1.9)}),
                                            evidence("b", {fails(1e-3, 0, 3)})};

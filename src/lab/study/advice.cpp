@@ -74,6 +74,16 @@ std::string ties_text(const FinalEvidence& final) {
   return fmt::format("; {} others are tied with it", final.tied_with.size());
 }
 
+// A lead that longer runs may turn around is a lead at this length, and the headline says at which.
+std::string place_text(const SchemeEvidence& chosen) {
+  if (chosen.final->ahead_for_now.empty()) return fmt::format("At {} layers", chosen.layers);
+  return fmt::format("For runs of {} steps at {} layers", chosen.final->steps, chosen.layers);
+}
+
+std::string length_text(const FinalEvidence& final) {
+  return final.ahead_for_now.empty() ? "" : "; longer runs may turn this around";
+}
+
 // Alone in the final while others may only need more training: that is no choice among them.
 bool alone_for_now(const std::vector<const SchemeEvidence*>& ranked, const std::vector<SchemeEvidence>& all) {
   const auto open = [](const SchemeEvidence& one) {
@@ -94,14 +104,14 @@ void say_choice(Advice& advice, const std::vector<const SchemeEvidence*>& ranked
   const std::string setting = fmt::format("with a peak rate near {:g} and {}", lr,
                                           warmup > 0 ? fmt::format("{} steps of warmup", warmup) : "no warmup");
   // Short runs that chose the settings are no comparison.
-  advice.words =
-      alone ? fmt::format(
-                  "Undecided at {} layers: {} alone was below guessing level in runs of this length, {}; "
-                  "others may only need longer ones.",
-                  chosen.layers, chosen.title, setting)
-      : final ? fmt::format("At {} layers use {} {}{}.", chosen.layers, chosen.title, setting, ties_text(*chosen.final))
-              : fmt::format("Undecided at {} layers: of short runs those of {} did best, {}.", chosen.layers,
-                            chosen.title, setting);
+  advice.words = alone ? fmt::format(
+                             "Undecided at {} layers: {} alone was below guessing level in runs of this length, {}; "
+                             "others may only need longer ones.",
+                             chosen.layers, chosen.title, setting)
+                 : final ? fmt::format("{} use {} {}{}{}.", place_text(chosen), chosen.title, setting,
+                                       ties_text(*chosen.final), length_text(*chosen.final))
+                         : fmt::format("Undecided at {} layers: of short runs those of {} did best, {}.", chosen.layers,
+                                       chosen.title, setting);
   if (final && !alone) advice.choice = chosen.scheme;
   if (final && !chosen.final->margin)
     advice.words += " It has no margin: the next larger rate was not tried or does not train.";
@@ -133,7 +143,8 @@ std::string confidence_text(const std::vector<const SchemeEvidence*>& ranked, co
         final.seeds, fmt::join(final.tied_with, ", "), falls);
   if (!final.ahead_for_now.empty() && final.steps <= leader.map_steps)
     return fmt::format(
-        "Fair after {} steps, over {} seeds and at 5 % for all pairs together; low beyond that: no runs were longer than "
+        "Fair after {} steps, over {} seeds and at 5 % for all pairs together; low beyond that: no runs were longer "
+        "than "
         "those that chose the settings, so nothing says what more training would change.",
         final.steps, final.seeds);
   if (!final.ahead_for_now.empty())

@@ -83,6 +83,29 @@ std::string title_of(const Results& results, const std::string& scheme) {
   return scheme;
 }
 
+// Whether longer runs may turn the choice around: it leads others that are not known to stay behind.
+bool may_turn_around(const Results& results) {
+  const std::string& choice = results.advice.choice;
+  return std::ranges::any_of(results.comparisons, [&](const Comparison& pair) {
+    const bool ahead = pair.difference.mean < 0 ? pair.a == choice : pair.b == choice;
+    return ahead && pair.apart && !pair.lasting;
+  });
+}
+
+// "Longer runs than 800 steps at 12 layers and 3200 at 48 may turn this around."
+std::string length_words(const std::vector<Results>& studies, const std::vector<std::int64_t>& depths) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < studies.size(); ++i) {
+    if (!may_turn_around(studies[i])) continue;
+    const Tuned* const tuned = tuned_of(studies[i], studies[i].advice.choice);
+    const std::string_view unit = parts.empty() ? " steps" : "", layers = parts.empty() ? " layers" : "";
+    parts.push_back(tuned != nullptr && tuned->steps > 0
+                        ? fmt::format("{}{} at {}{}", tuned->steps, unit, depths[i], layers)
+                        : fmt::format("these at {}{}", depths[i], layers));
+  }
+  return parts.empty() ? "" : fmt::format(" Longer runs than {} may turn this around.", fmt::join(parts, " and "));
+}
+
 // How sure each answer is and what it rests on, as its own study says: "Low: measured at 12 layers, width 64, ...".
 std::string scale_words(const std::vector<Results>& studies) {
   constexpr std::string_view kMeasured = "Measured at ";
@@ -157,7 +180,7 @@ std::string depths_answer(const std::vector<Results>& studies, const std::vector
   }
   std::string text = fmt::format("{}.", fmt::join(parts, "; "));
   text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-  return text;
+  return text + length_words(studies, depths);
 }
 
 std::string depths_words(const std::vector<Results>& studies, const std::vector<std::int64_t>& depths) {
