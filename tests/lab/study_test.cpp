@@ -68,8 +68,9 @@ TEST(Study, ASchemeWhoseBestRateIsAtTheEdgeGetsMoreRates) {
   EXPECT_NE(wide["notes"].back().get<std::string>().find("(0.01)"), std::string::npos) << wide["notes"];
 }
 
-// Of three minutes 138 s are for training. Maps ran at 6e10 operations a second or more on two cores, so one of 4e12 takes
-// half of that; 9 blocks of width 16 on images of 16 x 16, which took 97 s and left no final, had four times as many.
+// Of three minutes 138 s are for training. Maps ran at 6e10 operations a second or more on two cores, so one of 4e12
+// takes half of that; 9 blocks of width 16 on images of 16 x 16, which took 97 s and left no final, had four times as
+// many.
 TEST(Study, TheMapOfEveryFamilyLeavesMostOfTheTimeForWhatFollows) {
   constexpr double kMost = 4e12;
   for (const FamilyRow& row : families()) {
@@ -77,8 +78,8 @@ TEST(Study, TheMapOfEveryFamilyLeavesMostOfTheTimeForWhatFollows) {
     const StudyConfig config = default_study_of(Family(row.name));
     const RunConfig base = settle_task(config.base);
     const RunConfig resolved = resolve_config(base, *open_data(base));
-    const auto runs = static_cast<double>(config.schemes.size() * config.rates.size() * config.warmups.size() *
-                                          config.seeds.size());
+    const auto runs =
+        static_cast<double>(config.schemes.size() * config.rates.size() * config.warmups.size() * config.seeds.size());
     const double map = runs * static_cast<double>(config.base.train.steps) * model_flops(resolved.model);
     EXPECT_GT(map, 0) << row.name;
     EXPECT_LT(map, kMost) << row.name;

@@ -67,21 +67,21 @@ double mixer_variance(const ModelConfig& c, const SchemeRules& rules) {
 }  // namespace
 
 FamilyRow mixer_family() {
-  return {.name = "mixer",
-          .habit = "mixes the patches of an image over positions and channels in turn and says its class",
-          .data = "images",
-          .sizes = image_sizes({"patch", "token_hidden"}),
-          .check = check_mixer,
-          .inputs = image_inputs,
-          .output = class_output,
-          .positions = [](const ModelConfig& c) { return ImagePatches(c).count(); },
-          .sites = mixer_stack,
-          .build = build_mixer,
-          .start = mixer_variance,
-          .study = {.schemes = {"post", "pre", "layerscale", "rezero", "deepnorm", "peri", "dyt", "lns"},
-                    .keys = {"model.batch=32", "model.sizes.patch=2", "data.settings.size=6",
-                             "data.evaluation_batches=32"},
-                    .depths = {6, 12, 24}}};
+  return {
+      .name = "mixer",
+      .habit = "mixes the patches of an image over positions and channels in turn and says its class",
+      .data = "images",
+      .sizes = image_sizes({"patch", "token_hidden"}),
+      .check = check_mixer,
+      .inputs = image_inputs,
+      .output = class_output,
+      .positions = [](const ModelConfig& c) { return ImagePatches(c).count(); },
+      .sites = mixer_stack,
+      .build = build_mixer,
+      .start = mixer_variance,
+      .study = {.schemes = {"post", "pre", "layerscale", "rezero", "deepnorm", "peri", "dyt", "lns"},
+                .keys = {"model.batch=32", "model.sizes.patch=2", "data.settings.size=6", "data.evaluation_batches=32"},
+                .depths = {6, 12, 24}}};
 }
 
 }  // namespace norma

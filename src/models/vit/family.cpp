@@ -58,22 +58,22 @@ double patch_variance(const ModelConfig& c, const SchemeRules& rules) {
 }  // namespace
 
 FamilyRow vit_family() {
-  return {.name = "vit",
-          .habit = "reads the patches of an image all at once and says its class",
-          .data = "images",
-          .sizes = image_sizes({"patch", "class_token"}),
-          .check = check_vit,
-          .inputs = image_inputs,
-          .output = class_output,
-          .positions = [](const ModelConfig& c) { return ImagePatches(c).count() + class_tokens(c); },
-          .sites = vit_stack,
-          .build = build_vit,
-          .start = patch_variance,
-          .study = {.schemes = {"post", "pre", "layerscale", "rezero", "deepnorm", "peri", "dyt", "lns"},
-                    .keys = {"model.batch=32", "model.sizes.patch=2", "data.settings.size=6",
-                             "data.evaluation_batches=32"},
-                    .rates = {1e-3, 3e-3, 1e-2},
-                    .depths = {6, 12, 24}}};
+  return {
+      .name = "vit",
+      .habit = "reads the patches of an image all at once and says its class",
+      .data = "images",
+      .sizes = image_sizes({"patch", "class_token"}),
+      .check = check_vit,
+      .inputs = image_inputs,
+      .output = class_output,
+      .positions = [](const ModelConfig& c) { return ImagePatches(c).count() + class_tokens(c); },
+      .sites = vit_stack,
+      .build = build_vit,
+      .start = patch_variance,
+      .study = {.schemes = {"post", "pre", "layerscale", "rezero", "deepnorm", "peri", "dyt", "lns"},
+                .keys = {"model.batch=32", "model.sizes.patch=2", "data.settings.size=6", "data.evaluation_batches=32"},
+                .rates = {1e-3, 3e-3, 1e-2},
+                .depths = {6, 12, 24}}};
 }
 
 }  // namespace norma
