@@ -17,6 +17,12 @@ namespace {
 
 std::string product_limit(Precision precision) { return std::string(name_of(precision)) + "_product_tflops"; }
 
+// The same with a residual stream of bf16.
+ModelConfig in_bf16(ModelConfig model) {
+  model.stream = StreamWidth::bf16;
+  return model;
+}
+
 std::vector<GpuCase> gpu_cases() {
   // As the programs that the targets are measured against: the head is the token table, GELU by tanh.
   ModelConfig small{.layers = 12, .width = 128, .heads = 4, .vocabulary = 256, .batch = 16, .time = 128};
@@ -40,6 +46,10 @@ std::vector<GpuCase> gpu_cases() {
           {"1000 layers d=256 T=128 B=32 deepnorm lean bf16", deep, 1, bf16, 0, Keep::lean},
           {"GPT-2 124M T=1024 B=32 bf16", gpt2, 1, bf16},
           {"GPT-2 124M T=1024 B=32 lean bf16", gpt2, 1, bf16, 0, Keep::lean},
+          {"12 layers d=128 T=128 B=16 x64 stream bf16", in_bf16(small), 64, bf16},
+          {"1000 layers d=256 T=128 B=32 deepnorm stream bf16", in_bf16(deep), 1, bf16},
+          {"1000 layers d=256 T=128 B=32 deepnorm lean stream bf16", in_bf16(deep), 1, bf16, 0, Keep::lean},
+          {"GPT-2 124M T=1024 B=32 stream bf16", in_bf16(gpt2), 1, bf16},
           {"GPT-2 124M T=1024 B=32 tf32", gpt2, 1, tf32}};
 }
 

@@ -140,7 +140,8 @@ int run_diagnose(const DiagnoseVerb& verb) {
   report.members = diagnose(history);
   if (!verb.json) {
     const ModelConfig& model = history.config.model;
-    std::string text = fmt::format("{}: {}, {} layers, width {}\n", verb.run, report.scheme, model.layers, model.width);
+    std::string text = fmt::format("{}: {}, {} layer{}, width {}\n", verb.run, report.scheme, model.layers,
+                                   model.layers == 1 ? "" : "s", model.width);
     for (const Diagnosis& diagnosis : report.members) {
       if (verb.member >= 0 && diagnosis.member != verb.member) continue;
       text += "\n" + diagnosis_text(diagnosis, history.members.size() > 1);

@@ -16,9 +16,13 @@ std::string options_of(const Suggestion& suggestion) {
   return options;
 }
 
+std::string condition_text(const Diagnosis& diagnosis, bool name_member) {
+  const std::string who = name_member ? fmt::format("member {} (seed {}): ", diagnosis.member, diagnosis.seed) : "";
+  return who + std::string(name_of(diagnosis.condition));
+}
+
 std::string diagnosis_headline(const Diagnosis& diagnosis, bool name_member) {
-  std::string line = name_member ? fmt::format("member {} (seed {}): ", diagnosis.member, diagnosis.seed) : "";
-  line += name_of(diagnosis.condition);
+  std::string line = condition_text(diagnosis, name_member);
   if (diagnosis.cause != Cause::none) line += fmt::format(": {}", name_of(diagnosis.cause));
   return line;
 }
@@ -41,7 +45,8 @@ std::string diagnosis_text(const Diagnosis& diagnosis, bool name_member) {
 }
 
 std::string diagnosis_in_short(const Diagnosis& diagnosis, bool name_member) {
-  std::string text = fmt::format("{}; {}\n", diagnosis_headline(diagnosis, name_member), diagnosis.words);
+  // The cause is what the words say.
+  std::string text = fmt::format("{}: {}\n", condition_text(diagnosis, name_member), diagnosis.words);
   if (diagnosis.suggestions.empty()) return text;
   const Suggestion& first = diagnosis.suggestions.front();
   text += fmt::format("  try: {}", first.words);

@@ -56,10 +56,10 @@ void print_json(const SchemesOptions& options, const SchemeEntry& entry, const E
   for (const auto& [rule, entries] : scheme.rules) {
     for (const NamedExpression& role : entries) all["rules"][rule][role.name] = print_expression(*role.value);
   }
-  all["family"] = options.family->name;
-  all["layers"] = options.layers;
-  all["width"] = options.width;
-  all["heads"] = options.heads;
+  all["family"] = options.about.family->name;
+  all["layers"] = options.about.layers;
+  all["width"] = options.about.width;
+  all["heads"] = options.about.heads;
   all["norm"] = name_of(norm(options.norm).kind);
   const auto or_null = [](bool given, auto value) { return given ? Json(value()) : Json(); };
   all["norm_instances"] = or_null(said.budget.has_value(), [&] { return said.budget->norm_instances; });
@@ -73,7 +73,8 @@ void print_json(const SchemesOptions& options, const SchemeEntry& entry, const E
                         {"last_gradient", number(said.exponents->last_gradient)},
                         {"first_gradient", number(said.exponents->first_gradient)},
                         {"amplification", number(said.exponents->amplification)}};
-    all["exponents_at"] = {{"layers", options.depths}, {"width", options.theory_width}, {"time", options.theory_time}};
+    all["exponents_at"] = {
+        {"layers", options.about.depths}, {"width", options.about.theory_width}, {"time", options.about.theory_time}};
   }
   if (!said.not_built.empty()) all["not_built"] = said.not_built;
   if (!said.not_predicted.empty()) all["not_predicted"] = said.not_predicted;

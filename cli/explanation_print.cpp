@@ -137,7 +137,8 @@ void print_rules(const Scheme& scheme, const Explanation& said) {
     print("  {:<14} Xavier, gain 1\n", "all weights");
 }
 
-std::string law(double exponent) {
+std::string law(double exponent, const std::optional<double>& factor) {
+  if (factor) return fmt::format("times {:.3g} with every layer", *factor);
   if (!std::isfinite(exponent)) return "nothing to fit";
   return std::abs(exponent) < 0.05 ? "constant" : fmt::format("N^{:.2f}", exponent);
 }
@@ -147,10 +148,11 @@ void print_theory(const Explanation& said) {
     print("  {}\n", said.not_predicted);
     return;
   }
-  print("  {:<14} {}\n", "stream rms", law(said.exponents->stream_rms));
-  print("  {:<14} {} in the last layer, {} in the first\n", "gradients", law(said.exponents->last_gradient),
-        law(said.exponents->first_gradient));
-  print("  {:<14} {}\n", "amplification", law(said.exponents->amplification));
+  print("  {:<14} {}\n", "stream rms", law(said.exponents->stream_rms, said.exponents->stream_factor));
+  print("  {:<14} {} in the last layer, {} in the first\n", "gradients",
+        law(said.exponents->last_gradient, said.exponents->last_factor),
+        law(said.exponents->first_gradient, said.exponents->first_factor));
+  print("  {:<14} {}\n", "amplification", law(said.exponents->amplification, said.exponents->amplification_factor));
 }
 
 }  // namespace
@@ -184,8 +186,9 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
   }
   std::string depths;
   for (std::size_t i = 0; i < said.stacks.size(); ++i)
-    depths += fmt::format("{}{}", i > 0 ? " + " : "", options.layers);
-  print("\n{} of {} layers, width {}, {} heads\n", options.family->name, depths, options.width, options.heads);
+    depths += fmt::format("{}{}", i > 0 ? " + " : "", options.about.layers);
+  print("\n{} of {} layers, width {}, {} heads\n", options.about.family->name, depths, options.about.width,
+        options.about.heads);
   print_constants(scheme, said);
   print_learned(scheme);
   print_rules(scheme, said);
@@ -199,12 +202,12 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
   } else {
     print("  {}\n", said.not_built);
   }
-  const auto [least, most] = std::minmax_element(options.depths.begin(), options.depths.end());
+  const auto [least, most] = std::minmax_element(options.about.depths.begin(), options.about.depths.end());
   print(
       "\nhow it grows with depth N at initialisation, from {} to {} layers of width {} and {} tokens, for networks so "
       "wide "
       "that all are alike (norma inspect measures it; docs/theory.md)\n",
-      *least, *most, options.theory_width, options.theory_time);
+      *least, *most, options.about.theory_width, options.about.theory_time);
   print_theory(said);
   print("\n{}\n", said.judgement);
 }

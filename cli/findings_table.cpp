@@ -17,7 +17,12 @@ constexpr std::size_t kColumn = 11;
 constexpr std::size_t kPlot = 48;
 
 std::string value_text(const Estimate& e) { return fmt::format("{:.3g}", e.mean); }
-std::string spread_text(const Estimate& e) { return e.n < 2 ? "" : fmt::format("\u00b1{:.1g}", e.high - e.mean); }
+// Half of the interval; on a log scale it is as many times more as less, and does not reach below 0.
+std::string spread_text(const Estimate& e, bool log) {
+  if (e.n < 2) return "";
+  return log && e.low > 0 ? fmt::format("\u00d7/\u00f7 {:.3g}", e.high / e.mean)
+                          : fmt::format("\u00b1{:.1g}", e.high - e.mean);
+}
 
 std::string exponent_text(const Exponent& e) {
   return fmt::format("{:+.2f} [{:+.2f}, {:+.2f}]", e.value, e.low, e.high);
@@ -138,7 +143,7 @@ std::string table_of(const Analysis& analysis) {
     if (std::ranges::any_of(series.y, [](const Estimate& e) { return e.n > 1; })) {
       text += std::string(names + 2, ' ');
       for (const Estimate& e : series.y) {
-        const std::string spread = spread_text(e);
+        const std::string spread = spread_text(e, analysis.log);
         text += std::string(kColumn - std::min(kColumn, width_of(spread)), ' ') + spread;
       }
       text += '\n';

@@ -77,9 +77,12 @@ class Generation {
   void check_can_speak() const {
     const ModelConfig& config = model_.config.model;
     if (options_.evaluate) return;
+    const std::string& task = model_.config.data.task;
     if (config.classes > 0)
-      fail("'{}' is a classifier of {} classes: norma predict lets it label texts, --evaluate tells how good it is",
-           options_.run, config.classes);
+      fail("'{}' is a classifier of {} classes: {}--evaluate tells how good it is", options_.run, config.classes,
+           task == "classification" || task == "images"
+               ? fmt::format("norma predict lets it label {}, ", task == "images" ? "images" : "texts")
+               : "");
     if (config.family->speech == Speech::none)
       fail("'{}' is of the family {} and says nothing; --evaluate tells how good it is", options_.run,
            config.family->name);
@@ -179,8 +182,8 @@ void add_generate(CLI::App& app, int&) {
   const auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("generate", "Let a trained model continue a text, translate, or be judged");
   verb->add_option("run", options->run, "Run directory or checkpoint")->required()->type_name(kRun);
-  CLI::Option* prompt =
-      verb->add_option("--prompt", options->prompt, "Text to continue or to translate; ids where the data are no text");
+  CLI::Option* prompt = verb->add_option("--prompt", options->prompt,
+                                         "Text to continue or to translate; token ids where the data are not text");
   CLI::Option* source =
       verb->add_option("--source", options->source, "File with one such text per line")->type_name(kFile);
   CLI::Option* evaluate =

@@ -142,7 +142,7 @@ void inspect_run(const InspectVerb& verb) {
   results.command = repeat_command(verb);
   results.config = print_config(stored.config);
   results.task = task_facts(stored.config.data.task, *subject.source, model);
-  const double guessing = unigram_entropy(*subject.source, subject.seeds.front());
+  const double guessing = guessing_level(*subject.source, subject.seeds.front());
   if (std::isfinite(guessing)) results.task->unigram = guessing;
   Inspection inspection(verb, results, progress);
   Findings findings = inspect(subject, verb.only.empty() ? std::vector<std::string>() : split(verb.only), verb.batches,

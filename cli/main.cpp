@@ -1,9 +1,12 @@
 // norma: one program, one verb per file. Exit codes: 0 done, 2 a mistake in what was given, 130 stopped on request, 1 a
 // mistake in norma.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -45,6 +48,32 @@ std::vector<std::string> arguments(int argc, char** argv) {
   return all;
 }
 
+// What the parser says of an option that a verb does not have, or of a value that is no number, in plain words.
+std::string words_of(const CLI::App& app, const CLI::Error& error) {
+  const std::string said = error.what(), unread = "Could not convert: ";
+  const auto verbs = app.get_subcommands();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !verbs.empty()) {
+    std::vector<std::string> extras = verbs[0]->remaining();
+    if (extras.empty()) {  // the parser has let go of them
+      std::istringstream words(said.substr(said.find(": ") + 1));
+      for (std::string word; words >> word;) extras.insert(extras.begin(), word);
+    }
+    const auto option = std::ranges::find_if(extras, [](const std::string& one) { return one.starts_with("-"); });
+    if (option == extras.end())
+      return fmt::format("norma {} takes no '{}'; --help says what it takes", verbs[0]->get_name(), extras[0]);
+    std::vector<std::string> names;
+    for (const CLI::Option* known : verbs[0]->get_options()) {
+      for (const std::string& name : known->get_lnames()) names.push_back("--" + name);
+    }
+    return fmt::format("'{}' is not an option of norma {}{}; --help says what it takes", *option, verbs[0]->get_name(),
+                       norma::did_you_mean(option->substr(0, option->find('=')), names));
+  }
+  if (const std::size_t equals = said.find(" = "); said.starts_with(unread) && equals != std::string::npos)
+    return fmt::format("{}: '{}' was given; expected a number", said.substr(unread.size(), equals - unread.size()),
+                       said.substr(equals + 3));
+  return CLI::FailureMessage::simple(&app, error);
+}
+
 // Also for what is thrown where nobody can catch it, as in a thread of the engine.
 int exit_code_of(const std::exception_ptr& thrown) {
   try {
@@ -81,8 +110,9 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("norma ") + NORMA_VERSION);
   app.require_subcommand(1);
   app.formatter(norma::cli::help_formatter());
-  app.failure_message([](const CLI::App* verb, const CLI::Error& error) {
-    return "norma: " + CLI::FailureMessage::simple(verb, error);
+  app.failure_message([](const CLI::App* program, const CLI::Error& error) {
+    std::string words = "norma: " + words_of(*program, error);
+    return words.ends_with('\n') ? words : words + "\n";
   });
   int exit_code = 0;
   try {

@@ -34,8 +34,10 @@ std::vector<std::pair<std::string, std::int64_t>> parse_sizes(const std::string&
     const bool whole = equals != std::string::npos && equals > 0 &&
                        std::from_chars(part.data() + equals + 1, last, size).ptr == last && size >= 1;
     if (!whole || size > kLargestSize)
-      fail("--sizes: '{}' in '{}' is no size; expected names and whole numbers from 1 to {}, such as stages=1,patch=4",
-           part, list, kLargestSize);
+      fail(
+          "--sizes: '{}' in '{}' is not a size; expected names and whole numbers from 1 to {}, such as "
+          "stages=1,patch=4",
+          part, list, kLargestSize);
     sizes.emplace_back(part.substr(0, equals), size);
     begin = end + 1;
   }

@@ -10,6 +10,7 @@
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/core/mapped_file.h"
+#include "norma/store/folder.h"
 #include "norma/train/predict.h"
 
 namespace norma::cli {
@@ -93,10 +94,14 @@ void run_predict(const PredictOptions& options) {
   const bool texts = model.config.data.task == "classification";
   const bool of_images = model.config.data.task == "images" && model.config.model.family->data == "images";
   if (!texts && !of_images)  // others learn from images as well, but name no class
-    fail("'{}' is no classifier of texts or images: it was trained on the task {}", options.run,
+    fail("'{}' is not a classifier of texts or images: it was trained on the task {}", options.run,
          model.config.data.task);
   std::vector<std::string> records;
   if (texts) records = texts_of(options);
+  for (const std::string& text : options.texts) {
+    if (texts && kind_of(text) == PathKind::file)
+      progress.warn(fmt::format("'{}' is taken for a text; --source {} labels the lines of that file", text, text));
+  }
   progress.at("reading its vocabulary");
   const std::shared_ptr<const Source> vocabulary = open_vocabulary(options.run, model);
   std::vector<ClassPrediction> all;

@@ -57,7 +57,6 @@ std::string sentence_of(std::string words) {
 void add_findings(RunReport& page, const Diagnosis& diagnosis, bool name_member) {
   std::string first = name_member ? fmt::format("Member {} (seed {}): ", diagnosis.member, diagnosis.seed) : "";
   first += name_of(diagnosis.condition);
-  if (diagnosis.cause != Cause::none) first += fmt::format(", {}", name_of(diagnosis.cause));
   page.findings.push_back(sentence_of(fmt::format("{}: {}", first, diagnosis.words)));
   for (const DiagnosisEvidence& evidence : diagnosis.evidence) page.findings.push_back(sentence_of(evidence.words));
   for (const Suggestion& suggestion : diagnosis.suggestions)

@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 void list_schemes(const SchemesOptions& options) {
   if (!options.svg.empty()) fail("--svg draws one scheme; name it: norma schemes NAME --svg '{}'", options.svg);
   std::vector<SchemeEntry> entries = options.library.all();
-  for (const BranchKind* const kind : options.family->sites(ModelConfig()).back().kinds()) {
+  for (const BranchKind* const kind : options.about.family->sites(ModelConfig()).back().kinds()) {
     for (const Scheme& scheme : catalogue(kind->key)) entries.push_back(options.library.locate(scheme.name));
   }
   if (options.json) {
@@ -61,22 +61,25 @@ void write_svg(const std::string& path, const std::string& svg) {
   if (!file.flush()) fail("cannot write the diagram to '{}'", path);
 }
 
-void explain(const SchemesOptions& options) {
+void explain_one(const SchemesOptions& options) {
   const SchemeEntry entry = options.library.locate(options.name);
-  if (options.layer < 0 || options.layer > options.layers)
-    fail("there is no layer {} in a stack of {}", options.layer, options.layers);
+  if (options.layer < 0 || options.layer > options.about.layers)
+    fail("there is no layer {} in a stack of {}", options.layer, options.about.layers);
   ModelConfig model;
-  model.layers = options.layers;
-  const DiagramOptions drawing{.layers = options.layers,
+  model.layers = options.about.layers;
+  const DiagramOptions drawing{.layers = options.about.layers,
                                .layer = options.layer,
-                               .width = options.width,
-                               .heads = options.heads,
-                               .branches = options.family->sites(model).back().kinds()};
+                               .width = options.about.width,
+                               .heads = options.about.heads,
+                               .branches = options.about.family->sites(model).back().kinds()};
   if (!options.svg.empty()) write_svg(options.svg, diagram_svg(*entry.scheme, drawing));
   const Explanation said = [&] {
     Progress progress(options.json);
-    progress.at(fmt::format("predicting what {} does at {} layers", options.name, options.depths.back()));
-    return explanation_of(options);
+    progress.at(fmt::format("predicting what {} does at {} layers", options.name, options.about.depths.back()));
+    ExplainOptions about = options.about;
+    about.scheme = options.library.find(options.name);
+    about.norm = norm(options.norm).kind;
+    return explain(about);
   }();
   options.json ? print_json(options, entry, said) : print_text(options, entry, said, drawing);
 }
@@ -89,27 +92,27 @@ void add_schemes(CLI::App& app, int&) {
   verb->add_option("scheme,--scheme", options->name,
                    "Name of a scheme, a file, or a formula such as \"x + f(norm(x))\"")
       ->type_name(kScheme);
-  add_family(*verb, options->family);
-  verb->add_option("--layers,--depth", options->layers, "Depth; of an encoder-decoder, of each stack")
+  add_family(*verb, options->about.family);
+  verb->add_option("--layers,--depth", options->about.layers, "Depth; of an encoder-decoder, of each stack")
       ->check(CLI::Range(1, 100000));
-  verb->add_option("--width", options->width, "Width of the stream")->check(CLI::Range(1, 1 << 20));
-  verb->add_option("--heads", options->heads, "Attention heads")->check(CLI::Range(1, 1 << 16));
+  verb->add_option("--width", options->about.width, "Width of the stream")->check(CLI::Range(1, 1 << 20));
+  verb->add_option("--heads", options->about.heads, "Attention heads")->check(CLI::Range(1, 1 << 16));
   verb->add_option("--norm", options->norm, "What `norm` means in a formula");
-  verb->add_option("--depths", options->depths, "Of the theory's exponents: as for norma inspect (6,12,24)")
+  verb->add_option("--depths", options->about.depths, "Of the theory's exponents: as for norma inspect (6,12,24)")
       ->delimiter(',')
       ->type_name(kList)
       ->check(CLI::Range(1, 100000));
-  verb->add_option("--theory-width", options->theory_width, "Of the theory's model: --width of norma inspect")
+  verb->add_option("--theory-width", options->about.theory_width, "Of the theory's model: --width of norma inspect")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 16));
-  verb->add_option("--theory-time", options->theory_time, "Of the theory's model: --time of norma inspect")
+  verb->add_option("--theory-time", options->about.theory_time, "Of the theory's model: --time of norma inspect")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 16));
   verb->add_option("--layer", options->layer, "Which layer to draw, where layers are wired differently");
   verb->add_option("--svg", options->svg, "Write the diagram to this file")->type_name(kFile);
   verb->add_flag("--json", options->json, "Print JSON");
   add_schemes_dir(*verb, options->library);
-  verb->callback([options] { options->name.empty() ? list_schemes(*options) : explain(*options); });
+  verb->callback([options] { options->name.empty() ? list_schemes(*options) : explain_one(*options); });
 }
 
 }  // namespace norma::cli

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 
 #include "norma/core/mapped_ranges.h"
@@ -25,6 +26,19 @@ void say(const char* text) {
 
 void give_up(int) { _exit(kStoppedCode); }
 
+// On a stack of its own: matrix products of oneDNN let the stack pointer point at a buffer on the heap while they run,
+// and a handler on the stack of such a thread writes over what lies before it. The kernel sends signals of the process
+// to the main thread, so one stack will do.
+void handle(int signal, void (*handler)(int)) {
+  static std::byte stack[64 * 1024];
+  const stack_t own{.ss_sp = stack, .ss_flags = 0, .ss_size = sizeof stack};
+  sigaltstack(&own, nullptr);
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_ONSTACK | SA_RESTART;
+  sigaction(signal, &action, nullptr);
+}
+
 void request_stop(int) {
   if (how_to_stop == Stop::at_once || requested) {
     say("\nnorma: stopped\n");
@@ -32,7 +46,7 @@ void request_stop(int) {
   }
   requested = true;
   say("\nstopping: what has been done is being saved; Ctrl-C again stops at once\n");
-  std::signal(SIGALRM, give_up);
+  std::signal(SIGALRM, give_up);  // does not return, so it may write where it likes
   alarm(kPatience);
 }
 
@@ -60,8 +74,11 @@ void report_lost_files() {
 }
 
 const std::atomic<bool>& stop_on_signals() {
-  std::signal(SIGINT, request_stop);
-  std::signal(SIGTERM, request_stop);
+  static const bool handled = [] {  // by the main thread, at the beginning
+    for (const int signal : {SIGINT, SIGTERM}) handle(signal, request_stop);
+    return true;
+  }();
+  static_cast<void>(handled);
   return requested;
 }
 

@@ -18,6 +18,7 @@
 #include "norma/lab/study_depths.h"
 #include "norma/lab/sweep_schemes.h"
 #include "norma/report/report.h"
+#include "norma/train/data.h"
 
 namespace norma::cli {
 namespace {
@@ -121,9 +122,15 @@ StudyConfig study_to_begin_with(const StudyOptions& options, const std::vector<s
   apply_overrides(asked, extras, library);
   if (asked.model.family != RunConfig().model.family) {
     StudyConfig config = default_study_of(asked.model.family);
-    // GCNII takes a graph convolution apart, which only one of them lets happen.
-    if (asked.model.convolution != GraphConvolution::gcn)
-      std::erase_if(config.schemes, [](const SchemeChoice& scheme) { return scheme.asked() == "gcnii"; });
+    // Its settings are of its own task; another, such as that of files, knows nothing of them.
+    DataConfig& data = config.base.data;
+    const bool chosen = asked.data.task != RunConfig().data.task || !asked.data.path.empty();
+    if (chosen && settle_task(asked).data.task != settle_task(config.base).data.task) {
+      data.task = asked.data.task;
+      data.settings.clear();
+    }
+    if (const auto& fits = asked.model.family->study.fits)
+      std::erase_if(config.schemes, [&](const SchemeChoice& scheme) { return !fits(asked.model, scheme.asked()); });
     return config;
   }
   return is_default(options, extras) && runs_on_gpu(extras) ? default_study_on_gpu() : StudyConfig();

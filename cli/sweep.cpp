@@ -58,8 +58,9 @@ class SweepDisplay final : public SweepObserver {
 
   void started(const SweepProgress& progress, const Cohort& cohort) override {
     const ModelConfig& model = cohort.config().model;
-    progress_.say(fmt::format("cohort {} of {}: {} | {} layers, width {}, {} parameters, {} member{}, {}{}",
-                              progress.cohort, progress.cohorts, model.scheme.asked(), model.layers, model.width,
+    progress_.say(fmt::format("cohort {} of {}: {} | {} layer{}, width {}, {} parameters, {} member{}, {}{}",
+                              progress.cohort, progress.cohorts, model.scheme.asked(), model.layers,
+                              model.layers == 1 ? "" : "s", model.width,
                               with_units(static_cast<double>(cohort.parameters())), cohort.members(),
                               cohort.members() == 1 ? "" : "s", bytes_text(static_cast<double>(cohort.memory_bytes())),
                               cohort.step() > 0 ? fmt::format(", from step {}", cohort.step()) : ""));

@@ -43,10 +43,10 @@ class TrainDisplay final : public RunObserver {
     set_stop(Stop::when_saved);
     first_step_ = cohort.step();
     const RunConfig& c = cohort.config();
-    progress_.say(fmt::format("{} | {} layers, width {}, {} parameters{} | {}", c.model.scheme.asked(), c.model.layers,
-                              c.model.width, with_units(static_cast<double>(cohort.parameters())),
-                              cohort.members() > 1 ? fmt::format(", {} members", cohort.members()) : "",
-                              source.describe()));
+    progress_.say(
+        fmt::format("{} | {} layer{}, width {}, {} parameters{} | {}", c.model.scheme.asked(), c.model.layers,
+                    c.model.layers == 1 ? "" : "s", c.model.width, with_units(static_cast<double>(cohort.parameters())),
+                    cohort.members() > 1 ? fmt::format(", {} members", cohort.members()) : "", source.describe()));
     if (first_step_ > 0) progress_.say(fmt::format("resumed at step {}", first_step_));
     progress_.at("the first step");
   }

@@ -15,6 +15,10 @@ if(NOT CMAKE_CUDA_COMPILER)
                       "(or set CUDACXX), or configure with -DNORMA_CUDA=OFF.")
 endif()
 enable_language(CUDA)
+if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.0)
+  message(FATAL_ERROR "${CMAKE_CUDA_COMPILER} is of CUDA ${CMAKE_CUDA_COMPILER_VERSION}; expected 12.0 or later, the first "
+                      "that speaks C++20. Set CUDACXX to another nvcc, or configure with -DNORMA_CUDA=OFF.")
+endif()
 if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc 12 and later speak C++20
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)

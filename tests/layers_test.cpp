@@ -54,6 +54,19 @@ Folders allowed_includes() {
   return allowed;
 }
 
+// What the CMake file of a folder says about targets: from target_ to the closing bracket.
+std::string target_commands(const std::string& folder) {
+  std::ifstream file(kRoot / "src" / folder / "CMakeLists.txt");
+  std::string commands;
+  bool inside = false;
+  for (std::string line; std::getline(file, line);) {
+    inside = inside || line.starts_with("target_");
+    if (inside) commands += line + "\n";
+    inside = inside && !line.substr(0, line.find("  #")).ends_with(")");
+  }
+  return commands;
+}
+
 struct Include {
   std::string file;  // from the root
   int line;
@@ -168,6 +181,29 @@ TEST(Layers, PublicHeadersIncludeOnlyPublicHeaders) {
     EXPECT_FALSE(private_header) << include.file << ":" << include.line << ": " << include.header
                                  << " is not installed";
   }
+}
+
+// Where all libraries lie in /usr, a header is found without the target that says where it is; elsewhere it is not.
+TEST(Layers, TargetsLinkTheLibrariesWhoseHeadersTheyInclude) {
+  const std::map<std::string, std::string> libraries = {{"jpeglib.h", "Jpeg_INCLUDE_DIR"},
+                                                        {"png.h", "Png_INCLUDE_DIR"},
+                                                        {"sentencepiece_", "SentencePiece_INCLUDE_DIR"},
+                                                        {"sqlite3.h", "SQLite3_INCLUDE_DIR"},
+                                                        {"nlohmann/", "nlohmann_json::nlohmann_json"},
+                                                        {"toml++/", "tomlplusplus::tomlplusplus"},
+                                                        {"zlib.h", "ZLIB_INCLUDE_DIRS"}};
+  std::set<std::string> used;
+  for (const Include& include : read_includes()) {
+    if (!include.to.empty()) continue;
+    for (const auto& [header, library] : libraries) {
+      if (!include.header.starts_with(header)) continue;
+      used.insert(header);
+      EXPECT_TRUE(target_commands(include.from).find(library) != std::string::npos)
+          << include.file << ":" << include.line << " includes " << include.header << ", but " << include.from
+          << "/CMakeLists.txt gives its target no " << library;
+    }
+  }
+  EXPECT_EQ(used.size(), libraries.size()) << "the test does not understand the sources";
 }
 
 TEST(Layers, CudaHeadersStayInCudaFiles) {

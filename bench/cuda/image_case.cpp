@@ -6,12 +6,10 @@
 
 #include "norma/norms/channel.h"
 #include "norma/ops/convolution.h"
+#include "ops/cuda/convolution_plan.h"
 
 namespace norma {
 
-cuda::Program cuda_kernel(const Conv2d& op, Types in, Types out);
-cuda::Program cuda_kernel(const Conv2dData& op, Types in, Types out);
-cuda::Program cuda_kernel(const Conv2dWeights& op, Types in, Types out);
 cuda::Program cuda_kernel(const ChannelNorm& op, Types in, Types out);
 cuda::Program cuda_kernel(const ChannelNormBackward& op, Types in, Types out);
 
@@ -24,11 +22,11 @@ struct ConvolutionTypes {
   Type image, weights, answer;
 
   explicit ConvolutionTypes(const ConvolutionSetup& s)
-      : image{{s.batch, s.side, s.side, s.in}, DType::bf16},
+      : image{{s.batch, s.side, s.across(), s.in}, DType::bf16},
         weights{{s.kernel, s.kernel, s.in, s.out}, DType::bf16},
-        answer{{s.batch, small(s), small(s), s.out}, DType::bf16} {}
-  static std::int64_t small(const ConvolutionSetup& s) {
-    return (s.side + 2 * (s.kernel / 2) - s.kernel) / s.stride + 1;
+        answer{{s.batch, small(s, s.side), small(s, s.across()), s.out}, DType::bf16} {}
+  static std::int64_t small(const ConvolutionSetup& s, std::int64_t side) {
+    return (side + 2 * (s.kernel / 2) - s.kernel) / s.stride + 1;
   }
 };
 
@@ -39,18 +37,19 @@ const char* name_of(ImagePass pass) {
 // What each product adds, wherever it goes: each(place in the image, in the weights, in the answer).
 template <typename Each>
 void every_product(const ConvolutionSetup& s, const Each& each) {
-  const std::int64_t small = ConvolutionTypes::small(s), padding = s.kernel / 2;
+  const std::int64_t down = ConvolutionTypes::small(s, s.side), small = ConvolutionTypes::small(s, s.across());
+  const std::int64_t padding = s.kernel / 2, wide = s.across();
   for (std::int64_t b = 0; b < s.batch; ++b) {
-    for (std::int64_t pixel = 0; pixel < small * small; ++pixel) {
+    for (std::int64_t pixel = 0; pixel < down * small; ++pixel) {
       for (std::int64_t tap = 0; tap < s.kernel * s.kernel; ++tap) {
         const std::int64_t y = pixel / small * s.stride + tap / s.kernel - padding;
         const std::int64_t x = pixel % small * s.stride + tap % s.kernel - padding;
-        if (y < 0 || x < 0 || y >= s.side || x >= s.side) continue;
+        if (y < 0 || x < 0 || y >= s.side || x >= wide) continue;
         for (std::int64_t i = 0; i < s.in; ++i) {
           for (std::int64_t o = 0; o < s.out; ++o)
-            each(static_cast<std::size_t>(((b * s.side + y) * s.side + x) * s.in + i),
+            each(static_cast<std::size_t>(((b * s.side + y) * wide + x) * s.in + i),
                  static_cast<std::size_t>((tap * s.in + i) * s.out + o),
-                 static_cast<std::size_t>((b * small * small + pixel) * s.out + o));
+                 static_cast<std::size_t>((b * down * small + pixel) * s.out + o));
         }
       }
     }
@@ -86,27 +85,73 @@ void add_program(KernelCase& made, const cuda::Program& program, const std::vect
   };
 }
 
+// The plan of a setup, and types of what it reads and writes.
+struct Planned {
+  Type a, b, out;
+  ConvolutionPlan plan;
+  bool differs = false;  // from the way that is chosen, or it is that
+
+  explicit Planned(const ConvolutionSetup& s) {
+    const ConvolutionTypes types(s);
+    out = s.pass == ImagePass::forward ? types.answer : s.pass == ImagePass::image ? types.image : types.weights;
+    if (s.pass == ImagePass::weights) out.dtype = DType::f32;
+    a = s.pass == ImagePass::image ? types.answer : types.image;
+    b = s.pass == ImagePass::weights ? types.answer : types.weights;
+    const std::array<Type, 2> in = {a, b};
+    const std::array<Type, 1> outs = {out};
+    const ConvolutionPass pass = s.pass == ImagePass::forward ? ConvolutionPass::forward
+                                 : s.pass == ImagePass::image ? ConvolutionPass::data
+                                                              : ConvolutionPass::weights;
+    plan = plan_convolution(pass, ConvolutionSizes(options_of(s), types.image.shape, types.weights.shape), in, outs);
+    differs = s.way == ImageWay::chosen || (plan.im2col && take_way(pass, s.way));
+  }
+
+ private:
+  // Whether there is such a way, and it is not the one that was chosen.
+  bool take_way(ConvolutionPass pass, ImageWay way) {
+    const cuda::Im2colCall chosen = plan.im2col_call;
+    if (way == ImageWay::older) plan.im2col = false;
+    if (way == ImageWay::by_taps) plan.im2col = cuda::plan_im2col(pass, plan.im2col_call, cuda::Im2colBox::tap);
+    if (way == ImageWay::square) plan.im2col = cuda::plan_im2col(pass, plan.im2col_call, cuda::Im2colTile::square);
+    if (way == ImageWay::tall) plan.im2col = cuda::plan_im2col(pass, plan.im2col_call, cuda::Im2colTile::tall);
+    if (way == ImageWay::wide) plan.im2col = cuda::plan_im2col(pass, plan.im2col_call, cuda::Im2colTile::wide);
+    return way == ImageWay::older ||
+           (plan.im2col && (chosen.tile != plan.im2col_call.tile || chosen.box != plan.im2col_call.box));
+  }
+};
+
+const char* name_of(ImageWay way) {
+  switch (way) {
+    case ImageWay::chosen: return "";
+    case ImageWay::by_taps: return ", by taps";
+    case ImageWay::square: return ", square";
+    case ImageWay::tall: return ", tall";
+    case ImageWay::wide: return ", wide";
+    case ImageWay::older: return ", older";
+  }
+  return "";
+}
+
 }  // namespace
 
+std::vector<ImageWay> ways_of(ConvolutionSetup setup) {
+  std::vector<ImageWay> ways;
+  using enum ImageWay;
+  for (const ImageWay way : {chosen, by_taps, square, tall, wide, older}) {
+    setup.way = way;
+    if (Planned(setup).differs) ways.push_back(way);
+  }
+  return ways;
+}
+
 KernelCase convolution_case(const ConvolutionSetup& s) {
-  const ConvolutionTypes types(s);
-  const ConvolutionOptions options = options_of(s);
+  const Planned planned(s);
   KernelCase made{.name = "convolution " + std::string(name_of(s.pass)) + " B=" + std::to_string(s.batch) + " " +
-                          std::to_string(s.side) + "x" + std::to_string(s.side) + " " + std::to_string(s.in) + " to " +
-                          std::to_string(s.out) + " kernel " + std::to_string(s.kernel) + " stride " +
-                          std::to_string(s.stride)};
-  made.flops = 2.0 * static_cast<double>(types.answer.shape.elements() * s.in * s.kernel * s.kernel);
-  Type out = s.pass == ImagePass::forward ? types.answer : s.pass == ImagePass::image ? types.image : types.weights;
-  if (s.pass == ImagePass::weights) out.dtype = DType::f32;
-  const Type a = s.pass == ImagePass::image ? types.answer : types.image;
-  const Type b = s.pass == ImagePass::weights ? types.answer : types.weights;
-  const std::array<Type, 2> in = {a, b};
-  const std::array<Type, 1> outs = {out};
-  const cuda::Program program = s.pass == ImagePass::forward ? cuda_kernel(Conv2d(options), in, outs)
-                                : s.pass == ImagePass::image
-                                    ? cuda_kernel(Conv2dData(options, types.image.shape), in, outs)
-                                    : cuda_kernel(Conv2dWeights(options, types.weights.shape), in, outs);
-  add_program(made, program, {{"a", a}, {"b", b}}, {{"out", out}});
+                          std::to_string(s.side) + "x" + std::to_string(s.across()) + " " + std::to_string(s.in) +
+                          " to " + std::to_string(s.out) + " kernel " + std::to_string(s.kernel) + " stride " +
+                          std::to_string(s.stride) + name_of(s.way)};
+  made.flops = 2.0 * static_cast<double>(ConvolutionTypes(s).answer.shape.elements() * s.in * s.kernel * s.kernel);
+  add_program(made, convolution_program(planned.plan), {{"a", planned.a}, {"b", planned.b}}, {{"out", planned.out}});
   made.fill = [at = made](std::byte* member, std::mt19937_64& random) {
     std::normal_distribution<double> normal;
     for (const char* name : {"a", "b"}) {

@@ -72,10 +72,10 @@ std::string compare(const std::byte* member, const CaseTensor& tensor, const Wan
   return "";
 }
 
-__global__ void fill_with_noise(std::uint32_t* to, std::int64_t words, bool bf16) {
+__global__ void fill_with_noise(std::uint32_t* to, std::int64_t words, bool bf16, std::uint32_t salt) {
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < words; i += stride) {
-    std::uint32_t bits = static_cast<std::uint32_t>(i) * 2654435761u;
+    std::uint32_t bits = (static_cast<std::uint32_t>(i) ^ salt) * 2654435761u;
     bits = (bits ^ (bits >> 15)) * 2246822519u;
     bits = (bits ^ (bits >> 13)) * 3266489917u;
     bits ^= bits >> 16;
@@ -84,16 +84,43 @@ __global__ void fill_with_noise(std::uint32_t* to, std::int64_t words, bool bf16
   }
 }
 
-// Floating tensors get noise; integers 0.
-void fill_for_timing(const KernelCase& kernel_case, std::byte* member) {
+// Floating tensors get noise, other noise for every member; integers 0.
+void fill_on_device(const KernelCase& kernel_case, std::byte* member, int index) {
+  std::uint32_t salt = static_cast<std::uint32_t>(index) * 0x9e3779b9u;
   for (const CaseTensor& tensor : kernel_case.tensors) {
+    salt += 0x7f4a7c15u;
     if (tensor.type == TensorType::i32) {
       check_cuda(cudaMemset(member + tensor.offset, 0, static_cast<std::size_t>(tensor.bytes())), "zeros");
     } else {
       fill_with_noise<<<1024, 256>>>(reinterpret_cast<std::uint32_t*>(member + tensor.offset), tensor.bytes() / 4,
-                                     tensor.type == TensorType::bf16);
+                                     tensor.type == TensorType::bf16, salt);
     }
   }
+}
+
+bool is_idle(int member) { return member % 3 == kIdle; }
+
+// The memory of all members after a launch over noise, and `poison` in outputs and scratch.
+std::vector<std::byte> run_on_noise(const KernelCase& kernel_case, int members, int poison) {
+  const auto count = static_cast<std::size_t>(members);
+  DeviceMemory device(static_cast<std::size_t>(kernel_case.bytes) * count), active(count);
+  std::vector<std::uint8_t> flags;
+  for (int m = 0; m < members; ++m) {
+    std::byte* const member = device.data() + m * kernel_case.bytes;
+    flags.push_back(is_idle(m) ? 0 : 1);
+    fill_on_device(kernel_case, member, m);
+    for (const CaseTensor& tensor : kernel_case.tensors) {
+      if (tensor.use != TensorUse::output && tensor.use != TensorUse::scratch) continue;
+      check_cuda(cudaMemset(member + tensor.offset, poison, static_cast<std::size_t>(tensor.bytes())), "poison");
+    }
+  }
+  check_cuda(cudaMemcpy(active.data(), flags.data(), count, cudaMemcpyHostToDevice), "flags");
+  const cuda::Members all{device.data(), kernel_case.bytes, members, reinterpret_cast<std::uint8_t*>(active.data())};
+  check_cuda(static_cast<cudaError_t>(kernel_case.launch(all, nullptr)), "launch of " + kernel_case.name);
+  check_cuda(cudaDeviceSynchronize(), "run of " + kernel_case.name);
+  std::vector<std::byte> memory(device.size());
+  check_cuda(cudaMemcpy(memory.data(), device.data(), memory.size(), cudaMemcpyDeviceToHost), "outputs");
+  return memory;
 }
 
 }  // namespace
@@ -188,10 +215,36 @@ std::string check_case(const KernelCase& kernel_case, std::mt19937_64& random) {
   return "";
 }
 
+std::string compare_cases(const KernelCase& kernel_case, const KernelCase& trusted, int members) {
+  constexpr int kPoison = 0xff, kOther = 0x41;
+  const std::vector<std::byte> wanted = run_on_noise(trusted, members, kPoison),
+                               first = run_on_noise(kernel_case, members, kPoison),
+                               second = run_on_noise(kernel_case, members, kOther);
+  for (int m = 0; m < members; ++m) {
+    for (const CaseTensor& tensor : kernel_case.tensors) {
+      if (tensor.use != TensorUse::output) continue;
+      const std::byte *const member = member_at(first, kernel_case, m), *const once = member + tensor.offset,
+                             *const again = member_at(second, kernel_case, m) + tensor.offset;
+      const std::string which = "member " + std::to_string(m) + ": ";
+      if (is_idle(m)) {
+        const auto is_poison = [](std::byte byte) { return byte == std::byte{kPoison}; };
+        if (!std::all_of(once, once + tensor.bytes(), is_poison)) return which + tensor.name + " was written";
+        continue;
+      }
+      const double tolerance = tensor.type == TensorType::bf16 ? 0x1p-7 : 0x1p-14;
+      const Wanted same{read_tensor(member_at(wanted, trusted, m), trusted.find(tensor.name)), tolerance};
+      if (const std::string fault = compare(member, tensor, same); !fault.empty()) return which + fault;
+      if (std::memcmp(once, again, static_cast<std::size_t>(tensor.bytes())) != 0)
+        return which + tensor.name + " differs between two runs";
+    }
+  }
+  return "";
+}
+
 double time_case(const KernelCase& kernel_case, int members) {
   constexpr int kWarmUps = 2, kRuns = 9, kLaunches = 10;
   DeviceMemory memory(static_cast<std::size_t>(kernel_case.bytes * members));
-  for (int m = 0; m < members; ++m) fill_for_timing(kernel_case, memory.data() + m * kernel_case.bytes);
+  for (int m = 0; m < members; ++m) fill_on_device(kernel_case, memory.data() + m * kernel_case.bytes, m);
   const cuda::Members all{memory.data(), kernel_case.bytes, members, nullptr};
   cudaEvent_t begin, end;
   check_cuda(cudaEventCreate(&begin), "event");

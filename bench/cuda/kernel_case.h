@@ -59,6 +59,11 @@ struct KernelCase {
 // Empty, or what is wrong.
 std::string check_case(const KernelCase& kernel_case, std::mt19937_64& random);
 
+// The same outputs as another case that has the same inputs, for so many members of which every third is not active:
+// noise in all of them, and so fast that shapes may be as large as in use. A second run must give the same bits. Empty,
+// or what is wrong.
+std::string compare_cases(const KernelCase& kernel_case, const KernelCase& trusted, int members);
+
 // Milliseconds of one launch for so many members: the median over batches of launches.
 double time_case(const KernelCase& kernel_case, int members);
 

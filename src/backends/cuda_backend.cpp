@@ -38,6 +38,7 @@ const CudaBackend& cuda_backend() {
     cuda.add(norm_scale_fusions());
     cuda.add(op_fusions());
     cuda.add(gradient_fusions());
+    cuda.add(probe_fusions());
     cuda.add(norm_line_fusions());
     cuda.set_lanes(lane_of);
     return cuda;

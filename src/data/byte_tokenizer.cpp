@@ -26,7 +26,7 @@ class ByteTokenizer final : public Tokenizer {
   }
 
   std::string kind() const override { return "bytes"; }
-  std::string describe() const override { return "256 bytes"; }
+  std::string describe() const override { return "bytes"; }
 };
 
 }  // namespace

@@ -125,14 +125,14 @@ bool looks_like_labels(const std::set<std::string>& labels) {
   });
 }
 
-}  // namespace
+struct Look {
+  bool labelled = false, one_label = false;  // one_label: it would be, were there a second one
+};
 
-bool looks_labelled(const DataConfig& config) {
-  constexpr std::size_t kHead = std::size_t{1} << 17, kFewest = 8;
-  if (config.label_column >= 0 || config.layout == "label-first") return true;
+Look look_at_head(const DataConfig& config, std::size_t longest, std::size_t fewest) {
   try {
-    std::string head = head_of_text_file(config.path, kHead);
-    if (head.size() >= kHead) head.resize(std::min(head.rfind('\n'), head.size()));  // the last line may be cut
+    std::string head = head_of_text_file(config.path, longest);
+    if (head.size() >= longest) head.resize(std::min(head.rfind('\n'), head.size()));  // the last line may be cut
     const std::vector<LabelledText> records = read_text(head, config.path, config);
     const bool in_front = layout_of(config, config.path, head) == Layout::label_first;
     std::set<std::string> labels;
@@ -142,12 +142,23 @@ bool looks_labelled(const DataConfig& config) {
       text += one.text.size();
       label += one.label.size();
     }
-    if (in_front && !looks_like_labels(labels)) return false;
+    if (in_front && !looks_like_labels(labels)) return {};
     // Few labels that come again and again, beside texts that are longer than they are.
-    return records.size() >= kFewest && labels.size() >= 2 && 4 * labels.size() <= records.size() && text > label;
+    const bool texts = records.size() >= fewest && text > label;
+    return {texts && labels.size() >= 2 && 4 * labels.size() <= records.size(), texts && labels.size() == 1};
   } catch (const Error&) {  // no table; whoever opens it as something else says what is wrong
-    return false;
+    return {};
   }
+}
+
+}  // namespace
+
+bool looks_labelled(const DataConfig& config) {
+  // A table that is sorted by its labels shows one alone for long.
+  constexpr std::size_t kHead = std::size_t{1} << 17, kLongest = std::size_t{1} << 24, kFewest = 8;
+  if (config.label_column >= 0 || config.layout == "label-first") return true;
+  const auto [labelled, one_label] = look_at_head(config, kHead, kFewest);
+  return labelled || (one_label && look_at_head(config, kLongest, kFewest).labelled);
 }
 
 }  // namespace norma

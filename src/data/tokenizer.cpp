@@ -58,8 +58,8 @@ TokenizerPointer open_tokenizer(const DataConfig& config, std::string_view text)
   }
   TokenizerPointer tokenizer = open_by_name(config, text);
   if (config.vocabulary > 0 && tokenizer->vocabulary() > config.vocabulary) {
-    fail("data.vocabulary is {}, but {} has {} tokens", config.vocabulary, tokenizer->describe(),
-         tokenizer->vocabulary());
+    fail("data.vocabulary is {}, but there are {} tokens ({})", config.vocabulary, tokenizer->vocabulary(),
+         tokenizer->describe());
   }
   return tokenizer;
 }

@@ -78,6 +78,11 @@ Translation::Translation(const DataConfig& config, const BatchShape& shape)
   std::vector<std::int32_t> source, target;
   std::vector<std::int64_t> needed;  // tokens that a pair takes on its longer side
   const auto encode = [&](const std::vector<Pair>& pairs, Side& side) {
+    if (pairs.empty())
+      fail(
+          "'{}' gives {} pairs to train on and {} held out, where pairs of one source stay together; expected some of "
+          "each",
+          config.path, training.size(), validation.size());
     for (const Pair& pair : pairs) {
       source.clear();
       target.clear();

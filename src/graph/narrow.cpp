@@ -30,8 +30,13 @@ DType dtype_of(bool narrow) { return narrow ? DType::bf16 : DType::f32; }
 class Narrowing {
  public:
   Narrowing(Graph& graph, const Backend& backend)
-      : graph_(graph), backend_(backend), other_(graph.values().size(), -1), producer_(graph.values().size(), -1) {
+      : graph_(graph),
+        backend_(backend),
+        other_(graph.values().size(), -1),
+        producer_(graph.values().size(), -1),
+        read_narrow_(graph.values().size(), false) {
     find_wants();
+    for (const int id : graph.narrow_streams()) read_narrow_[at(id)] = true;
   }
 
   void run() {
@@ -57,6 +62,9 @@ class Narrowing {
   }
 
   void place(Node node) {
+    for (int& id : node.inputs) {
+      if (at(id) < read_narrow_.size() && read_narrow_[at(id)] && !is_narrow(id)) id = in_other_width(id, node);
+    }
     Widths widths;
     for (const int id : node.inputs) widths.in.push_back(is_narrow(id));
     for (const int id : node.outputs) widths.out.push_back(wanted_[at(id)]);
@@ -148,8 +156,9 @@ class Narrowing {
   Graph& graph_;
   const Backend& backend_;
   std::vector<bool> wanted_;
-  std::vector<int> other_;     // by value: the same in the other width; -1 = there is none yet
-  std::vector<int> producer_;  // by value: in placed_; -1 = persistent
+  std::vector<int> other_;         // by value: the same in the other width; -1 = there is none yet
+  std::vector<int> producer_;      // by value: in placed_; -1 = persistent
+  std::vector<bool> read_narrow_;  // by value of before: a stream that begins narrow
   std::vector<Node> placed_;
   Node parameters_;  // the conversion of all parameters
 };

@@ -75,13 +75,7 @@ class Recomputation {
       for (int& id : clone.inputs) {
         if (!kept_[at(id)]) id = clones_.at(id);
       }
-      for (int& id : clone.outputs) {
-        Value value = graph_.value(id);
-        value.name += "~";
-        const int copy = graph_.add_value(std::move(value));
-        clones_.emplace(id, copy);
-        id = copy;
-      }
+      for (int& id : clone.outputs) id = add_edition(graph_, id, clones_);
       result.push_back(std::move(clone));
     }
   }
@@ -94,6 +88,14 @@ class Recomputation {
 };
 
 }  // namespace
+
+int add_edition(Graph& graph, int id, std::unordered_map<int, int>& editions) {
+  Value value = graph.value(id);
+  value.name += "~";
+  const int copy = graph.add_value(std::move(value));
+  editions.emplace(id, copy);
+  return copy;
+}
 
 void recompute_segments(Graph& graph, int every) {
   if (every < 0) fail("recompute_every is {}; expected 0 (keep everything) or a number of layers", every);

@@ -108,13 +108,7 @@ class CheapRecomputation {
     clone.backward = clone.again = true;
     clone.segment = -1;
     for (int& input : clone.inputs) input = edition_for_backward(nodes, input, result);
-    for (int& output : clone.outputs) {
-      Value value = graph_.value(output);
-      value.name += "~";
-      const int copy = graph_.add_value(std::move(value));
-      clones_.emplace(output, copy);
-      output = copy;
-    }
+    for (int& output : clone.outputs) output = add_edition(graph_, output, clones_);
     result.push_back(std::move(clone));
     return clones_.at(id);
   }

@@ -150,9 +150,9 @@ class Order {
   // summarise dies, and what waits for them need not; then everything else in the order of tracing.
   int rank(int index) const {
     if (is_update_[at(index)]) return 0;
-    std::int64_t out = 0;
-    for (const int id : graph_.node(index).outputs) out += graph_.value(id).type.bytes();
-    return out <= kSummaryBytes ? 1 : 2;
+    std::int64_t largest = 0;
+    for (const int id : graph_.node(index).outputs) largest = std::max(largest, graph_.value(id).type.bytes());
+    return largest <= kSummaryBytes ? 1 : 2;
   }
 
   const Graph& graph_;

@@ -85,6 +85,13 @@ std::vector<Estimate> estimates_of(const std::vector<std::vector<double>>& value
   return result;
 }
 
+Trend trend_of(const Exponent& exponent) {
+  constexpr double kNoChange = 0.05, kLevel = 0.15;  // a tenth more or less over eight times the depth; a third
+  if (exponent.low > kNoChange) return Trend::grows;
+  if (exponent.high < -kNoChange) return Trend::falls;
+  return exponent.low > -kLevel && exponent.high < kLevel ? Trend::level : Trend::open;
+}
+
 std::optional<Exponent> power_law(std::span<const double> x, std::span<const std::vector<double>> y) {
   std::vector<double> logs;
   for (const double v : x) {

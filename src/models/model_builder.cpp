@@ -74,6 +74,7 @@ SchemeRules ModelBuilder::rules(const StackConfig& stack) const {
 }
 
 Wire ModelBuilder::through(const StackConfig& config, Wire x) {
+  if (config_.stream == StreamWidth::bf16) x.graph().narrow_stream(x);
   Stack stack = build_stack(parameters_, scheme(), config, x);
   for (SublayerSite& site : stack.sites) model_.sites.push_back(std::move(site));
   for (Schedule& schedule : stack.schedules) model_.schedules.push_back(std::move(schedule));

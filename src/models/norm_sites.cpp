@@ -23,7 +23,13 @@ struct Statistic {
   std::int64_t numbers;  // that it is taken over; 2 where that is no matter
   std::string sizes;     // where they come from
   const char* remedy;
+  // Of one number: without a mean only its sign is left, whose slope is 0; with one nothing.
+  const char* left = "answer a constant";
 };
+
+Statistic of_row(std::int64_t width, const char* left) {
+  return {width, fmt::format("the stream is {} wide", width), "a larger width, or no norm there", left};
+}
 
 Statistic statistic_of(const NormInfo& info, Wire x, const NormSettings& settings) {
   const std::int64_t width = x.shape().channels(), rows = x.shape().rows(), positions = positions_of_sample(x);
@@ -45,24 +51,21 @@ Statistic statistic_of(const NormInfo& info, Wire x, const NormSettings& setting
       return {settings.segments.ids ? 2 : rows, fmt::format("the graph has {} node", rows),
               "more nodes, or a norm of single nodes such as layer"};
     case NormKind::layer:
-    case NormKind::weightless:
+    case NormKind::weightless: return of_row(width, "answer a constant");
     case NormKind::rms:
     case NormKind::prms:
-    case NormKind::scale:
-      return {width, fmt::format("the stream is {} wide", width), "a larger width, or no norm there"};
+    case NormKind::scale: return of_row(width, "leave their signs alone");
     case NormKind::batch:  // add_statistics refuses it in training; a model that is only looked at may have one row
     case NormKind::dyt: break;
   }
   return {2, "", ""};
 }
 
-// Without a mean only the sign of a number is left, whose slope is 0; with one nothing.
 void refuse_single_numbers(const NormInfo& info, std::string_view site, Wire x, const NormSettings& settings) {
   const Statistic statistic = statistic_of(info, x, settings);
   if (statistic.numbers != 1) return;
-  const bool sign = info.kind == NormKind::rms || info.kind == NormKind::prms || info.kind == NormKind::scale;
   fail("{} at '{}' would be over single numbers ({}) and {}, so that nothing before it could learn; expected {}",
-       info.title, site, statistic.sizes, sign ? "leave their signs alone" : "answer a constant", statistic.remedy);
+       info.title, site, statistic.sizes, statistic.left, statistic.remedy);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "core/simd-inl.h"
 #include "hwy/highway.h"
@@ -87,31 +88,44 @@ HWY_INLINE hn::Mask<D> sees(D d, std::int64_t first, std::int64_t j) {
   return hn::Ge(hn::Iota(d, T{0}), hn::Set(d, static_cast<T>(j - first)));
 }
 
+// for_lanes for heads narrower than a vector: by four what is left of one.
+template <typename T, typename Body>
+HWY_INLINE void for_head(std::int64_t width, const Body& body) {
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 4> few;
+  const hn::CappedTag<T, 1> one;
+  const auto lanes = lanes_of<T>(), step = static_cast<std::int64_t>(hn::Lanes(few));
+  std::int64_t c = 0;
+  for (; c + lanes <= width; c += lanes) body(d, c);
+  for (; c + step <= width; c += step) body(few, c);
+  for (; c < width; ++c) body(one, c);
+}
+
 // target[rows_padded, width_padded] = source[rows, width] with zeros around it; whether all of it is finite.
 template <typename T>
 HWY_INLINE bool copy_padded(const T* source, std::int64_t source_row, std::int64_t rows, std::int64_t width, T* target,
                             std::int64_t rows_padded, std::int64_t width_padded) {
   const hn::ScalableTag<T> d;
-  const std::int64_t lanes = lanes_of<T>();
+  const std::int64_t lanes = lanes_of<T>(), whole = width / lanes * lanes;
   auto zeros = hn::Zero(d);  // sum of 0 * x: NaN as soon as one x is infinite or NaN
-  T tail_zeros = 0;
   for (std::int64_t row = 0; row < rows; ++row) {
     T* to = target + row * width_padded;
     const T* from = source + row * source_row;
-    std::int64_t i = 0;
-    for (; i + lanes <= width; i += lanes) {
+    for (std::int64_t i = 0; i < whole; i += lanes) {
       const auto x = hn::LoadU(d, from + i);
       zeros = hn::MulAdd(x, hn::Zero(d), zeros);
       hn::Store(x, d, to + i);
     }
-    for (; i < width; ++i) {
-      to[i] = from[i];
-      tail_zeros += T{0} * from[i];
-    }
-    for (; i < width_padded; ++i) to[i] = T{0};
+    for (std::int64_t i = whole; i < width_padded; i += lanes) hn::Store(hn::Zero(d), d, to + i);
+    for_head<T>(width - whole, [&](auto tag, std::int64_t c)
+                                   HWY_ATTR { hn::StoreU(hn::LoadU(tag, from + whole + c), tag, to + whole + c); });
+  }
+  if (whole < width) {
+    for (std::int64_t row = 0; row < rows; ++row)
+      zeros = hn::MulAdd(hn::Load(d, target + row * width_padded + whole), hn::Zero(d), zeros);
   }
   std::fill(target + rows * width_padded, target + rows_padded * width_padded, T{0});
-  return sum_lanes(d, zeros) + tail_zeros == T{0};
+  return sum_lanes(d, zeros) == T{0};
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -218,25 +232,41 @@ HWY_INLINE void dot_tile(D d, std::int64_t width, const T* tile, const T* b, V (
   }
 }
 
-// acc[r] = sum over keys j of a[j, r] * strip[j]: kTileRows channels of a weighted sum of the rows of a. Keys from
-// `full` to `limit` are seen by some queries only; the others must not meet a NaN there, so the broadcast is masked.
-// (Callers that know a to be finite pass limit for full: the strip is 0 where hidden.)
-template <class D, typename T, class V>
+// acc[r] = sum over keys j of a[j, r] * strip[j]: R channels of a weighted sum of the rows of a. Keys from `full` to
+// `limit` are seen by some queries only; the others must not meet a NaN there, so the broadcast is masked. (Callers
+// that know a to be finite pass limit for full: the strip is 0 where hidden.)
+template <int R, class D, typename T, class V>
 HWY_INLINE void weigh_tile(D d, std::int64_t full, std::int64_t limit, std::int64_t first, const T* a,
-                           std::int64_t a_row, const T* strip, V (&acc)[kTileRows]) {
+                           std::int64_t a_row, const T* strip, V (&acc)[R]) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (int r = 0; r < kTileRows; ++r) acc[r] = hn::Zero(d);
+  for (int r = 0; r < R; ++r) acc[r] = hn::Zero(d);
   for (std::int64_t j = 0; j < full; ++j) {
     const V x = hn::Load(d, strip + j * lanes);
-    for (int r = 0; r < kTileRows; ++r) acc[r] = hn::MulAdd(hn::Set(d, a[j * a_row + r]), x, acc[r]);
+    for (int r = 0; r < R; ++r) acc[r] = hn::MulAdd(hn::Set(d, a[j * a_row + r]), x, acc[r]);
   }
   for (std::int64_t j = full; j < limit; ++j) {
     const auto mask = sees(d, first, j);
     const V x = hn::Load(d, strip + j * lanes);
-    for (int r = 0; r < kTileRows; ++r) {
+    for (int r = 0; r < R; ++r) {
       acc[r] = hn::MulAdd(hn::IfThenElseZero(mask, hn::Set(d, a[j * a_row + r])), x, acc[r]);
     }
   }
+}
+
+// columns[c] = factor * (sum over keys of a[key, c] * strip[key]) for c < width, and what follows up to a whole tile.
+template <class D, typename T, class V>
+HWY_INLINE void weigh_columns(D d, std::int64_t width, std::int64_t full, std::int64_t limit, std::int64_t first,
+                              const T* a, std::int64_t a_row, const T* strip, V factor, T* columns) {
+  const auto tile = [&](auto rows, std::int64_t c) HWY_ATTR {
+    constexpr int R = decltype(rows)::value;
+    V acc[R];
+    weigh_tile<R>(d, full, limit, first, a + c, a_row, strip, acc);
+    const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    for (int r = 0; r < R; ++r) hn::Store(hn::Mul(acc[r], factor), d, columns + (c + r) * lanes);
+  };
+  std::int64_t c = 0;
+  for (; c + kTileRows / 2 < width; c += kTileRows) tile(std::integral_constant<int, kTileRows>(), c);
+  if (c < width) tile(std::integral_constant<int, kTileRows / 2>(), c);
 }
 
 // The keys that a block of queries [first, first + lanes) sees: all queries see keys below `full`, none sees `limit`.

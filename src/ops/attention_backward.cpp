@@ -154,11 +154,8 @@ void backward_block(const AttentionShape& shape, std::int64_t visible, std::int6
   outer_product(d, shape, range, first, count, scratch.score_gradient, scratch.q_rows, scratch.dk);
   if (dq == nullptr) return;
   const V scale = hn::Set(d, static_cast<T>(shape.scale));
-  for (std::int64_t c = 0; c < shape.width; c += kTileRows) {
-    weigh_tile(d, finite ? range.limit : range.full, range.limit, first, scratch.k + c, width, scratch.score_gradient,
-               acc);
-    for (int r = 0; r < kTileRows; ++r) hn::Store(hn::Mul(acc[r], scale), d, scratch.q_columns + (c + r) * lanes);
-  }
+  weigh_columns(d, shape.width, finite ? range.limit : range.full, range.limit, first, scratch.k, width,
+                scratch.score_gradient, scale, scratch.q_columns);
   transpose(scratch.q_columns, lanes, shape.width, count, T{1}, dq, shape.q_row);
 }
 
@@ -173,7 +170,7 @@ HWY_INLINE void write_gradient(const AttentionShape& shape, std::int64_t visible
       std::fill_n(to, shape.width, T{0});
       continue;
     }
-    for_lanes<T>(shape.width, [&](auto d, std::int64_t c) HWY_ATTR {
+    for_head<T>(shape.width, [&](auto d, std::int64_t c) HWY_ATTR {
       hn::StoreU(hn::Mul(hn::Set(d, factor), hn::LoadU(d, from + c)), d, to + c);
     });
   }

@@ -102,11 +102,8 @@ void forward_block(const AttentionShape& shape, std::int64_t visible, std::int64
   const auto largest = score_strip(d, shape, range, first, scratch);
   const auto total = exp_strip(d, range, first, largest, scratch.strip);
   const auto inverse = hn::Div(hn::Set(d, T{1}), total);
-  hn::Vec<decltype(d)> acc[kTileRows];
-  for (std::int64_t c = 0; c < shape.width; c += kTileRows) {
-    weigh_tile(d, finite ? range.limit : range.full, range.limit, first, scratch.v + c, width, scratch.strip, acc);
-    for (int r = 0; r < kTileRows; ++r) hn::Store(hn::Mul(acc[r], inverse), d, scratch.columns + (c + r) * lanes);
-  }
+  weigh_columns(d, shape.width, finite ? range.limit : range.full, range.limit, first, scratch.v, width, scratch.strip,
+                inverse, scratch.columns);
   transpose(scratch.columns, lanes, shape.width, count, T{1}, context, context_row);
   if (lse != nullptr) {
     const auto logarithm = hn::IfThenElse(hn::IsNaN(total), total, hn::Log(d, total));

@@ -86,15 +86,16 @@
   KERNEL(WeightGradients, f32, bf16)
 
 // Those that serve some applications only; see add_ops.
-#define NORMA_CHOOSY_OPS_ON_CUDA(KERNEL)                 \
-  KERNEL(Attention, has_narrow_heads, f32, bf16)         \
-  KERNEL(AttentionBackward, has_narrow_heads, f32, bf16) \
-  KERNEL(Conv2d, counts_in_31_bits, f32, bf16)           \
-  KERNEL(Conv2dData, counts_in_31_bits, f32, bf16)       \
-  KERNEL(Conv2dWeights, counts_in_31_bits, f32, bf16)    \
-  KERNEL(NeighbourScaled, has_wide_scales, f32, bf16)    \
-  KERNEL(Optimiser, reads_no_f64, f32, f64)              \
-  KERNEL(StatisticsOp, reads_no_f64, f32, f64, bf16)     \
+#define NORMA_CHOOSY_OPS_ON_CUDA(KERNEL)                    \
+  KERNEL(Attention, has_narrow_heads, f32, bf16)            \
+  KERNEL(AttentionBackward, has_narrow_heads, f32, bf16)    \
+  KERNEL(Conv2d, counts_in_31_bits, f32, bf16)              \
+  KERNEL(Conv2dData, counts_in_31_bits, f32, bf16)          \
+  KERNEL(Conv2dWeights, counts_in_31_bits, f32, bf16)       \
+  KERNEL(NeighbourScaled, has_wide_scales, f32, bf16)       \
+  KERNEL(Optimiser, reads_no_f64, f32, f64)                 \
+  KERNEL(StatisticsOp, reads_no_f64, f32, f64, bf16)        \
+  KERNEL(StatisticsOfSeveral, reads_no_f64, f32, f64, bf16) \
   KERNEL(Sum, has_few_terms, f32, bf16)
 
 namespace norma {

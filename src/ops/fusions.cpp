@@ -17,6 +17,7 @@
 #include "norma/ops/reduce.h"
 #include "norma/ops/scaled_add.h"
 #include "norma/ops/weight_gradients.h"
+#include "ops/gather.h"
 
 namespace norma {
 namespace {
@@ -89,28 +90,12 @@ bool sums_columns(const Rewriter& rewriter, int index) {
   return graph.value(rewriter.node(index).outputs[0]).type.shape == Shape{from.channels()} && from.rows() > 1;
 }
 
-// Sums over rows of different tensors -> one op in the place of the last. The tensors wait for it, so they must be few
-// and small beside what a layer has; large ones fill a device by themselves.
+// Sums over rows of different tensors -> one op in the place of the last.
 bool gather_column_sums(Rewriter& rewriter, int index) {
-  constexpr int kFarthest = 48;                       // nodes: about two layers
-  constexpr std::size_t kMost = kMostColumnSums / 3;  // norms' join later, two for each
-  constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
-  if (!rewriter.alive(index) || !sums_columns(rewriter, index)) return false;
-  const std::vector<int> own = rewriter.node(index).inputs, made = rewriter.node(index).outputs;
-  for (int next = index + 1; next < std::min(rewriter.size(), index + kFarthest); ++next) {
-    if (!rewriter.alive(next) || !sums_columns(rewriter, next)) continue;
-    std::vector<int> inputs = own, outputs = made;
-    const Node& other = rewriter.node(next);
-    inputs.insert(inputs.end(), other.inputs.begin(), other.inputs.end());
-    outputs.insert(outputs.end(), other.outputs.begin(), other.outputs.end());
-    std::int64_t bytes = 0;
-    for (const int id : inputs) bytes += rewriter.graph().value(id).type.bytes();
-    if (inputs.size() > kMost || bytes > kMostBytes) return false;
-    if (!rewriter.unread_before(made, next, index)) return false;
-    rewriter.replace(next, std::array{index}, std::make_shared<ColumnSums>(), std::move(inputs), std::move(outputs));
-    return true;
-  }
-  return false;
+  constexpr GatherLimits kLimits{.farthest = 48,               // about two layers
+                                 .most = kMostColumnSums / 3,  // norms' join later, two for each
+                                 .most_bytes = std::int64_t{64} << 20};
+  return gather(rewriter, index, sums_columns, std::make_shared<ColumnSums>(), kLimits);
 }
 
 // A product that is multiplied by the derivative of an activation -> one op in the place of the latter.

@@ -87,6 +87,26 @@ Cost StatisticsOp::cost(std::span<const Type> in, std::span<const Type> out) con
   return {.flops = 4.0 * static_cast<double>(in[0].shape.elements()), .bytes = traffic(in, out)};
 }
 
+std::vector<Type> StatisticsOfSeveral::infer(std::span<const Type> in) const {
+  if (in.empty() || in.size() > kMostStatistics) fail("takes 1 to {} tensors, not {}", kMostStatistics, in.size());
+  for (const Type& x : in) check_computes(x);
+  return std::vector<Type>(in.size(), {{parts}, DType::f64});
+}
+
+Wires StatisticsOfSeveral::reference(std::span<const Wire> in) const {
+  Wires all;
+  for (const Wire& x : in) all.push_back(statistics(x));
+  return all;
+}
+
+Wires StatisticsOfSeveral::vjp(const VjpContext& context) const { return Wires(context.in.size()); }
+
+Cost StatisticsOfSeveral::cost(std::span<const Type> in, std::span<const Type> out) const {
+  double elements = 0;
+  for (const Type& x : in) elements += static_cast<double>(x.shape.elements());
+  return {.flops = 4.0 * elements, .bytes = traffic(in, out)};
+}
+
 CpuKernel cpu_kernel(const StatisticsOp&, Types in, Types) {
   const Tiling tiling(in[0].shape.elements(), 16384, 64);
   const auto make = [&]<typename T>(auto* run) {
@@ -116,6 +136,10 @@ CpuKernel cpu_kernel(const StatisticsOp&, Types in, Types) {
 Wire statistics(Wire x) {
   const Wire in[] = {x};
   return x.graph().apply(std::make_shared<StatisticsOp>(), in)[0];
+}
+
+Wires statistics_of_several(std::span<const Wire> x) {
+  return x[0].graph().apply(std::make_shared<StatisticsOfSeveral>(), x);
 }
 
 Statistics read_statistics(std::int64_t elements, const std::function<double(std::size_t)>& output) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 namespace norma {
 namespace {
@@ -20,6 +21,27 @@ constexpr std::array<std::string_view, 18> kSymbols = {"<=", ">=", "==", "!=", "
 std::string describe(char c) {
   const auto code = static_cast<unsigned char>(c);
   return code >= 0x20 && code < 0x7f ? fmt::format("'{}'", c) : fmt::format("byte 0x{:02x}", code);
+}
+
+// What papers and word processors write, and what is meant by it.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kMeant = {{{"\u2212", "-"},
+                                                                                   {"\u2013", "-"},
+                                                                                   {"\u2014", "-"},
+                                                                                   {"\u00b7", "*"},
+                                                                                   {"\u22c5", "*"},
+                                                                                   {"\u00d7", "*"},
+                                                                                   {"\u2217", "*"},
+                                                                                   {"\u00f7", "/"},
+                                                                                   {"\u221a", "sqrt(...)"},
+                                                                                   {"\u00b2", "^2"},
+                                                                                   {"\u2295", "+"}}};
+
+std::string foreign(std::string_view character) {
+  for (const auto& [written, meant] : kMeant) {
+    if (character == written) return fmt::format("'{}' is not part of the language; write {}", written, meant);
+  }
+  return "letters other than a to z are not part of the language; a constant is a number, as in x + 0.5*f(x), or has a "
+         "name under [constants] in a scheme file";
 }
 
 class Lexer {
@@ -53,9 +75,7 @@ class Lexer {
     if (static_cast<unsigned char>(c) >= 0x80) {
       std::size_t end = at_ + 1;
       while (end < text_.size() && (static_cast<unsigned char>(text_[end]) & 0xc0u) == 0x80u) ++end;
-      throw FormulaError(text_, {at_, end},
-                         "letters other than a to z are not part of the language; a constant is a number, as in "
-                         "x + 0.5*f(x), or has a name under [constants] in a scheme file");
+      throw FormulaError(text_, {at_, end}, foreign(text_.substr(at_, end - at_)));
     }
     throw FormulaError(text_, {at_, at_ + 1}, fmt::format("{} is not part of the language", describe(c)));
   }

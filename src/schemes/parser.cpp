@@ -10,9 +10,11 @@
 //   primary     = number | "text" | name | name "(" arguments ")" | "(" expression ")"
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
+#include "norma/core/printable.h"
 #include "norma/schemes/formula.h"
 #include "schemes/lexer.h"
 
@@ -253,16 +255,22 @@ std::pair<std::string, std::size_t> line_of(std::string_view text, std::size_t a
   const std::size_t end = std::min(text.find('\n', at), text.size());
   std::string line(text.substr(begin, end - begin));
   for (char& c : line) {
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = ' ';
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7f) c = ' ';
   }
   return {line, at - begin};
 }
 
+// Of UTF-8, where a character is one column.
+std::size_t shown_columns(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
 std::string show(std::string_view text, Span span, std::string_view message) {
-  const auto [line, column] = line_of(text, span.begin);
-  const std::size_t length =
-      std::max<std::size_t>(1, std::min(span.end, span.begin + line.size() - column) - span.begin);
-  return fmt::format("{}\n  {}\n  {}{}", message, line, std::string(column, ' '), std::string(length, '^'));
+  const auto [line, at] = line_of(text, span.begin);
+  const std::size_t before = shown_columns(printable(line.substr(0, at))),
+                    marked = shown_columns(printable(line.substr(at, span.end - span.begin)));
+  return fmt::format("{}\n  {}\n  {}{}", message, printable(line), std::string(before, ' '),
+                     std::string(std::max<std::size_t>(1, marked), '^'));
 }
 
 }  // namespace

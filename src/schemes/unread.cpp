@@ -34,9 +34,11 @@ std::optional<std::string> unread_name(const Scheme& scheme) {
           statement.target.empty() || statement.target == "x" ||
           std::ranges::any_of(scheme.streams, [&](const auto& stream) { return stream.name == statement.target; });
       if (is_read(formula, i, left_behind)) continue;
+      const bool last = i + 1 == formula.statements.size();
       const FormulaError error(
           formula.text, statement.target_span,
-          fmt::format("nothing reads this '{}': use it in what follows, or leave it out", statement.target));
+          last ? fmt::format("nothing reads this '{}': a formula ends with the new x, as in x + f(x)", statement.target)
+               : fmt::format("nothing reads this '{}': use it in what follows, or leave it out", statement.target));
       return fmt::format("{}: {}", key, error.what());
     }
   }

@@ -23,7 +23,7 @@ std::string temporary_name(const std::string& name) {
 }
 
 Folder folder_around(const fs::path& path) {
-  if (!path.has_filename()) fail("cannot write '{}': this is no file name", path.string());
+  if (!path.has_filename()) fail("cannot write '{}': this is not a file name", path.string());
   try {
     return Folder(path.parent_path());
   } catch (const Error& error) {

@@ -60,6 +60,10 @@ std::int64_t tokens_per_step(const RunConfig& config) {
 
 StepOptions step_options(const RunConfig& config) {
   check(config.train.precision, config.train.device, config.model.dtype);
+  if (config.model.stream == StreamWidth::bf16 && config.train.precision != Precision::bf16) {
+    fail("model.stream is bf16, but train.precision is {}; a stream of bf16 needs train.precision=bf16",
+         name_of(config.train.precision));
+  }
   return {.optimiser = config.train.optimiser,
           .decay_vectors = config.train.decay_vectors,
           .groups = config.groups,

@@ -21,12 +21,13 @@ std::vector<std::string> names_of(const std::vector<ConfigField>& fields) {
 
 void set_field(std::vector<ConfigField>& fields, const std::string& key, const toml::node& node,
                std::string_view origin) {
+  const std::string prefix = origin == "--" + key ? "--" : fmt::format("{}: ", origin);
   for (ConfigField& field : fields) {
     if (field.key == key) {
       try {
         field.read(node);
       } catch (const Error& error) {
-        fail("{}: {}: {}", origin, key, error.what());
+        fail("{}{}: {}", prefix, key, error.what());
       }
       return;
     }
@@ -35,7 +36,7 @@ void set_field(std::vector<ConfigField>& fields, const std::string& key, const t
       try {
         field.read_entry(key.substr(field.key.size() + 1), node);
       } catch (const Error& error) {
-        fail("{}: {}: {}", origin, key, error.what());
+        fail("{}{}: {}", prefix, key, error.what());
       }
       return;
     }

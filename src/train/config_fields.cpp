@@ -32,6 +32,7 @@ constexpr Word<Recovery> kRecoveries[] = {{"none", Recovery::none},
 
 constexpr Word<Leaks> kLeaks[] = {{"refuse", Leaks::refuse}, {"allow", Leaks::allow}};
 
+constexpr Word<StreamWidth> kStreamWidths[] = {{"f32", StreamWidth::f32}, {"bf16", StreamWidth::bf16}};
 constexpr Word<Keep> kKeeps[] = {{"all", Keep::all}, {"lean", Keep::lean}};
 
 constexpr std::int64_t kMillion = 1'000'000;
@@ -76,18 +77,20 @@ void model_fields(FieldList& f, ModelConfig& m, const SchemeLibrary& schemes) {
   f.flag("model.tied", m.tied, "the head is the token table");
   f.flag("model.biases", m.biases, "of linear layers");
   f.word("model.weights", m.weights, kWeights, "initial distribution", "xavier_normal or xavier_uniform");
-  f.word("model.convolution", m.convolution, kConvolutions, "of graph networks", "gcn, sage, gin or gat");
+  f.word("model.convolution", m.convolution, kConvolutions, "graph convolution", "gcn, sage, gin or gat");
   f.only_unless("\"gcn\"");
-  f.word("model.readout", m.readout, kReadouts, "of the nodes of a graph, where graphs are classified",
-         "sum, mean or max");
+  f.word("model.readout", m.readout, kReadouts, "readout of the nodes of a graph", "sum, mean or max");
   f.only_unless("\"mean\"");
-  f.word("model.weight_form", m.weight_form, kWeightForms, "how weights are made of what is learned",
+  f.word("model.weight_form", m.weight_form, kWeightForms, "form of weights",
          "plain, standardised, weight_norm or spectral");
   f.only_unless("\"plain\"");
   f.number("model.embedding_std", m.embedding_std, 0, 1e6, "of token and position tables");
   f.number("model.head_std", m.head_std, 0, 1e6, "of the head, unless it is tied");
   f.flag("model.scale_embedding", m.scale_embedding, "tokens times sqrt(width)");
   f.word("model.dtype", m.dtype, kDTypes, "dtype", "f32 or f64");
+  f.word("model.stream", m.stream, kStreamWidths, "width of the residual stream",
+         "f32, or bf16: with train.precision=bf16 the residual stream is bf16 too");
+  f.only_unless("\"f32\"");
   f.table("model.sizes", m.sizes, "of this family alone, see docs/families.md", 1, 1e9);
   f.table("model.constants", m.constants, "instead of the scheme's own constant of this name: alpha = 2.0");
 }
@@ -182,7 +185,7 @@ void train_fields(FieldList& f, TrainConfig& t) {
   f.whole("train.checkpoint_every", t.checkpoint_every, 0, kLongest, "steps; 0: only at the end");
   f.whole("train.keep_checkpoints", t.keep_checkpoints, 1, kMillion, "how many");
   f.whole("train.recompute_every", t.recompute_every, 0, kMillion, "layers per recomputed segment; 0: keep all");
-  f.word("train.keep", t.keep, kKeeps, "activations to keep",
+  f.word("train.keep", t.keep, kKeeps, "choice of activations to keep",
          "all activations, or lean: without what is cheap to compute again");
   f.only_unless("\"all\"");
   f.whole("train.threads", t.threads, 0, 4096, "0: all cores");

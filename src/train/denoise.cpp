@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <vector>
 
 #include "norma/backends/device.h"
 #include "norma/core/error.h"
@@ -51,9 +53,14 @@ class Denoiser {
 void check_options(const TrainedModel& model, const DenoiseOptions& o) {
   const ModelConfig& m = model.config.model;
   const DiffusionConfig& d = model.config.data.diffusion;
-  if (m.family->data != "noised")
-    fail("a {} takes no noise away and cannot be sampled from noise; norma generate lets models of tokens speak",
-         m.family->name);
+  if (m.family->data != "noised") {
+    std::vector<std::string_view> denoisers;
+    for (const FamilyRow& family : families()) {
+      if (family.data == "noised") denoisers.push_back(family.name);
+    }
+    fail("model.family is {}, which {}: it takes no noise away and cannot be sampled from noise; expected one of {}",
+         m.family->name, m.family->habit, fmt::join(denoisers, ", "));
+  }
   if (o.count < 1) fail("{} samples were asked for; expected at least 1", o.count);
   if (o.steps < 1 || o.steps > d.timesteps)
     fail("{} steps were asked for; expected 1 to the {} timesteps that the model was trained with", o.steps,

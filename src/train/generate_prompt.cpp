@@ -50,7 +50,7 @@ std::vector<std::int32_t> parse_ids(std::string_view text, const Source& source)
     std::int32_t id = -1;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
     if (error != std::errc() || end != word.data() + word.size() || id < 0 || id >= source.vocabulary())
-      fail("'{}' is no token: these data are no text ({}), expected ids from 0 to {}", word.substr(0, 100),
+      fail("'{}' is not a token: these data are not text ({}); expected ids from 0 to {}", word.substr(0, 100),
            source.describe(), source.vocabulary() - 1);
     ids.push_back(id);
   });

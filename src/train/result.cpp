@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "norma/train/causality.h"
 #include "norma/train/cohort.h"
@@ -55,10 +56,18 @@ std::optional<AskedNumbers> asked_numbers(const Source& source, std::uint64_t se
   return AskedNumbers{found.mean / count, found.square / count};
 }
 
+double entropy_of(const Frequencies& frequencies) {
+  double entropy = 0;
+  for (const auto& [id, count] : frequencies.counts)
+    entropy -= count / frequencies.total * std::log(count / frequencies.total);
+  return entropy;
+}
+
 MemberResult result_of_member(const Cohort& cohort, int member, const Source& source, bool leaks) {
   const MemberState& state = cohort.member(member);
   const TrainConfig& settings = cohort.settings()[static_cast<std::size_t>(member)];
-  const double unigram = unigram_entropy(source, static_cast<std::uint64_t>(settings.data_seed));
+  const auto seed = static_cast<std::uint64_t>(settings.data_seed);
+  const double unigram = state.evaluation_loss ? guessing_level(source, seed) : unigram_entropy(source, seed);
   MemberResult result{.member = member,
                       .seed = settings.seed,
                       .lr = settings.lr,
@@ -102,10 +111,7 @@ double unigram_entropy(const Source& source, std::uint64_t seed) {
   if (const std::optional<AskedNumbers> asked = asked_numbers(source, seed))
     return asked->square - asked->mean * asked->mean;
   const std::optional<Frequencies> found = count_targets(source, seed);
-  if (!found) return std::numeric_limits<double>::infinity();
-  double entropy = 0;
-  for (const auto& [id, count] : found->counts) entropy -= count / found->total * std::log(count / found->total);
-  return entropy;
+  return found ? entropy_of(*found) : std::numeric_limits<double>::infinity();
 }
 
 std::vector<double> guessing_losses(const Source& source, std::uint64_t seed, std::int64_t batches) {
@@ -138,9 +144,33 @@ std::vector<double> guessing_losses(const Source& source, std::uint64_t seed, st
   // Frequencies that were counted on few tokens guess worse than true ones; the level is the entropy, as everywhere.
   double mean = 0;
   for (const double loss : losses) mean += loss / static_cast<double>(losses.size());
-  const double excess = std::max(0.0, mean - unigram_entropy(source, seed));
+  const double excess = std::max(0.0, mean - entropy_of(*found));
   for (double& loss : losses) loss -= excess;
   return losses;
+}
+
+// Few held-out records are easier or harder to guess than all: a model that never moved would often pass for one that
+// learns if it were compared with what guessing loses elsewhere.
+double guessing_level(const Source& source, std::uint64_t seed) {
+  const std::vector<double> losses = guessing_losses(source, seed, source.evaluation_batches());
+  if (losses.empty()) return unigram_entropy(source, seed);
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+}
+
+std::optional<double> most_frequent_share(const Source& source, std::uint64_t seed) {
+  const std::optional<Frequencies> found = count_targets(source, seed);
+  if (!found || found->counts.empty()) return std::nullopt;
+  const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const std::int32_t answer = std::ranges::max_element(found->counts, fewer)->first;
+  std::int64_t right = 0, asked = 0;
+  Batch batch;
+  for (std::int64_t index = 0; index < source.evaluation_batches(); ++index) {
+    source.fill_evaluation(index, batch);
+    const auto targets = batch.ids("targets");
+    right += std::ranges::count(targets, answer);
+    asked += std::ranges::count_if(targets, [](std::int32_t id) { return id != kIgnored; });
+  }
+  return asked > 0 ? std::optional(static_cast<double>(right) / static_cast<double>(asked)) : std::nullopt;
 }
 
 Outcome outcome_of(const MemberState& state, double unigram_entropy, std::optional<double> optimum) {

@@ -109,6 +109,9 @@ inline std::vector<Example> examples(Sizes sizes = {}) {
         return x;
       },
       [=](Graph& g, DType t) { return statistics(matrix(g, t)); },
+      [=](Graph& g, DType t) {
+        return concat_last(statistics_of_several(Wires{matrix(g, t), g.parameter("y", {{2, 3, rows}, t})}));
+      },
       [=](Graph& g, DType t) { return accumulate_gradient(matrix(g, t), one(g, t, "first"), "p"); },
       [=](Graph& g, DType t) { return gradient_norm(Wires{matrix(g, t)}, one(g, t, "clip")).scale; },
       [=](Graph& g, DType t) {

@@ -38,7 +38,7 @@ TEST(DiagnoseProcess, ARunThatFailsEndsWithTheReasonAndDiagnoseHasTheEvidence) {
   const TemporaryFolder folder;
   const Ended trained = train(folder, "run", {"--train.steps=60", "--train.lr=3"});
   ASSERT_EQ(trained.code, 0) << trained.err;
-  EXPECT_NE(trained.out.find("learning rate too high"), std::string::npos) << trained.out;
+  EXPECT_NE(trained.out.find("diverged: the learning rate is too high"), std::string::npos) << trained.out;
   EXPECT_NE(trained.out.find("try: lower the learning rate"), std::string::npos) << trained.out;
   const Ended told = test::run(folder, {"diagnose", folder / "run"});
   EXPECT_EQ(told.code, 0) << told.err;

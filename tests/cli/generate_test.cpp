@@ -167,8 +167,8 @@ TEST(GenerateProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{translator, "--prompt", "one", "--evaluate"}, "excludes"},
       {{translator, "--prompt", "one", "--member", "3"}, "has no member 3"},
       {{translator, "--prompt", "one", "--tokens", "0"}, "at most 0 tokens"},
-      {{grammar, "--prompt", "word"}, "'word' is no token"},
-      {{grammar, "--prompt", "1 2 99999"}, "'99999' is no token"},
+      {{grammar, "--prompt", "word"}, "'word' is not a token"},
+      {{grammar, "--prompt", "1 2 99999"}, "'99999' is not a token"},
       {{grammar, "--temperature", "-1"}, "temperature of -1"},
   };
   for (const Mistake& mistake : mistakes) {

@@ -153,7 +153,7 @@ TEST(ImageFamiliesMistakes, OfSizesAreNamed) {
     EXPECT_EQ(ended.code, 2);
     return ended.err;
   };
-  EXPECT_NE(error("stages").find("--sizes: 'stages' in 'stages' is no size; expected names and whole numbers"),
+  EXPECT_NE(error("stages").find("--sizes: 'stages' in 'stages' is not a size; expected names and whole numbers"),
             std::string::npos);
   EXPECT_NE(error("stages=1,stem=five").find("'stem=five'"), std::string::npos);
   EXPECT_NE(error("storeys=2").find("the family resnet has no such size"), std::string::npos);

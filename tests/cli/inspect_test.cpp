@@ -113,6 +113,15 @@ TEST(InspectProcess, SetsExponentsBesideTheTheory) {
   EXPECT_NE(results.at("notes").dump().find("no theory for gradients averaged over batches"), std::string::npos);
 }
 
+// "0.65 ±2" would reach below 0, where no gradient is.
+TEST(InspectProcess, SpreadsOnALogScaleAreFactors) {
+  const TemporaryFolder folder;
+  const Ended outcome = test::run(folder, small_inspection({"pre", "--depths", "2,3", "--only", "gradient"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("\u00d7/\u00f7 "), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("\u00b1"), std::string::npos) << outcome.out;
+}
+
 TEST(InspectProcess, PrintsZerosOfAStreamThatDoesNotChange) {
   const TemporaryFolder folder;
   const Ended outcome =

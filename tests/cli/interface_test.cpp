@@ -156,5 +156,19 @@ TEST(Interface, InitSetsTheKeysThatAreGiven) {
   EXPECT_EQ(test::run(folder, {"init", "-", "--train.clap=1"}).code, 2);
 }
 
+TEST(Interface, WhatAVerbDoesNotTakeIsNamed) {
+  const TemporaryFolder folder;
+  const std::pair<std::vector<std::string>, std::string> mistakes[] = {
+      {{"generate", "run", "--promt", "a"},
+       "norma: '--promt' is not an option of norma generate (did you mean '--prompt'?); --help says what it takes\n"},
+      {{"diagnose", "a", "b"}, "norma: norma diagnose takes no 'b'; --help says what it takes\n"},
+      {{"study", "--lr", "abc"}, "norma: --lr: 'abc' was given; expected a number\n"}};
+  for (const auto& [arguments, words] : mistakes) {
+    const Ended ended = test::run(folder, arguments);
+    EXPECT_EQ(ended.code, 2);
+    EXPECT_EQ(ended.err, words);
+  }
+}
+
 }  // namespace
 }  // namespace norma

@@ -23,7 +23,7 @@ TEST(Pages, ARunEndsWithOne) {
   ASSERT_EQ(ended.code, 0) << ended.err;
   const fs::path page = folder / "run/report.html";
   ASSERT_TRUE(is_page(page));
-  EXPECT_NE(test::read_file(page).find("learning rate too high"), std::string::npos) << "says why a member failed";
+  EXPECT_NE(test::read_file(page).find("learning rate is too high"), std::string::npos) << "says why a member failed";
   fs::remove(page);
   EXPECT_EQ(test::run(folder, command).code, 0);
   EXPECT_TRUE(is_page(page)) << "made again for a run that had finished before";

@@ -71,6 +71,9 @@ TEST(Predict, ALabelledTableMakesAClassifierThatLabelsTexts) {
   const Ended listed = test::run(folder, {"predict", run, "--source", lines});
   ASSERT_EQ(listed.code, 0) << listed.err;
   EXPECT_TRUE(listed.out.starts_with("positive  ")) << listed.out;
+  const Ended mistaken = test::run(folder, {"predict", run, lines});
+  EXPECT_EQ(mistaken.code, 0) << mistaken.err;
+  EXPECT_NE(mistaken.err.find("is taken for a text; --source "), std::string::npos) << mistaken.err;
   EXPECT_NE(listed.out.find("\nnegative  "), std::string::npos) << listed.out;
 }
 
@@ -130,7 +133,7 @@ TEST(Predict, MistakesExitWithTwo) {
   const TemporaryFolder folder;
   ASSERT_EQ(test::run(folder, test::small_model("train", folder / "run", {"--train.steps=2"})).code, 0);
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
-      {{"predict", folder / "run", "text"}, "is no classifier of texts or images"},
+      {{"predict", folder / "run", "text"}, "is not a classifier of texts or images"},
       {{"predict", folder / "run"}, "takes texts, or a file"},
       {{"predict", folder / "nowhere", "text"}, "there is no run"},
       {{"generate", folder / "run", "--source", folder / "nothing"}, "nothing"}};

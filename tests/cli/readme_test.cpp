@@ -65,5 +65,43 @@ TEST(Readme, EveryExampleRuns) {
   for (const auto& [verb, arguments] : smaller) EXPECT_GT(seen[verb], 0) << verb << " has no example";
 }
 
+// Words of a text, so that lines may be broken elsewhere.
+std::string one_spaced(const std::string& text) {
+  std::istringstream words(text);
+  std::string all;
+  for (std::string word; words >> word;) all += (all.empty() ? "" : " ") + word;
+  return all;
+}
+
+// The sample is trimmed: every part of it between empty lines, and up to "...", stands in what the command prints.
+TEST(Readme, TheSampleIsWhatTheCommandPrints) {
+  const TemporaryFolder folder;
+  const std::string readme = test::read_file(std::string(test::kSourceFolder) + "/README.md");
+  const std::size_t begin = readme.find("$ norma "), line_end = readme.find('\n', begin);
+  ASSERT_NE(begin, std::string::npos);
+  const std::string command = readme.substr(begin + 8, line_end - begin - 8);
+  const std::string sample = readme.substr(line_end + 1, readme.find("\n```", line_end) - line_end - 1);
+  const std::string line = std::string("'") + test::kProgram + "' " + command + " > '" + (folder / "out.txt") + "'";
+  ASSERT_EQ(std::system(line.c_str()), 0) << line;
+  const std::string printed = one_spaced(test::read_file(folder / "out.txt"));
+  std::istringstream lines(sample);
+  std::string part;
+  int parts = 0;
+  const auto check = [&] {
+    if (part.empty()) return;
+    ++parts;
+    EXPECT_NE(printed.find(part), std::string::npos) << part;
+    part.clear();
+  };
+  for (std::string text; std::getline(lines, text);) {
+    const std::size_t trimmed = text.find(" ...");
+    if (text.empty()) check();
+    part = one_spaced(part + " " + text.substr(0, trimmed));
+    if (trimmed != std::string::npos) check();
+  }
+  check();
+  EXPECT_GE(parts, 3);
+}
+
 }  // namespace
 }  // namespace norma

@@ -49,6 +49,20 @@ TEST(Sample, PointsBecomeAPictureAPageAndADistance) {
   EXPECT_EQ(guided.code, 0) << guided.err;
 }
 
+// The mean is judged on the held-out points that the loss is of: otherwise 14 of these 16 pass for models that learned,
+// since the mean happens to lose more on the points that they train on.
+TEST(Sample, AModelThatNeverMovedHasNotLearned) {
+  const TemporaryFolder folder;
+  const Ended trained = test::run(
+      folder, {"train", "--family", "dit", "--seeds", "16", "--out", folder / "run", "--json", "--train.lr=0",
+               "--train.steps=2", "--model.layers=2", "--model.width=16", "--model.heads=2", "--model.batch=4"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  int learned = 0;
+  const nlohmann::json result = nlohmann::json::parse(trained.out);
+  for (const auto& member : result.at("members")) learned += member.at("verdict") != "did not learn" ? 1 : 0;
+  EXPECT_LE(learned, 5) << "64 numbers are few: some weights suit them by chance";
+}
+
 TEST(Sample, ImagesAreJudgedByAClassifierOfOurOwn) {
   const TemporaryFolder folder;
   const std::vector<std::string> data = {"--data.task=shapes", "--data.settings.size=8", "--data.settings.classes=3"};

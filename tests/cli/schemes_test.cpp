@@ -74,12 +74,18 @@ TEST(SchemesProcess, ExplainsOneSchemeWithItsTheory) {
 // One question has one answer, whichever verb is asked.
 TEST(SchemesProcess, SaysWhatInspectSays) {
   const TemporaryFolder folder;
-  for (const char* scheme : {"pre", "x + f(norm(x))"}) {  // with a final norm and without
-    const Json said = explained(folder, {scheme, "--depths", "2,4"});
+  const std::pair<const char*, const char*> questions[] = {{"pre", "decoder"},
+                                                           {"x + f(norm(x))", "decoder"},  // without a final norm
+                                                           {"deepnorm", "mlp"},
+                                                           {"post", "vit"},
+                                                           {"norm(2*x + f(x))", "encoder_decoder"}};
+  for (const auto& [scheme, family] : questions) {
+    SCOPED_TRACE(family);
+    const Json said = explained(folder, {scheme, "--family", family, "--depths", "2,4"});
     EXPECT_EQ(said.at("exponents_at"), (Json{{"layers", {2, 4}}, {"width", 32}, {"time", 16}}));
     const Ended measured =
         test::run(folder, {"inspect", "--scheme", scheme, "--json", "--seeds", "1", "--only", "amplification,gradient",
-                           "--batches", "1", "--width", "32", "--time", "16", "--depths", "2,4"});
+                           "--batches", "1", "--width", "32", "--time", "16", "--depths", "2,4", "--family", family});
     ASSERT_EQ(measured.code, 0) << measured.err;
     int compared = 0;
     const Json results = Json::parse(measured.out);
@@ -294,6 +300,7 @@ TEST(SchemesProcess, MistakesEndWithCodeTwo) {
                                                     {"schemes", "post", "--family", "decodr"},
                                                     {"schemes", "post", "--layer", "99"},
                                                     {"schemes", "x + f(nrm(x))"},
+                                                    {"schemes", "y = x + f(x)"},
                                                     {"schemes", "post", "--norm", "lyer"},
                                                     {"train", "--schemes-dir", "/no/such/folder"},
                                                     {"schemes", "--schemes-dir", "/no/such/folder"}}) {

@@ -31,6 +31,8 @@ TEST(StudyProcess, EndsWithATableResultsAndAReport) {
       folder, small_study(folder / "out", {"--extra-rates", "0", "--schemes", "pre", "post", "norm(2*x + f(x))"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("verdict"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("nats per token"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("accuracy"), std::string::npos) << "tokens are no classes: " << outcome.out;
   const auto results = nlohmann::json::parse(test::read_file(folder / "out/results.json"));
   EXPECT_EQ(results["kind"], "study");
   EXPECT_EQ(results["schemes"].size(), 3u);
@@ -174,6 +176,39 @@ TEST(StudyProcess, EveryFamilyHasATaskWithoutAFile) {
   }
 }
 
+// The words of a tiny study of a family, without anything but training.
+std::vector<std::string> two_steps_of(const std::string& family, const std::string& out,
+                                      const std::vector<std::string>& more) {
+  std::vector<std::string> words = {"study",
+                                    "--quiet",
+                                    "--no-inspect",
+                                    "--no-depth-use",
+                                    "--family",
+                                    family,
+                                    "--out",
+                                    out,
+                                    "--budget",
+                                    "0",
+                                    "--steps",
+                                    "2",
+                                    "--seeds",
+                                    "1,",
+                                    "--lr",
+                                    "1e-3",
+                                    "--warmup",
+                                    "0",
+                                    "--layers",
+                                    "2",
+                                    "--width",
+                                    "8",
+                                    "--extra-rates",
+                                    "0",
+                                    "--model.heads=2",
+                                    "--train.threads=1"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 // Schemes, task and words of its own, whatever is left out; two steps are enough to see that.
 TEST(StudyProcess, EveryFamilyHasItsOwnStudy) {
   const TemporaryFolder folder;
@@ -189,40 +224,36 @@ TEST(StudyProcess, EveryFamilyHasItsOwnStudy) {
   for (const Case& one : cases) {
     SCOPED_TRACE(one.family);
     const std::string out = folder / one.family;
-    const Ended outcome = test::run(folder, {"study",
-                                             "--family",
-                                             one.family,
-                                             "--quiet",
-                                             "--no-inspect",
-                                             "--no-depth-use",
-                                             "--budget",
-                                             "0",
-                                             "--steps",
-                                             "2",
-                                             "--seeds",
-                                             "1,",
-                                             "--lr",
-                                             "1e-3",
-                                             "--warmup",
-                                             "0",
-                                             "--extra-rates",
-                                             "0",
-                                             "--layers",
-                                             "2",
-                                             "--width",
-                                             "8",
-                                             "--out",
-                                             out,
-                                             "--model.heads=2",
-                                             "--data.evaluation_batches=2",
-                                             "--train.threads=1"});
+    const Ended outcome = test::run(folder, two_steps_of(one.family, out, {"--data.evaluation_batches=2"}));
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     const auto results = nlohmann::json::parse(test::read_file(out + "/results.json"));
     EXPECT_EQ(results["task"]["name"], one.task);
     EXPECT_NE(results["schemes"].dump().find('"' + one.scheme + '"'), std::string::npos);
     EXPECT_NE(outcome.out.find(one.says), std::string::npos) << outcome.out;
+    EXPECT_EQ(outcome.out.find("accuracy") == std::string::npos, one.says != "share of right answers") << outcome.out;
+    // After two steps nothing has been seen to train, so nothing has a rank.
+    EXPECT_NE(outcome.out.find("\n     -  "), std::string::npos) << outcome.out;
     EXPECT_EQ(outcome.out.find("token"), std::string::npos) << outcome.out;
     EXPECT_EQ(outcome.out.find("nats"), std::string::npos) << outcome.out;
+  }
+}
+
+// Which know nothing of the settings of the task that the family usually learns.
+TEST(StudyProcess, AFamilyLearnsFiles) {
+  const TemporaryFolder folder;
+  std::string images("\0\0\10\3\0\0\0\50\0\0\0\10\0\0\0\10", 16), labels("\0\0\10\1\0\0\0\50", 8);
+  for (int i = 0; i < 40 * 64; ++i) images += static_cast<char>(i * 7 % 251);
+  for (int i = 0; i < 40; ++i) labels += static_cast<char>(i % 2);
+  test::write_file(folder / "images", images);
+  test::write_file(folder / "labels", labels);
+  for (const std::string family : {"resnet", "vit", "unet"}) {
+    const std::string out = folder / family;
+    const Ended outcome = test::run(
+        folder, two_steps_of(family, out,
+                             {"--schemes", "pre", "rezero", "--model.batch=4", "--data.path=" + (folder / "images"),
+                              "--data.target_path=" + (folder / "labels")}));
+    ASSERT_EQ(outcome.code, 0) << family << outcome.err;
+    EXPECT_EQ(nlohmann::json::parse(test::read_file(out + "/results.json"))["task"]["name"], "images");
   }
 }
 

@@ -25,14 +25,15 @@ struct Convolved {
     return fmt::format("{}x{}x{}x{} to {}, {}x{} stride {} padding {} dilation {} groups {}", batch, height, width, in,
                        out, kernel, kernel, options.stride, options.padding, options.dilation, options.groups);
   }
-  test::Run run(int members) const {
+  test::Run run(int members, int inactive = -1) const {
     return {.build =
                 [*this](Graph& graph, DType dtype) {
                   const Wire x = graph.parameter("x", {{batch, height, width, in}, dtype});
                   const Wire w = graph.parameter("w", {{kernel, kernel, in / options.groups, out}, dtype});
                   with_gradients(graph, conv2d(x, w, options));
                 },
-            .members = members};
+            .members = members,
+            .inactive = inactive};
   }
 };
 
@@ -90,8 +91,7 @@ TEST(CudaSupport, EveryOpOfTheCpuCanBePlanned) {
 TEST(CudaConvolution, AgreesWithTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const Convolved& one : convolutions()) {
-    test::Run run = one.run(3);
-    run.inactive = 1;
+    const test::Run run = one.run(3, 1);
     try {
       EXPECT_EQ(test::disagreement(run), "") << one.name();
     } catch (const Error& error) {
@@ -120,10 +120,33 @@ TEST(CudaConvolution, OfOneMember) {
                                        {2, 8, 6, 256, 64, 1, {}},
                                        {2, 8, 8, 64, 128, 1, {.stride = 2}},
                                        {2, 12, 12, 64, 72, 3, {.padding = 2, .dilation = 2}},
-                                       {2, 12, 12, 96, 64, 5, {.padding = 2}}};
+                                       {2, 12, 12, 96, 64, 5, {.padding = 2}},
+                                       {1, 8, 8, 64, 64, 3, {.padding = 1}},
+                                       {3, 7, 9, 64, 72, 3, {.padding = 1}},
+                                       {2, 32, 32, 64, 64, 3, {.padding = 1}},
+                                       {2, 8, 38, 64, 64, 3, {.padding = 1}},
+                                       {3, 5, 33, 64, 64, 3, {.padding = 1}},
+                                       {4, 4, 4, 256, 192, 3, {.padding = 1}},
+                                       {3, 6, 10, 64, 264, 3, {.stride = 2, .padding = 1}},
+                                       {4, 8, 8, 72, 128, 1, {.stride = 2}}};
   for (const Convolved& one : many) {
     EXPECT_EQ(rounded(one.run(1), Precision::bf16, 0x1p-7), "") << one.name();
     EXPECT_EQ(rounded(one.run(3), Precision::bf16, 0x1p-7), "") << one.name();
+  }
+}
+
+// Blocks of a card of 132 multiprocessors walk over several tiles. Large for the CPU: the truth is the GPU's own f32.
+TEST(CudaConvolution, OfManyTiles) {
+  SKIP_WITHOUT_GPU();
+  const std::vector<std::pair<int, Convolved>> many = {{3, {15, 32, 32, 64, 64, 3, {.padding = 1}}},
+                                                       {33, {33, 8, 8, 64, 64, 3, {.padding = 1}}},
+                                                       {3, {60, 16, 16, 128, 64, 3, {.padding = 1}}},
+                                                       {5, {96, 8, 8, 256, 256, 3, {.padding = 1}}},
+                                                       {5, {64, 16, 16, 64, 128, 3, {.stride = 2, .padding = 1}}},
+                                                       {5, {64, 16, 16, 64, 128, 1, {.stride = 2}}}};
+  for (const auto& [members, one] : many) {
+    const test::Run run = one.run(members, members / 2);
+    EXPECT_EQ(rounded(run, Precision::bf16, 0x1p-7, test::run_on(cuda_backend(), DType::f32, run)), "") << one.name();
   }
 }
 
@@ -133,6 +156,25 @@ TEST(CudaConvolution, TwoRunsGiveTheSameBits) {
   const auto once = test::run_on(cuda_backend(), DType::f32, one.run(2)),
              again = test::run_on(cuda_backend(), DType::f32, one.run(2));
   for (const auto& [name, values] : once[1]) EXPECT_EQ(test::distance(values, again[1].at(name)), 0) << name;
+}
+
+// The same in bf16, where the copy engine gathers and parts of a sum over pixels are added.
+TEST(CudaConvolution, TwoRunsGiveTheSameBitsInLowerPrecision) {
+  SKIP_WITHOUT_GPU();
+  for (const Convolved& one : {Convolved{8, 32, 32, 64, 64, 3, {.padding = 1}},
+                               Convolved{16, 8, 8, 128, 256, 3, {.stride = 2, .padding = 1}}}) {
+    const auto run = [&] {
+      Graph graph;
+      one.run(2).build(graph, DType::f32);
+      const auto session = make_session(compile(graph, cuda_backend(), {.narrow = true}), {.members = 2});
+      for (int member = 0; member < 2; ++member)
+        test::stage_start(*session, member, static_cast<std::uint64_t>(member + 1), 2);
+      session->run();
+      return test::results_of(*session, 1);
+    };
+    const auto once = run(), again = run();
+    for (const auto& [name, values] : once) EXPECT_EQ(test::distance(values, again.at(name)), 0) << one.name() << name;
+  }
 }
 
 TEST(CudaPooling, AgreesWithTheCpu) {

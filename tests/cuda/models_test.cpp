@@ -163,14 +163,16 @@ TEST(CudaTraining, CurvesAreThoseOfTheCpu) {
 }
 
 // Rounding is noise that training forgives: the loss goes the same way.
-TEST(CudaTraining, CurvesInMixedPrecisionStayNear) {
+class CudaMixedPrecision : public testing::TestWithParam<const char*> {};
+
+TEST_P(CudaMixedPrecision, CurvesStayNear) {
   SKIP_WITHOUT_GPU();
+  const std::string mixed = fmt::format("train.precision = \"bf16\"\nmodel.stream = \"{}\"", GetParam());
   for (const std::string family : {"decoder", "encoder", "encoder_decoder"}) {
     for (const std::string scheme : {"pre", "post", "deepnorm", "rezero", "peri", "realformer"}) {
       const std::string changes = "model.family = \"" + family + "\"\nmodel.scheme = \"" + scheme + "\"\n";
       try {
-        Cohort cpu = make_cohort(on("cpu", changes)),
-               gpu = make_cohort(on("cuda", changes + "train.precision = \"bf16\""));
+        Cohort cpu = make_cohort(on("cpu", changes)), gpu = make_cohort(on("cuda", changes + mixed));
         double apart = 0, first = 0, last = 0;
         for (int step = 0; step < 200; ++step) {
           cpu.train_step(Watching::no);
@@ -185,6 +187,9 @@ TEST(CudaTraining, CurvesInMixedPrecisionStayNear) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Stream, CudaMixedPrecision, testing::Values("f32", "bf16"),
+                         [](const auto& chosen) { return std::string(chosen.param); });
 
 class CudaResume : public testing::TestWithParam<const char*> {};
 

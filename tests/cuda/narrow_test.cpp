@@ -1,5 +1,9 @@
 // Kernels that only mixed precision, or long rows and sequences, reach: against the CPU in f64; and what is computed
 // again against what is kept.
+#include <bit>
+#include <cmath>
+#include <numbers>
+
 #include "cuda/agreement.h"
 #include "norma/graph/differentiate.h"
 #include "norma/ops/activation.h"
@@ -116,6 +120,68 @@ TEST(CudaNarrow, Activations) {
           return sum_all(square(y));
         },
         2, std::string(name_of(activation)));
+  }
+}
+
+struct ValueAndSlope {
+  double value, slope;
+};
+// From erfc, exp and tanh alone: what a tail of 1e-14 is matters here.
+ValueAndSlope exactly(Activation activation, double x) {
+  const auto sigmoid = [](double z) { return 1 / (1 + std::exp(-z)); };
+  switch (activation) {
+    case Activation::gelu: {
+      const double share = 0.5 * std::erfc(-x / std::numbers::sqrt2);
+      return {x * share, share + x * std::exp(-x * x / 2) * std::numbers::inv_sqrtpi / std::numbers::sqrt2};
+    }
+    case Activation::gelu_tanh: {
+      const double c = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi, s = sigmoid(c * (x + 0.044715 * x * x * x));
+      return {x * s, s + x * s * (1 - s) * c * (1 + 3 * 0.044715 * x * x)};
+    }
+    case Activation::silu: return {x * sigmoid(x), sigmoid(x) * (1 + x * (1 - sigmoid(x)))};
+    default: return {std::max(x, 0.0), x > 0 ? 1.0 : 0.0};
+  }
+}
+
+// Every value of bf16 from -12 to 12 that is not far below what a network holds, through a product by the identity: the
+// value to one rounding of the result, the slope (which has zeros) to one rounding and what its terms are allowed.
+TEST(CudaNarrow, EveryValueOfActivations) {
+  SKIP_WITHOUT_GPU();
+  constexpr std::int64_t kWidth = 8;
+  std::vector<double> points, identity(kWidth * kWidth);
+  for (std::size_t i = 0; i < kWidth; ++i) identity[i * kWidth + i] = 1;
+  for (std::uint32_t bits = 0; bits <= 0x4140; ++bits) {
+    const auto value = static_cast<double>(std::bit_cast<float>(bits << 16));
+    if (value < 1e-30) continue;
+    points.push_back(value);
+    points.push_back(-value);
+  }
+  points.resize((points.size() + kWidth - 1) / kWidth * kWidth);
+  for (const Activation activation : {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
+    Graph graph;
+    const Wire x = graph.input("x", {{static_cast<std::int64_t>(points.size()) / kWidth, kWidth}, DType::f32});
+    const Wire unit = graph.input("unit", {{kWidth, kWidth}, DType::f32}), wrt[] = {x};
+    const Wire y = linear(x, unit, Wire(), activation);
+    graph.output("y", y);
+    graph.output("slope", differentiate(sum_all(y), wrt)[0]);
+    const auto session = make_session(compile(graph, cuda_backend(), {.narrow = true}), {.members = 1, .threads = 1});
+    session->stage_numbers(session->handle("x"), 0, points);
+    session->stage_numbers(session->handle("unit"), 0, identity);
+    session->run();
+    const std::vector<double> values = session->numbers("y", 0), slopes = session->numbers("slope", 0);
+    constexpr double kRounding = 0x1p-8;
+    int off = 0, narrow = 0;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const auto [value, slope] = exactly(activation, points[i]);
+      const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(values[i]));
+      narrow += (bits & 0xffff) == 0 ? 1 : 0;
+      if (!(std::abs(values[i] - value) <= 1.02 * kRounding * std::abs(value) + 1e-37) && ++off <= 3)
+        ADD_FAILURE() << name_of(activation) << " of " << points[i] << ": " << values[i] << ", not " << value;
+      if (points[i] != 0 && !(std::abs(slopes[i] - slope) <= kRounding * std::abs(slope) + 4e-5) && ++off <= 3)
+        ADD_FAILURE() << name_of(activation) << " slope at " << points[i] << ": " << slopes[i] << ", not " << slope;
+    }
+    EXPECT_EQ(off, 0) << name_of(activation);
+    EXPECT_EQ(narrow, static_cast<int>(points.size())) << name_of(activation) << ": this is about bf16";
   }
 }
 

@@ -22,13 +22,12 @@ TrainingStep step_of(const std::string& scheme, StepOptions options) {
   ModelConfig model{.layers = 6, .width = 64, .heads = 2, .vocabulary = 64, .batch = 4, .time = 64};
   model.scheme = scheme;
   options.backend = &cuda_backend();
-  options.probes = false;
   return build_training_step(model, options);
 }
 
 TEST(CudaRewrites, SumsOverRowsAreGathered) {
   for (const std::string scheme : {"pre", "post", "deepnorm"}) {
-    const TrainingStep step = step_of(scheme, {.narrow = true});
+    const TrainingStep step = step_of(scheme, {.probes = false, .narrow = true});
     const Plan& plan = *step.plan;
     // Four biases of six layers, and the sums of two norms each, in a few launches beside the main chain.
     EXPECT_GE(count(plan, "column_sums"), 2) << scheme;
@@ -46,7 +45,7 @@ TEST(CudaRewrites, SumsOverRowsAreGathered) {
 
 TEST(CudaRewrites, WeightsGradientsRunBesideAttention) {
   for (const std::string scheme : {"pre", "deepnorm"}) {
-    const TrainingStep step = step_of(scheme, {.narrow = true});
+    const TrainingStep step = step_of(scheme, {.probes = false, .narrow = true});
     const Plan& plan = *step.plan;
     EXPECT_EQ(count(plan, "matmul_slope"), 6) << scheme;
     // A layer's four, of which the last comes after its attention and so joins those of the layer below; none is left.
@@ -62,8 +61,44 @@ TEST(CudaRewrites, WeightsGradientsRunBesideAttention) {
   }
 }
 
+// Four layers' branches and streams in one op, then those of two, and none alone; what is watched only is left out of
+// other steps.
+TEST(CudaRewrites, ProbesAreGathered) {
+  for (const std::string scheme : {"pre", "post"}) {
+    const TrainingStep step = step_of(scheme, {.narrow = true});
+    EXPECT_EQ(count(*step.plan, "statistics_of_several"), 2) << scheme;
+    EXPECT_EQ(count(*step.plan, "statistics"), 0) << scheme;
+    for (const Step& one : step.plan->steps()) {
+      const std::string_view name = step.plan->nodes()[static_cast<std::size_t>(one.node)].op->name();
+      EXPECT_EQ(one.only_watched, name == "statistics_of_several" || name == "attention_probe") << name;
+    }
+  }
+}
+
+// What the sum of a norm or of a residual is stored as.
+TEST(CudaRewrites, AStreamIsAsWideAsTheModelSays) {
+  for (const std::string scheme : {"pre", "post", "deepnorm", "peri"}) {
+    for (const StreamWidth width : {StreamWidth::f32, StreamWidth::bf16}) {
+      ModelConfig model{.layers = 6, .width = 64, .heads = 2, .vocabulary = 64, .batch = 4, .time = 64};
+      model.scheme = scheme;
+      model.stream = width;
+      const TrainingStep step = build_training_step(model, {.narrow = true, .backend = &cuda_backend()});
+      std::string wide;  // what layers make of the stream's size
+      for (const Step& one : step.plan->steps()) {
+        const Node& node = step.plan->nodes()[static_cast<std::size_t>(one.node)];
+        for (const int id : node.outputs) {
+          const Value& value = step.plan->values()[static_cast<std::size_t>(id)];
+          const bool of_stream = value.type.shape == Shape{4, 64, 64} && value.type.dtype == DType::f32;
+          if (std::string(node.scope).starts_with("layers.") && of_stream) wide += std::string(node.op->name()) + " ";
+        }
+      }
+      EXPECT_EQ(wide.empty(), width == StreamWidth::bf16) << scheme << ": " << wide;
+    }
+  }
+}
+
 TEST(CudaRewrites, SecondEditionsHaveALaneOfTheirOwn) {
-  const TrainingStep step = step_of("deepnorm", {.keep = Keep::lean, .narrow = true});
+  const TrainingStep step = step_of("deepnorm", {.probes = false, .keep = Keep::lean, .narrow = true});
   int again = 0;
   for (const Step& one : step.plan->steps()) {
     const Node& node = step.plan->nodes()[static_cast<std::size_t>(one.node)];
@@ -72,7 +107,8 @@ TEST(CudaRewrites, SecondEditionsHaveALaneOfTheirOwn) {
   }
   // Of every layer but the last: the hidden layer, queries, keys and values, and attention.
   EXPECT_EQ(again, 15);
-  EXPECT_LT(step.plan->transient_bytes(), step_of("deepnorm", {.narrow = true}).plan->transient_bytes());
+  EXPECT_LT(step.plan->transient_bytes(),
+            step_of("deepnorm", {.probes = false, .narrow = true}).plan->transient_bytes());
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ TEST(Allocation, NoTaskAllocatesInItsSteps) {
     DataConfig config{.task = task, .path = path, .validation_path = path};
     if (task == "images") {
       config.path = config.validation_path =
-          folder.write("images", std::string("\0\0\x8\3\0\0\0\6\0\0\0\2\0\0\0\1", 16) + "abcdefghijkl");
+          folder.write("images", std::string("\0\0\x8\3\0\0\0\6\0\0\0\2\0\0\0\2", 16) + "abcdefghijklmnopqrstuvwx");
       config.target_path = config.validation_target_path =
           folder.write("labels", std::string("\0\0\x8\1\0\0\0\6\0\1\0\1\0\1", 14));
       config.settings = {{"crop", 1}, {"flip", 1}};

@@ -171,6 +171,10 @@ TEST(Formats, LabelledTablesShowThemselves) {
   const char* const words[] = {"I", "You", "He", "She", "We", "They", "Tom", "Mary"};
   for (int i = 0; i < 400; ++i) sentences += std::string(words[i % 8]) + " went home at " + std::to_string(i) + ".\n";
   EXPECT_FALSE(labelled(sentences)) << "sentences that begin alike are no labels";
+  std::string sorted;
+  for (int i = 0; i < 8000; ++i) sorted += std::to_string(i / 4000) + " a film to see again or to leave early\n";
+  EXPECT_TRUE(labelled(sorted)) << "the second label comes late";
+  EXPECT_FALSE(labelled(sorted.substr(0, sorted.size() / 2))) << "one label tells nothing apart";
   EXPECT_FALSE(looks_labelled({.path = folder / "missing"}));
   if (const std::string real = shared_data("tinyshakespeare/input.txt"); !real.empty()) {
     EXPECT_FALSE(looks_labelled({.path = real}));

@@ -1,6 +1,7 @@
 // Images from files: the three formats, what is wrong with a file, statistics of the training part, and variation.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -117,7 +118,7 @@ TEST_F(ImageFiles, ReadsCifar) {
   config.path = write("bad.bin", bytes);
   EXPECT_NE(said(config).find("image 1 has the label 11; expected 0 to 9"), std::string::npos);
   config.path = write("short.bin", bytes.substr(0, 5000));
-  EXPECT_NE(said(config).find("has 5000 bytes, which are no records of 3073"), std::string::npos);
+  EXPECT_NE(said(config).find("has 5000 bytes, which is not a whole number of records of 3073"), std::string::npos);
 }
 
 TEST_F(ImageFiles, MistakesAreNamed) {
@@ -140,13 +141,59 @@ TEST_F(ImageFiles, MistakesAreNamed) {
   config = ten();
   config.validation_path = write("other", idx({2, 3, 3}, std::string(18, 1)));
   config.validation_target_path = write("other labels", idx({2}, std::string{0, 1}));
-  EXPECT_NE(said(config).find("has images of 2 x 3 x 1 but"), std::string::npos);
+  EXPECT_NE(said(config).find("has images of 2 x 3 x 1 to train on but"), std::string::npos);
   config = ten();
   config.settings["crops"] = 1;
   EXPECT_NE(said(config).find("has no such setting (did you mean 'crop'?)"), std::string::npos);
   config = ten();
   config.path = write("flat", idx({10}, std::string(10, 1)));
   EXPECT_NE(said(config).find("expected [images, height, width]"), std::string::npos);
+}
+
+TEST_F(ImageFiles, WhatLeavesNothingOfAnImageIsRefused) {
+  for (const char* name : {"crop", "cutout"}) {
+    DataConfig config = ten();
+    config.settings[name] = 2;
+    EXPECT_NE(said(config).find("is 2, but the images are 2 x 3 (height x width); expected at most 1"),
+              std::string::npos);
+  }
+}
+
+TEST_F(ImageFiles, LabelsThatAreNoClassesAreNamed) {
+  DataConfig config = ten();
+  for (const auto& [label, named] : {std::pair{-1.0, "-1"}, {1.5, "1.5"}, {1e20, "1e+20"}}) {
+    std::vector<double> labels(10, 0);
+    labels[3] = label;
+    config.target_path = write("labels.npy", npy("<f8", "10,", labels));
+    EXPECT_NE(said(config).find(std::string("label 3 is ") + named + "; expected a whole number from 0 to 99999"),
+              std::string::npos)
+        << said(config);
+  }
+}
+
+TEST_F(ImageFiles, NumbersThatAreNotFiniteAreRefusedInBothParts) {
+  for (const int image : {1, 9}) {  // to train on; held out
+    std::vector<float> pixels(60, 0.5f);
+    pixels[0] = 1;
+    pixels[static_cast<std::size_t>(6 * image + 2)] = std::nanf("");
+    DataConfig config = ten();
+    config.path = write("images.npy", npy("<f4", "10, 2, 3", pixels));
+    EXPECT_NE(said(config).find("image " + std::to_string(image) + " holds nan; expected finite"), std::string::npos);
+  }
+}
+
+// Of an image that differs where all that are trained on are alike.
+TEST_F(ImageFiles, WhatRoundingLeavesOfAConstantIsNotBlownUp) {
+  DataConfig config = ten();
+  std::vector<float> pixels(8000, 0.3f);
+  std::fill(pixels.end() - 1600, pixels.end(), 0.5f);
+  config.path = write("images.npy", npy("<f4", "10, 20, 40", pixels));
+  Batch batch;
+  const auto source = open_source(config, {.batch = 2, .time = 1});
+  source->fill(0, 1, batch);
+  for (const float value : batch.numbers("image")) EXPECT_EQ(value, 0);
+  source->fill_evaluation(0, batch);
+  for (const float value : batch.numbers("image")) EXPECT_NEAR(value, 0.2f, 1e-6f);
 }
 
 // A function of seed, batch and row alone; of the held-out part nothing is varied.

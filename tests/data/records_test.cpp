@@ -111,6 +111,10 @@ TEST(Translation, NamesWhatIsWrong) {
   EXPECT_NE(message(translation(two), {1, 8, 8}).find("line 1 has 1 columns"), std::string::npos);
   EXPECT_NE(message(translation(two, two), {1, 8, 0}).find("needs an encoder"), std::string::npos);
   EXPECT_NE(message(translation(two, two), {1, 1, 1}).find("none of 2 pairs"), std::string::npos);
+  const std::string alike = folder.write("alike", "a\na\na\n");
+  DataConfig together = translation(alike, alike);  // one source, which is on one side alone
+  together.validation_path = together.validation_target_path = "";
+  EXPECT_NE(message(together, {1, 8, 8}).find("where pairs of one source stay together"), std::string::npos);
   EXPECT_NE(message(translation(two, folder / "missing"), {1, 8, 8}).find("cannot open"), std::string::npos);
 }
 

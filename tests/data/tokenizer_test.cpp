@@ -256,7 +256,9 @@ TEST(Tokenizer, IsChosenByName) {
             std::string::npos);
   EXPECT_NE(error_of([] { open_tokenizer({.tokenizer = "sentencepiece"}, "x"); }).find("data.vocabulary"),
             std::string::npos);
-  EXPECT_NE(error_of([] { open_tokenizer({.vocabulary = 100}, "x"); }).find("data.vocabulary is 100, but 256 bytes"),
+  EXPECT_NE(error_of([] {
+              open_tokenizer({.vocabulary = 100}, "x");
+            }).find("data.vocabulary is 100, but there are 256 tokens (bytes)"),
             std::string::npos);
   EXPECT_NE(error_of([] { open_tokenizer({.vocabulary = -3}, "x"); }).find("-3"), std::string::npos);
 }

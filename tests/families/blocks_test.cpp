@@ -1,7 +1,7 @@
 // Blocks of residual networks of convolutions beyond v1 and v2, and weights in other forms.
 #include <cmath>
 
-#include "models/model_check.h"
+#include "families/image_runs.h"
 #include "norma/models/weight_form.h"
 #include "norma/norms/norm.h"
 #include "norma/ops/views.h"
@@ -11,15 +11,7 @@ namespace {
 
 using test::fill_inputs;
 using test::tiny;
-
-ModelConfig tiny_blocks(const std::string& scheme, DType dtype = DType::f32) {
-  ModelConfig config = tiny("resnet", scheme, dtype);
-  config.width = 4;
-  set_size(config, "image_height", 6);
-  set_size(config, "image_width", 5);
-  set_size(config, "image_channels", 3);
-  return config;
-}
+using test::tiny_resnet;
 
 // The gradient of a spectral weight is that of its limit, so one singular value of each is made so large that eight
 // iterations reach it.
@@ -38,17 +30,17 @@ void check_every_gradient(const ModelConfig& config) {
 TEST(Blocks, HaveTheRightGradients) {
   for (const char* scheme : {"nf_resnet", "resnet_d", "skipinit", "rezero", "convnext"}) {
     SCOPED_TRACE(scheme);
-    ModelConfig config = tiny_blocks(scheme, DType::f64);
+    ModelConfig config = tiny_resnet(scheme, DType::f64);
     config.norm = config.scheme->name == "resnet_d" ? NormKind::batch : NormKind::layer;
     check_every_gradient(config);
   }
-  ModelConfig deep = tiny_blocks("resnet_d", DType::f64);
+  ModelConfig deep = tiny_resnet("resnet_d", DType::f64);
   deep.norm = NormKind::group;
   deep.sizes.insert({{"stem", 7}, {"deep_stem", 1}, {"stages", 2}, {"expansion", 2}});
   set_size(deep, "image_height", 17);
   set_size(deep, "image_width", 14);
   check_every_gradient(deep);
-  ModelConfig patches = tiny_blocks("convnext", DType::f64);
+  ModelConfig patches = tiny_resnet("convnext", DType::f64);
   patches.sizes.insert({{"stem", 2}, {"kernel", 5}});
   set_size(patches, "image_width", 8);
   check_every_gradient(patches);
@@ -59,7 +51,7 @@ TEST(WeightForms, HaveTheRightGradients) {
   for (const WeightForm form : {WeightForm::standardised, WeightForm::weight_norm, WeightForm::spectral}) {
     for (const char* family : {"resnet", "vit", "mlp", "decoder"}) {
       SCOPED_TRACE(std::string(family) + " " + std::to_string(static_cast<int>(form)));
-      ModelConfig config = std::string(family) == "resnet" ? tiny_blocks("resnet_v2", DType::f64)
+      ModelConfig config = std::string(family) == "resnet" ? tiny_resnet("resnet_v2", DType::f64)
                                                            : tiny(Family(family), "pre", DType::f64);
       config.layers = 2;
       config.weight_form = form;
@@ -144,7 +136,7 @@ TEST(WeightForms, StartWithTheSizeThatPlainWeightsHave) {
     for (std::size_t row = 0; row < 48; ++row) squares += std::pow(weight[row * 144], 2);
     EXPECT_NEAR(std::sqrt(squares) / gain[0], 1, 0.4);
   }
-  ModelConfig fixup = tiny_blocks("fixup", DType::f64);
+  ModelConfig fixup = tiny_resnet("fixup", DType::f64);
   fixup.weight_form = WeightForm::standardised;
   Graph graph;
   const Model model = build_model(graph, fixup);
@@ -156,7 +148,7 @@ TEST(WeightForms, StartWithTheSizeThatPlainWeightsHave) {
 }
 
 TEST(Blocks, OfConvNeXtHalveTheStreamBeforeTheyReadIt) {
-  ModelConfig config = tiny_blocks("convnext");
+  ModelConfig config = tiny_resnet("convnext");
   config.layers = 4;
   config.sizes.insert({{"stages", 2}, {"stem", 2}});
   set_size(config, "image_width", 8);
@@ -176,7 +168,7 @@ TEST(Blocks, OfConvNeXtHalveTheStreamBeforeTheyReadIt) {
 
 TEST(Blocks, MistakesAreNamed) {
   const auto error = [](const char* scheme, auto change) {
-    ModelConfig config = tiny_blocks(scheme);
+    ModelConfig config = tiny_resnet(scheme);
     change(config);
     return test::error_of([&] {
       Graph graph;
@@ -221,7 +213,7 @@ std::vector<double> stream_variances(const ModelConfig& config, std::uint64_t se
 // The stream of an NF-ResNet has the variance that its formula expects, 1 + since alpha^2. Borders of an image, where a
 // kernel reads zeros, take some of it.
 TEST(Blocks, OfNfResNetKeepTheVarianceThatTheyExpect) {
-  ModelConfig config = tiny_blocks("nf_resnet");
+  ModelConfig config = tiny_resnet("nf_resnet");
   config.layers = 12;
   config.width = 32;
   config.batch = 8;

@@ -222,7 +222,9 @@ TEST_F(Sampled, MistakesAreNamed) {
             "guidance of 2 needs a model that was trained with some classes hidden; diffusion.drop was 0");
   TrainedModel other = trained_model(*cohort_, 0);
   other.config.model.family = "decoder";
-  EXPECT_NE(test::error_of([&] { sample_denoiser(other, {}); }).find("a decoder takes no noise away"),
+  EXPECT_NE(test::error_of([&] {
+              sample_denoiser(other, {});
+            }).find("it takes no noise away and cannot be sampled from noise; expected one of dit, unet"),
             std::string::npos);
 }
 

@@ -146,6 +146,21 @@ TEST(Gcn, OnlyGcnHasPartsOfAConvolution) {
             std::string::npos);
 }
 
+TEST(Gcn, StudiesTheSchemesThatItsConvolutionFits) {
+  for (const GraphConvolution convolution :
+       {GraphConvolution::gcn, GraphConvolution::sage, GraphConvolution::gin, GraphConvolution::gat}) {
+    for (const std::string& scheme : Family("gcn")->study.schemes) {
+      ModelConfig config = test::tiny("gcn", scheme);
+      config.convolution = convolution;
+      const std::string said = error_of([&] {
+        Graph graph;
+        build_model(graph, config);
+      });
+      EXPECT_EQ(said.empty(), config.family->study.fits(config, scheme)) << scheme << ": " << said;
+    }
+  }
+}
+
 // Which edges are left out is a function of seed and batch, so a run that goes on sees the same ones.
 TEST(Gcn, DropEdgeLeavesOutEdgesInBothDirections) {
   RunConfig config = block_run(2, "gcn");

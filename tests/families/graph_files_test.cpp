@@ -53,7 +53,8 @@ TEST(Gcn, ReadsTablesOfNodesAndEdges) {
   EXPECT_NE(said("node\tlabel\n1\t0\ttrain\t0\n", "0 1\n").find("this is node 1; expected 0"), std::string::npos);
   EXPECT_NE(said("node\tlabel\n0\t0\tteach\t0\n", "0 0\n").find("the part is 'teach'; expected train"),
             std::string::npos);
-  EXPECT_NE(said("node\n0\t0\ttrain\t0\n1\t1\tval\t0\n2\t0\ttest\t0\n", "0 1\n").find("no node of class 1 to train on"),
+  EXPECT_NE(said("node\n0\t0\ttrain\t0\n1\t1\tval\t0\n2\t0\ttest\t0\n", "0 1\n")
+                .find("no node of class 1 to train on, but labels up to 1"),
             std::string::npos);
   config.data.target_path.clear();
   EXPECT_NE(error_of([&] { open_data(config); }).find("data.target_path is not given"), std::string::npos);
@@ -75,6 +76,11 @@ TEST(Gcn, ReadsEdgeListsWithNumbersForFeatures) {
   open(nodes, "0 1\n2 3\n")->fill(0, 1, batch);
   // The mean of training nodes is 2 and the deviation 1; what is constant there says nothing.
   EXPECT_EQ(batch.numbers("features"), (Batch::Numbers{-1, 0, 1, 0, 3, 0, -3, 0}));
+  // Whose mean cannot be written down is constant as well.
+  std::string constant = "node label part a\n";
+  for (int node = 0; node < 6; ++node) constant += fmt::format("{} {} train 0.1\n", node, node % 2);
+  open(constant + "6 1 val 0.1\n7 0 test 0.2\n", "0 1\n")->fill(0, 1, batch);
+  EXPECT_EQ(batch.numbers("features"), Batch::Numbers(8, 0));
   const auto said = [&](const std::string& of_nodes, const std::string& of_edges) {
     return error_of([&] { open(of_nodes, of_edges); });
   };

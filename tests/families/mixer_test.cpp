@@ -1,10 +1,8 @@
 // MLP-Mixer: what its two branches mix, gradients, theory, and a task whose best score is known.
 #include <cmath>
 
-#include "models/model_check.h"
+#include "families/image_runs.h"
 #include "norma/theory/predict.h"
-#include "norma/train/cohort.h"
-#include "norma/train/data.h"
 
 namespace norma {
 namespace {
@@ -113,15 +111,7 @@ TEST(Mixer, LearnsShapesUpToTheirBestAccuracy) {
   config.train.schedule.shape = ScheduleShape::linear;
   config.data.settings = {{"size", 8}, {"classes", 3}, {"contrast", 9}};
   config.model.sizes["patch"] = 2;
-  const auto source = open_data(config);
-  Cohort cohort(config, source);
-  while (cohort.step() < config.train.steps) cohort.train_step();
-  cohort.evaluate();
-  const MemberState& state = cohort.member(0);
-  const double best = *source->best_accuracy(), rows = 8 * 32;
-  EXPECT_FALSE(state.diverged);
-  EXPECT_GT(*state.evaluation_accuracy, best - 4 * std::sqrt(best * (1 - best) / rows) - 0.05);
-  EXPECT_LT(*state.evaluation_accuracy, best + 4 * std::sqrt(best * (1 - best) / rows) + 0.01);
+  test::expect_best_accuracy(config);
 }
 
 }  // namespace

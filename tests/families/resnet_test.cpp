@@ -1,25 +1,14 @@
 // Residual networks of convolutions: stages, blocks by formula, gradients, and a task whose best score is known.
 #include <cmath>
 
-#include "models/model_check.h"
+#include "families/image_runs.h"
 #include "norma/norms/norm.h"
-#include "norma/train/cohort.h"
-#include "norma/train/data.h"
 
 namespace norma {
 namespace {
 
 using test::fill_inputs;
-using test::tiny;
-
-ModelConfig tiny_resnet(const std::string& scheme, DType dtype = DType::f32) {
-  ModelConfig config = tiny("resnet", scheme, dtype);
-  config.width = 4;
-  set_size(config, "image_height", 6);
-  set_size(config, "image_width", 5);
-  set_size(config, "image_channels", 3);
-  return config;
-}
+using test::tiny_resnet;
 
 RunConfig shapes_run(std::int64_t layers, const std::string& scheme) {
   RunConfig config;
@@ -202,16 +191,7 @@ TEST(ResNet, LearnsShapesUpToTheirBestAccuracy) {
     RunConfig config = shapes_run(3, scheme);
     config.train.steps = 500;
     config.train.schedule.shape = ScheduleShape::linear;
-    const auto source = open_data(config);
-    Cohort cohort(config, source);
-    while (cohort.step() < config.train.steps) cohort.train_step();
-    cohort.evaluate();
-    const MemberState& state = cohort.member(0);
-    const double best = *source->best_accuracy(), rows = 8 * 32;
-    EXPECT_FALSE(state.diverged);
-    EXPECT_GT(*state.evaluation_accuracy, best - 4 * std::sqrt(best * (1 - best) / rows) - 0.05);
-    EXPECT_LT(*state.evaluation_accuracy, best + 4 * std::sqrt(best * (1 - best) / rows) + 0.01);
-    EXPECT_LT(*state.evaluation_loss, *source->optimum() + 0.25);
+    EXPECT_LT(test::expect_best_accuracy(config), 0.25);
   }
 }
 

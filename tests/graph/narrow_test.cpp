@@ -55,9 +55,10 @@ const Node& only(const Plan& plan, std::string_view op) {
 }
 
 // x + W2 gelu(W1 norm(x)), its mean square and its gradients.
-std::shared_ptr<const Plan> residual_block(const AnyWidth& backend, bool post = false) {
+std::shared_ptr<const Plan> residual_block(const AnyWidth& backend, bool post = false, DType stream = DType::f32) {
   Graph graph;
   const Wire x = graph.input("x", {{4, 8}, DType::f32});
+  if (stream == DType::bf16) graph.narrow_stream(x);
   const Wire w1 = graph.parameter("w1", {{8, 16}, DType::f32}), w2 = graph.parameter("w2", {{16, 8}, DType::f32});
   const Wire gain = graph.parameter("gain", {{8}, DType::f32}), bias = graph.parameter("bias", {{8}, DType::f32});
   const auto branch = [&](Wire in) { return linear(activate(linear(in, w1), Activation::gelu), w2); };
@@ -99,6 +100,19 @@ TEST(Narrow, TheBranchIsNarrowAndTheStreamIsNot) {
   const Node& add = only(*plan, "sum");
   EXPECT_EQ(dtypes(*plan, add.inputs), (std::vector{DType::f32, DType::bf16}));
   EXPECT_EQ(dtypes(*plan, add.outputs), std::vector{DType::f32});
+}
+
+TEST(Narrow, AStreamThatBeginsNarrowStaysNarrow) {
+  for (const bool post : {false, true}) {
+    const auto plan = residual_block({}, post, DType::bf16);
+    const Node &norm = only(*plan, "layer_norm"), &add = only(*plan, "sum");
+    EXPECT_EQ(dtypes(*plan, {norm.inputs[0], norm.outputs[0]}), std::vector<DType>(2, DType::bf16)) << post;
+    EXPECT_EQ(dtypes(*plan, add.inputs), std::vector<DType>(2, DType::bf16)) << post;
+    EXPECT_EQ(dtypes(*plan, add.outputs), std::vector{DType::bf16}) << post;
+    for (const std::string name : {"x", "w1", "gain", "y", "dw1", "dgain"}) {
+      EXPECT_EQ(dtype_of_slot(*plan, name), DType::f32) << name;
+    }
+  }
 }
 
 TEST(Narrow, WhoeverComputesBothWidthsWritesBoth) {

@@ -40,6 +40,15 @@ TEST(Compare, RunsThatDifferInSeedsAloneAreOneGroup) {
   EXPECT_EQ(found.differences[0].key, "model.scheme");
 }
 
+TEST(Compare, ARepeatedRunIsNoOtherSeed) {
+  const RunComparison found = compare_runs({finished("a", {}, {{1, 2.0}}), finished("b", {}, {{1, 2.0}, {2, 2.1}})});
+  ASSERT_EQ(found.groups.size(), 1u);
+  EXPECT_EQ(found.groups[0].loss.n, 2) << "seed 1 counts once";
+  EXPECT_DOUBLE_EQ(found.groups[0].loss.mean, 2.05);
+  ASSERT_FALSE(found.notes.empty());
+  EXPECT_NE(found.notes[0].find("seed 1 was run 2 times and counts once"), std::string::npos) << found.notes[0];
+}
+
 TEST(Compare, AClearDifferenceOnSharedSeedsIsSupported) {
   const RunComparison found =
       compare_runs({finished("a", {}, {{1, 2.0}, {2, 2.2}, {3, 2.1}, {4, 2.3}}),

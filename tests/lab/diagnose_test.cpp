@@ -146,6 +146,28 @@ TEST(Diagnose, TooFewStepsAreSaidToBeThat) {
   EXPECT_TRUE(suggests(found, "train.steps="));
 }
 
+// It was said to have fallen from its first loss to its first loss, at a pace that two records do not tell.
+TEST(Diagnose, OfTwoRecordsTheLastIsNotTheFirst) {
+  const Diagnosis found = diagnosis_of({"train.steps=3", "train.lr=0.001", "train.log_every=10"});
+  ASSERT_FALSE(found.evidence.empty());
+  const std::string& words = found.evidence.front().words;
+  const auto after = [&](const std::string& mark) { return words.substr(words.find(mark) + mark.size(), 6); };
+  ASSERT_NE(words.find("the training loss "), std::string::npos) << words;
+  EXPECT_NE(after(" from "), after(" to ")) << words;
+  EXPECT_EQ(words.find("in 100 steps"), std::string::npos) << words;
+}
+
+TEST(Diagnose, WeightsThatHaveNotMovedHaveNotLearned) {
+  const TemporaryFolder folder;
+  RunHistory run = read_history(train_small(folder, "run", {"train.steps=30", "train.lr=1e-8"}));
+  MemberResult& lucky = *run.members.at(0).result;
+  lucky.outcome = Outcome::stable;
+  lucky.evaluation_loss = *lucky.unigram_entropy - 0.05;
+  const Diagnosis found = diagnose(run).at(0);
+  EXPECT_EQ(found.condition, Condition::did_not_learn) << found.words;
+  EXPECT_EQ(found.cause, Cause::rate_too_small) << found.words;
+}
+
 TEST(Diagnose, EveryMemberForItself) {
   const TemporaryFolder folder;
   const RunHistory run = read_history(train_small(folder, "run", {"members.lr=[0.003, 0.3]", "train.steps=300"}));

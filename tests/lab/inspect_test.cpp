@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include <nlohmann/json.hpp>
 
 #include "check.h"
@@ -155,6 +158,18 @@ TEST(Estimates, KnowTheirIntervals) {
   EXPECT_NEAR(law->value, 2, 1e-12);
   EXPECT_NEAR(law->high - law->low, 0, 1e-9) << "both seeds have the same slope and lie on a line";
   EXPECT_FALSE(power_law(x, std::vector<std::vector<double>>{{1}, {0}, {1}}).has_value());
+}
+
+TEST(Inspect, NoMoreNetworksAreBegunWhenTheirTimeIsUp) {
+  InspectOptions options = small_options();
+  options.only = {"amplification"};
+  options.settle = SettledLaw{.analysis = "amplification", .width = 1e-6, .most = 6};
+  EXPECT_EQ(named(inspect(options), "amplification").series[0].y[0].n, 6);
+  options.settle->until = std::chrono::steady_clock::now();
+  const Findings findings = inspect(options);
+  EXPECT_EQ(named(findings, "amplification").series[0].y[0].n, 2);
+  const auto says_so = [](const std::string& note) { return note.find("time was up") != std::string::npos; };
+  EXPECT_EQ(std::ranges::count_if(findings.notes, says_so), 1);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/study/parts.h"
+#include "lab/study_check.h"
 #include "norma/core/error.h"
 #include "norma/lab/study.h"
 #include "temporary_folder.h"
@@ -13,6 +14,7 @@ namespace norma {
 namespace {
 
 using json = nlohmann::json;
+using test::play_study;
 using test::TemporaryFolder;
 
 StudyConfig tiny_study(const std::vector<SchemeChoice>& schemes, double budget_steps) {
@@ -28,12 +30,6 @@ StudyConfig tiny_study(const std::vector<SchemeChoice>& schemes, double budget_s
                               "train.steps=40", "train.threads=1", "data.evaluation_batches=4"})
     override_config(config.base, setting);
   return config;
-}
-
-json play_study(const StudyConfig& config, const std::string& directory) {
-  StudyObserver observer;
-  const std::atomic<bool> stop{false};
-  return json::parse(run_study({.config = config, .directory = directory}, observer, stop).results_json);
 }
 
 // What must depend neither on the number of threads nor on interruptions.

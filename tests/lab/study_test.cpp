@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lab/study_check.h"
 #include "norma/lab/sweep.h"
 #include "norma/models/model.h"
 #include "norma/train/cohort.h"
@@ -15,6 +16,7 @@ namespace norma {
 namespace {
 
 using json = nlohmann::json;
+using test::play_study;
 using test::TemporaryFolder;
 
 // Two rates that are both too small, so that the best is the larger one.
@@ -32,12 +34,6 @@ StudyConfig small_study() {
   return config;
 }
 
-json study(const StudyConfig& config, const std::string& directory) {
-  StudyObserver observer;
-  const std::atomic<bool> stop{false};
-  return json::parse(run_study({.config = config, .directory = directory}, observer, stop).results_json);
-}
-
 // What must not depend on how often a study was interrupted.
 json outcome_of(json results) {
   for (json& run : results["runs"]) run.erase("tokens_per_second");
@@ -48,12 +44,12 @@ TEST(Study, ASchemeWhoseBestRateIsAtTheEdgeGetsMoreRates) {
   const TemporaryFolder folder;
   StudyConfig config = small_study();
   config.extra_rates = 0;
-  const json narrow = study(config, folder / "study");
+  const json narrow = play_study(config, folder / "study");
   EXPECT_TRUE(narrow["extra_rates"].empty());
   EXPECT_EQ(narrow["runs"].size(), 8u);
   ASSERT_EQ(narrow["tuned"][0]["lr"], 1e-3) << narrow["verdicts"];
   config.extra_rates = 1;
-  const json wide = study(config, folder / "study");  // in the same directory: only the new rate is trained
+  const json wide = play_study(config, folder / "study");  // in the same directory: only the new rate is trained
   ASSERT_EQ(wide["extra_rates"].size(), 2u) << wide["extra_rates"];
   EXPECT_EQ(wide["extra_rates"][0]["scheme"], "pre");
   EXPECT_EQ(wide["extra_rates"][0]["lr"], json({0.01}));
@@ -92,7 +88,7 @@ TEST(Study, RatesStopWhereTheyBringNothing) {
   config.schemes = {"post"};
   config.rates = {1e-2, 1e2};  // the second one does not train
   config.extra_rates = 4;
-  const json results = study(config, folder / "study");
+  const json results = play_study(config, folder / "study");
   ASSERT_EQ(results["extra_rates"].size(), 1u) << results["verdicts"];
   EXPECT_EQ(results["extra_rates"][0]["lr"], json({1e-6})) << "downwards, and 0.01 is inside then";
   EXPECT_EQ(results["extra_rates"][0]["edge"], "none") << results["verdicts"];

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "lab/study/parts.h"
+#include "norma/lab/study.h"
 
 namespace norma {
 namespace {
@@ -112,6 +115,8 @@ TEST(Verdict, StatesOnlyLawsThatTheSeedsSettle) {
             "0.76).");
   EXPECT_NE(words({.exponent = Exponent{0.05, -0.4, 0.5}}).find("not settled"), std::string::npos)
       << "flat, but unsure";
+  EXPECT_NE(words({.exponent = Exponent{0.02, -0.19, 0.23}}).find("not settled"), std::string::npos)
+      << "as on the page of the report";
   EXPECT_NE(words({.exponent = Exponent{-0.5, -0.6, -0.4}}).find("shrinks with depth as N^-0.50"), std::string::npos);
   EXPECT_NE(words({.exponent = Exponent{0.7, 0.7, 0.7}}).find("grows with depth as N^0.70."), std::string::npos)
       << "one seed and two depths have no interval";
@@ -198,7 +203,15 @@ TEST(Verdict, RatesThatOnlyOneSchemeTriedDoNotMakeItNarrow) {
   one.cells[3].extra = one.cells[4].extra = true;
   EXPECT_EQ(verdict_of(one), "stable");
   const std::string words = judge_schemes({one})[0].words;
-  EXPECT_NE(words.find("trains in 2 of 3 settings that all share"), std::string::npos) << words;
+  EXPECT_NE(words.find("trains in 2 of the 3 settings that all schemes share"), std::string::npos) << words;
+}
+
+TEST(Verdict, WhatWarmupBringsIsSaidOfTheRunsThatShowIt) {
+  SchemeEvidence one = evidence("a", {trains(1e-3, 0, 2.5), trains(1e-3, 100, 2)});
+  one.final = FinalEvidence{.lr = 1e-3, .warmup = 100, .steps = 800, .loss = {2.6, 2.5, 2.7, 5}, .seeds = 5};
+  const std::string words = judge_schemes({one})[0].words;
+  EXPECT_NE(words.find("reaches 2.600 (2.500 to 2.700) after 800 steps"), std::string::npos) << words;
+  EXPECT_NE(words.find("short runs reach 2.000 with warmup and 2.500 without"), std::string::npos) << words;
 }
 
 SchemeEvidence finalist(const std::string& name, double loss, std::vector<TrainedCell> cells,
@@ -237,7 +250,27 @@ TEST(Advice, OfTiedSchemesTheOneThatTrainsInMostSettings) {
   EXPECT_NE(advice.words.find("a cannot be distinguished from it and has the lower mean"), std::string::npos)
       << advice.words;
   EXPECT_NE(advice.confidence.find("Low between the tied schemes"), std::string::npos) << advice.confidence;
+  EXPECT_NE(advice.confidence.find("paired difference between b and a includes 0"), std::string::npos)
+      << "of the scheme that is advised: " << advice.confidence;
+  EXPECT_EQ(advice.confidence.find("held-out batch"), std::string::npos) << advice.confidence;
+  std::vector<SchemeEvidence> one_graph = tied;
+  for (SchemeEvidence& scheme : one_graph) scheme.final->batches = 1;
+  EXPECT_NE(advice_for(one_graph).confidence.find("judged on one held-out batch"), std::string::npos);
+  for (SchemeEvidence& scheme : one_graph) scheme.final->tied_with.clear();
+  EXPECT_TRUE(advice_for(one_graph).confidence.starts_with("Fair on these held-out data alone, for this setting: over"))
+      << advice_for(one_graph).confidence;
   EXPECT_EQ(advice.ranking[0], "a") << "the order is that of the losses";
+}
+
+TEST(Advice, OfSchemesThatAreOneModelNoBudgetTellsMore) {
+  std::vector<SchemeEvidence> twins = {finalist("a", 1.9, {trains(1e-3, 0, 2)}, {"b"}),
+                                       finalist("b", 1.9, {trains(1e-3, 0, 2)}, {"a"})};
+  EXPECT_NE(advice_for(twins).confidence.find("a larger budget may tell"), std::string::npos);
+  for (SchemeEvidence& one : twins) one.final->same_as = one.final->tied_with;
+  const std::string words = advice_for(twins).confidence;
+  EXPECT_TRUE(words.starts_with("None between the tied schemes: a and b have the same losses to the last digit"))
+      << words;
+  EXPECT_EQ(words.find("may tell"), std::string::npos) << words;
 }
 
 TEST(Advice, ALeadThatMayTurnAroundIsALeadAtItsLength) {
@@ -271,6 +304,23 @@ TEST(Advice, OneThatTrainsWhileOthersMayOnlyNeedLongerIsNoChoice) {
   all[1].training = Training::stuck;  // that was found out
   EXPECT_EQ(advice_for(all).choice, "a");
   EXPECT_TRUE(advice_for(all).words.starts_with("At 12 layers use a")) << advice_for(all).words;
+}
+
+TEST(Advice, RightAnswersStandBesideThoseThatNeedNoModel) {
+  const auto words = [](std::optional<double> most_frequent) {
+    Results results = new_results(ResultsKind::study);
+    results.advice.choice = "a";
+    results.advice.ranking = {"a"};
+    results.verdicts.push_back({.scheme = "a", .words = "reaches 1.9."});
+    results.tuned.resize(1);
+    results.tuned[0].scheme = "a";
+    results.tuned[0].accuracy = Estimate{0.235, 0.22, 0.25, 5};
+    say_accuracy(results, most_frequent);
+    return results.advice.words;
+  };
+  EXPECT_EQ(words(0.229),
+            " With it 23.5 % of held-out answers are right (22.0 to 25.0); the most frequent answer alone has 22.9 %.");
+  EXPECT_EQ(words({}), " With it 23.5 % of held-out answers are right (22.0 to 25.0).");
 }
 
 TEST(Advice, NamesASchemeWithClearlyMoreRightAnswers) {
@@ -314,6 +364,62 @@ TEST(Advice, ShortRunsAloneGiveLowConfidenceAndNoEvidenceNoAdvice) {
   const Advice silent = advice_for(untrained);
   EXPECT_EQ(silent.words, "Nothing was trained, so there is no advice; the analyses at init stand by themselves.");
   EXPECT_EQ(silent.not_tested, std::vector<std::string>{"training"});
+}
+
+TEST(Advice, WhatStartsLateWasSeenToTrain) {
+  SchemeEvidence late = evidence("a", {fails(1e-3, 0, 0)});
+  late.training = Training::late;
+  late.long_steps = 3000;
+  const Advice advice = advice_for({late, evidence("b", {fails(1e-3, 0, 3)})});
+  EXPECT_TRUE(
+      advice.words.starts_with("Undecided at 12 layers: only runs of 3000 steps got below guessing level, those "
+                               "of a, and they are no comparison. Try --steps 3000 with a larger budget"))
+      << advice.words;
+  EXPECT_TRUE(advice.ranking.empty());
+}
+
+TEST(Advice, SaysWhyThereWasNoFinal) {
+  const std::vector<SchemeEvidence> map = {evidence("a", {trains(1e-3, 0, 1.9)})};
+  const std::string why = "The budget of 40steps ended before it; a larger one pays for it.";
+  EXPECT_TRUE(advice_for(map, {.why_no_final = why}).confidence.ends_with(" " + why));
+}
+
+TEST(Advice, WhatDivergesInItsFirstStepIsNoMatterOfRates) {
+  std::vector<SchemeEvidence> all = {evidence("a", {fails(1e-3, 0, 3), fails(1e-4, 0, 3)})};
+  EXPECT_NE(advice_for(all).words.find("Try smaller rates"), std::string::npos) << advice_for(all).words;
+  all[0].cells[0].at_once = 3;
+  EXPECT_NE(advice_for(all).words.find("Try smaller rates"), std::string::npos) << "one setting began";
+  all[0].cells[1].at_once = 3;
+  EXPECT_EQ(advice_for(all).words.find("rates"), std::string::npos) << advice_for(all).words;
+  EXPECT_NE(judge_schemes(all)[0].words.find("in its first step, before any update"), std::string::npos);
+}
+
+TEST(Table, ARankIsAsWideAsTheComparisonsLeaveIt) {
+  Results results = new_results(ResultsKind::study);
+  for (const char* scheme : {"a", "b", "c", "d"}) {
+    results.verdicts.push_back({.scheme = scheme, .verdict = Judgement::stable});
+    results.advice.ranking.push_back(scheme);
+  }
+  const auto line_of = [&](const std::string& scheme) {
+    std::istringstream lines(study_table(results));
+    std::string rank, name;
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      if (words >> rank >> name && name == scheme) return rank;
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(line_of("a"), "-") << "short runs that chose the settings are no comparison";
+  const auto pair = [](const char* a, const char* b, double mean, bool apart) {
+    Comparison one{.a = a, .b = b, .apart = apart};
+    one.difference.mean = mean;
+    return one;
+  };
+  results.comparisons = {pair("a", "b", -0.1, false), pair("a", "c", -0.3, true), pair("c", "b", 0.2, true)};
+  EXPECT_EQ(line_of("a"), "1-2");
+  EXPECT_EQ(line_of("b"), "1-2");
+  EXPECT_EQ(line_of("c"), "3");
+  EXPECT_EQ(line_of("d"), "-") << "it was not in the final";
 }
 
 }  // namespace

@@ -123,8 +123,8 @@ TEST(Model, FamiliesAreReadAsTheyAreWritten) {
   for (const FamilyRow& row : families()) EXPECT_EQ(Family(row.name).operator->(), &row);
   EXPECT_EQ(Family("encoder-decoder"), "encoder_decoder");
   EXPECT_EQ(test::error_of([] { Family("encoderdecoder"); }),
-            "there is no family 'encoderdecoder' (did you mean 'encoder_decoder'?); expected decoder, encoder, "
-            "encoder_decoder, mlp, resnet, vit, mixer, gcn, graphs, dit or unet");
+            "there is no family 'encoderdecoder' (did you mean 'encoder_decoder'?); expected " + family_names());
+  EXPECT_TRUE(family_names().starts_with("decoder, encoder, ")) << family_names();
 }
 
 TEST(Model, BadConfigurationsAreNamed) {

@@ -11,6 +11,16 @@ import torch.nn.functional as F
 TORCH_DTYPES = {"f32": torch.float32, "f64": torch.float64}
 
 
+def reference_model(name):
+    """The weights of a model of the data collection beside the repository, or in $NORMA_DATA; None where they are not."""
+    beside = pathlib.Path(__file__).resolve().parents[3] / "shared/data"
+    path = pathlib.Path(os.environ.get("NORMA_DATA", beside)) / "tiny-reference-models" / f"{name}.safetensors"
+    if not path.exists():
+        print(f"reference: {path} is not there; its model is left out")
+        return None
+    return path
+
+
 def conv(x, weight, stride=1, padding=0, dilation=1, groups=1):
     """x[batch, height, width, in], weight[height, width, in / groups, out]"""
     y = F.conv2d(x.permute(0, 3, 1, 2), weight.permute(3, 2, 0, 1), None, stride, padding, dilation, groups)
@@ -173,9 +183,8 @@ def resnets(writer, dtype):
     t = TORCH_DTYPES[dtype]
     p, running = random_resnet(t, [4, 6, 8], 2, 3, 5)
     add_resnet(writer, "resnet", dtype, p, running, torch.randn(6, 33, 30, 3, dtype=t), torch.randint(5, (6,)), [4, 6, 8], 2)
-    folder = os.environ.get("NORMA_REFERENCE_MODELS")  # a folder with pico_resnet18.safetensors
-    path = pathlib.Path(folder) / "pico_resnet18.safetensors" if folder else None
-    if path is None or not path.exists():
+    path = reference_model("pico_resnet18")
+    if path is None:
         return
     config = json.loads((path.parent / "pico_resnet18_config.json").read_text())
     p, running = renamed(read_safetensors(path), t)
@@ -186,9 +195,8 @@ def resnets(writer, dtype):
 
 def tiny_vit(writer, dtype):
     """A model of Hugging Face's with its own reference; its eps is 1e-12 and ours 1e-5, hence the tolerance."""
-    folder = os.environ.get("NORMA_REFERENCE_MODELS")
-    path = pathlib.Path(folder) / "tiny_vit.safetensors" if folder else None
-    if path is None or not path.exists():
+    path = reference_model("tiny_vit")
+    if path is None:
         return
     t = TORCH_DTYPES[dtype]
     config = json.loads((path.parent / "tiny_vit_config.json").read_text())

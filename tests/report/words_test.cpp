@@ -45,10 +45,11 @@ TEST(Words, DepthIsRankedOnlyWhereIntervalsAreApart) {
   Results results = words_study();
   results.depth_use = {{.scheme = "a", .layers = 12, .effective_depth = {9, 8, 10, 3}},
                        {.scheme = "b", .layers = 12, .effective_depth = {3, 2, 4, 3}}};
-  EXPECT_EQ(depth_sentence(results, Cast(results)), "A uses 9 [8, 10] of 12 layers, B uses 3 [2, 4] of 12 layers.");
+  EXPECT_EQ(depth_sentence(results, Cast(results)),
+            "A uses 9.0 [8.0, 10.0] of 12 layers, B uses 3.0 [2.0, 4.0] of 12 layers.");
   results.depth_use[1].effective_depth = {3, 1, 8.5, 3};
   EXPECT_EQ(depth_sentence(results, Cast(results)),
-            "A uses 9 [8, 10] of 12 layers, B uses 3 [1, 8.5] of 12 layers; their intervals overlap.");
+            "A uses 9.0 [8.0, 10.0] of 12 layers, B uses 3.0 [1.0, 8.5] of 12 layers; their intervals overlap.");
 }
 
 TEST(Words, DivergenceIsCountedAndGuessingIsNotTraining) {
@@ -76,17 +77,40 @@ TEST(Words, TheLeaderIsComparedPairByPair) {
   results.advice.ranking = {"a", "b", "c"};
   results.comparisons = {{.a = "a", .b = "b", .apart = true}, {.a = "c", .b = "a"}, {.a = "b", .b = "c"}};
   EXPECT_EQ(comparison_sentence(results, Cast(results)),
-            "A is told apart from B, and not from C. Of 3 pairs the final tells 1 apart (paired over seeds and "
-            "held-out data, corrected for their number). With ten times the training none of these would be sure to "
-            "last: losses still fall by more than they differ.");
+            "The final comparison separates A from B, but not from C. Of 3 pairs it separates 1 (paired over seeds and "
+            "held-out data, corrected for their number). None of these differences can be expected to last through "
+            "ten times the training: the schemes behind may catch up.");
   results.comparisons[0].lasting = true;
   EXPECT_TRUE(comparison_sentence(results, Cast(results))
-                  .ends_with("What the schemes behind still gain would not make "
-                             "up for that within ten times the training."));
+                  .ends_with("At the pace of the last races the schemes behind would not catch up within ten times "
+                             "the training."));
   results.comparisons = {{.a = "c", .b = "a"}};
   EXPECT_EQ(comparison_sentence(results, Cast(results)),
-            "A is not told apart from C. Of 1 pair the final tells 0 apart (paired over seeds and held-out data, "
-            "corrected for their number).");
+            "The final comparison does not separate A from C. Of 1 pair it separates none (paired over seeds and "
+            "held-out data, corrected for their number).");
+}
+
+TEST(Words, WithoutTwoSchemesInAFinalNothingWasCompared) {
+  Results results = words_study();
+  results.runs.resize(1);
+  EXPECT_EQ(comparison_sentence(results, Cast(results)), "No scheme came into a final, so nothing was compared.");
+  results.advice.ranking = {"a", "b"};
+  EXPECT_EQ(comparison_sentence(results, Cast(results)),
+            "There was no final comparison: the order is that of short runs, and may change.");
+  results.course = Course{.budget = "3min", .rounds = {}};
+  results.course->rounds.resize(1);
+  results.course->rounds[0].stage = Stage::final;
+  EXPECT_EQ(comparison_sentence(results, Cast(results)), "No two schemes were in the final, so nothing was compared.");
+}
+
+TEST(Words, WhatStartsLateIsSaidWithWhatItReaches) {
+  Results results = words_study();
+  results.verdicts = {{.scheme = "a",
+                       .rank = 1,
+                       .verdict = Judgement::starts_late,
+                       .words = "A: is at guessing level after 100 steps, but reaches 2.836 after 3000 (of 16 short "
+                                "runs 0 diverged and 16 ended at guessing level)."}};
+  EXPECT_EQ(scheme_sentence(results, "a"), "Is at guessing level after 100 steps, but reaches 2.836 after 3000.");
 }
 
 TEST(Words, OneSentenceForEachScheme) {
@@ -113,6 +137,29 @@ TEST(Words, OneSentenceForEachScheme) {
   EXPECT_EQ(scheme_sentence(results, "c"), "It sees the future.");
 }
 
+TEST(Words, SettingsThatTrainAreCountedAsVerdictsCountThem) {
+  Results results = words_study();
+  Tuned tuned;
+  tuned.scheme = "a";
+  tuned.loss = {1.9, 1.8, 2.0, 3};
+  results.tuned = {tuned};
+  results.verdicts = {{"a", 1, Judgement::stable, ""}};
+  const auto run = [](double lr, Outcome outcome) {
+    RunOutcome one;
+    one.scheme = "a";
+    one.lr = lr;
+    one.outcome = outcome;
+    one.stage = Stage::map;
+    return one;
+  };
+  results.runs = {run(0.1, Outcome::stable), run(0.1, Outcome::did_not_learn), run(0.2, Outcome::stable),
+                  run(0.4, Outcome::stable)};
+  results.extra_rates = {{.scheme = "a", .lr = {0.4}}};
+  EXPECT_TRUE(scheme_sentence(results, "a").ends_with("; trains in 1 of the 2 settings of the short runs."))
+      << "not in those at which a seed stayed at guessing level, nor at rates of one scheme alone: "
+      << scheme_sentence(results, "a");
+}
+
 TEST(Words, RightAnswersThatRankOtherwiseAreSaid) {
   Results results = words_study();
   results.tuned.resize(2);
@@ -121,10 +168,12 @@ TEST(Words, RightAnswersThatRankOtherwiseAreSaid) {
   EXPECT_EQ(accuracy_sentence(results, Cast(results)), "") << "nobody looked at answers";
   results.tuned[0].accuracy = Estimate{0.95, 0.94, 0.96, 5};
   results.tuned[1].accuracy = Estimate{0.98, 0.97, 0.99, 5};
+  results.advice.ranking = {};
+  EXPECT_EQ(accuracy_sentence(results, Cast(results)), "") << "where nothing is ranked there is no other order";
+  results.advice.ranking = {"a", "b"};
   EXPECT_EQ(accuracy_sentence(results, Cast(results)),
-            "By right answers the order is another: B has 98.0\u00a0% (97.0 to 99.0) right, A 95.0\u00a0% (94.0 to "
-            "96.0) right. A "
-            "loss also says how sure of themselves the answers are, and it is what ranks here.");
+            "By right answers the order is different: B has 98.0\u00a0% (97.0 to 99.0) right, A 95.0\u00a0% (94.0 to "
+            "96.0) right. The loss, which ranks here, also counts how sure the answers are.");
   results.tuned[1].accuracy->low = 0.955;
   EXPECT_NE(accuracy_sentence(results, Cast(results)).find("; their intervals overlap."), std::string::npos);
   results.tuned[1].accuracy->mean = 0.94;

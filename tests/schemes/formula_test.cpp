@@ -60,6 +60,19 @@ TEST(Formula, ErrorsPointAtThePlace) {
             "'?' is not part of the language\n"
             "  x ? y\n"
             "    ^");
+  EXPECT_EQ(error_of([] { parse_formula("x + \u03b1*f(x) + \u03b2"); }),
+            "letters other than a to z are not part of the language; a constant is a number, as in x + 0.5*f(x), or "
+            "has a name under [constants] in a scheme file\n"
+            "  x + \u03b1*f(x) + \u03b2\n"
+            "      ^");
+  EXPECT_EQ(error_of([] { parse_formula("2*x \u2212 f(x)"); }),
+            "'\u2212' is not part of the language; write -\n"
+            "  2*x \u2212 f(x)\n"
+            "      ^");
+  EXPECT_EQ(error_of([] { parse_formula("2\u00b7x"); }),
+            "'\u00b7' is not part of the language; write *\n"
+            "  2\u00b7x\n"
+            "   ^");
   EXPECT_EQ(error_of([] { parse_formula("2x + f(x)"); }),
             "a number is followed by a letter; write a product as 2*x\n"
             "  2x + f(x)\n"

@@ -31,14 +31,14 @@ class UserFolder : public testing::Test {
 };
 
 TEST_F(UserFolder, IsReadBesideTheCatalogue) {
-  const fs::path file = write("mine.toml", "title = \"Mine\"\nsublayer = \"x + f(norm(x))/sqrt(l)\"\n");
-  EXPECT_EQ(library().find("mine")->title, "Mine");
-  EXPECT_EQ(library().locate("mine").file, file);
+  const fs::path file = write("of_a_user.toml", "title = \"Mine\"\nsublayer = \"x + f(norm(x))/sqrt(l)\"\n");
+  EXPECT_EQ(library().find("of_a_user")->title, "Mine");
+  EXPECT_EQ(library().locate("of_a_user").file, file);
   EXPECT_EQ(library().locate("pre").file, fs::path());
   const std::vector<SchemeEntry> all = library().all();
   EXPECT_EQ(all.size(), catalogue().size() + 1);
-  ASSERT_NE(entry(all, "mine"), nullptr);
-  EXPECT_FALSE(entry(all, "mine")->replaces);
+  ASSERT_NE(entry(all, "of_a_user"), nullptr);
+  EXPECT_FALSE(entry(all, "of_a_user")->replaces);
   EXPECT_TRUE(std::is_sorted(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; }));
 }
 
@@ -67,16 +67,16 @@ TEST_F(UserFolder, ACopyOfABuiltInSchemeReplacesNothing) {
 
 TEST_F(UserFolder, WhatIsPutFirstComesBeforeAllElseAndWhatIsPutLastAfterIt) {
   using Rank = SchemeLibrary::Rank;
-  write("mine.toml", "title = \"Now\"\nsublayer = \"x + f(x)\"\n");
+  write("of_a_user.toml", "title = \"Now\"\nsublayer = \"x + f(x)\"\n");
   const std::string then = "title = \"Then\"\nsublayer = \"x + f(norm(x))\"\n";
   SchemeLibrary reader = library(), heir = library();
-  reader.put("mine", then, Rank::first);
-  heir.put("mine", then, Rank::last);
-  EXPECT_EQ(reader.find("mine")->title, "Then");
-  EXPECT_EQ(reader.find("mine")->name, "mine");
-  EXPECT_EQ(reader.find("mine")->text, then);
-  EXPECT_EQ(heir.find("mine")->title, "Now");
-  EXPECT_EQ(library().find("mine")->title, "Now") << "libraries know nothing of one another";
+  reader.put("of_a_user", then, Rank::first);
+  heir.put("of_a_user", then, Rank::last);
+  EXPECT_EQ(reader.find("of_a_user")->title, "Then");
+  EXPECT_EQ(reader.find("of_a_user")->name, "of_a_user");
+  EXPECT_EQ(reader.find("of_a_user")->text, then);
+  EXPECT_EQ(heir.find("of_a_user")->title, "Now");
+  EXPECT_EQ(library().find("of_a_user")->title, "Now") << "libraries know nothing of one another";
   heir.put("gone", then, Rank::last);
   heir.put("a/b.toml", then, Rank::last);
   EXPECT_EQ(heir.find("gone")->title, "Then");
@@ -86,17 +86,17 @@ TEST_F(UserFolder, WhatIsPutFirstComesBeforeAllElseAndWhatIsPutLastAfterIt) {
 }
 
 TEST_F(UserFolder, WhatANameMeansIsDecidedOnce) {
-  write("mine.toml", "title = \"Before\"\nsublayer = \"x + f(x)\"\n");
+  write("of_a_user.toml", "title = \"Before\"\nsublayer = \"x + f(x)\"\n");
   const SchemeLibrary once = library();
-  const SchemeChoice chosen = once.find("mine");
-  write("mine.toml", "title = \"After\"\nsublayer = \"x + f(x)\"\n");
+  const SchemeChoice chosen = once.find("of_a_user");
+  write("of_a_user.toml", "title = \"After\"\nsublayer = \"x + f(x)\"\n");
   EXPECT_EQ(chosen->title, "Before");
-  EXPECT_EQ(once.find("mine").shared(), chosen.shared());
-  EXPECT_EQ(SchemeLibrary(once).find("mine").shared(), chosen.shared()) << "copies share it";
-  EXPECT_EQ(library().find("mine")->title, "After");
+  EXPECT_EQ(once.find("of_a_user").shared(), chosen.shared());
+  EXPECT_EQ(SchemeLibrary(once).find("of_a_user").shared(), chosen.shared()) << "copies share it";
+  EXPECT_EQ(library().find("of_a_user")->title, "After");
   SchemeLibrary other = library();
   other.put(chosen);
-  EXPECT_EQ(other.find(" mine").shared(), chosen.shared()) << "what was resolved elsewhere comes first";
+  EXPECT_EQ(other.find(" of_a_user").shared(), chosen.shared()) << "what was resolved elsewhere comes first";
 }
 
 TEST_F(UserFolder, ABadFileIsReportedWhenUsedOrListedAndIsNotInTheWay) {
@@ -121,9 +121,9 @@ TEST_F(UserFolder, NearestNamesIncludeTheUsersOwn) {
 
 TEST_F(UserFolder, AFolderThatIsNotThereIsAnEntryOfTheList) {
   setenv("NORMA_SCHEMES", (folder_.path().string() + "::" + folder_.path().string() + "/absent").c_str(), 1);
-  write("mine.toml", "sublayer = \"x + f(x)\"\n");
+  write("of_a_user.toml", "sublayer = \"x + f(x)\"\n");
   EXPECT_EQ(library().folders().size(), 2u) << "an empty part of the list is no folder";
-  EXPECT_EQ(library().find("mine")->name, "mine");
+  EXPECT_EQ(library().find("of_a_user")->name, "of_a_user");
   const std::vector<SchemeEntry> all = library().all();
   const SchemeEntry* absent = entry(all, folder_.path().string() + "/absent");
   ASSERT_NE(absent, nullptr);
@@ -132,13 +132,13 @@ TEST_F(UserFolder, AFolderThatIsNotThereIsAnEntryOfTheList) {
 
 TEST_F(UserFolder, TheFirstFolderWins) {
   fs::create_directories(folder_ / "second");
-  write("mine.toml", "title = \"first\"\nsublayer = \"x + f(x)\"\n");
-  write("second/mine.toml", "title = \"second\"\nsublayer = \"x + f(x)\"\n");
+  write("of_a_user.toml", "title = \"first\"\nsublayer = \"x + f(x)\"\n");
+  write("second/of_a_user.toml", "title = \"second\"\nsublayer = \"x + f(x)\"\n");
   setenv("NORMA_SCHEMES", (folder_.path().string() + ":" + folder_.path().string() + "/second").c_str(), 1);
-  EXPECT_EQ(library().find("mine")->title, "first");
+  EXPECT_EQ(library().find("of_a_user")->title, "first");
   SchemeLibrary wider = library();
   wider.add_folder(folder_ / "second");
-  EXPECT_EQ(wider.find("mine")->title, "second") << "what is added comes before the environment";
+  EXPECT_EQ(wider.find("of_a_user")->title, "second") << "what is added comes before the environment";
 }
 
 TEST_F(UserFolder, FilesAreFoundByTheirPath) {
@@ -200,8 +200,8 @@ TEST(Schemes, SpacesAroundANameDoNotCount) {
   EXPECT_EQ(SchemeLibrary().find(" pre ")->name, "pre");
   EXPECT_EQ(SchemeLibrary().find("pre\n")->title, "Pre-LN");
   SchemeLibrary library;
-  library.put("mine ", "title = \"Kept\"\nsublayer = \"x + f(x)\"\n", SchemeLibrary::Rank::last);
-  EXPECT_EQ(library.find(" mine")->title, "Kept");
+  library.put("of_a_user ", "title = \"Kept\"\nsublayer = \"x + f(x)\"\n", SchemeLibrary::Rank::last);
+  EXPECT_EQ(library.find(" of_a_user")->title, "Kept");
 }
 
 }  // namespace

@@ -109,6 +109,10 @@ TEST(Scheme, NamesThatNothingReadsAreFound) {
             "sublayer: nothing reads this 'y': use it in what follows, or leave it out\n"
             "  y = norm(x); x + f(x)\n"
             "  ^");
+  EXPECT_EQ(unread("y = x + f(x)"),
+            "sublayer: nothing reads this 'y': a formula ends with the new x, as in x + f(x)\n"
+            "  y = x + f(x)\n"
+            "  ^");
   for (const char* good :
        {"x + f(x)", "y = f(x); x + y", "y = f(x); y = y + x; x + y", "x = f(x); norm(x)", "x = f(x)"})
     EXPECT_EQ(unread(good), "") << good;

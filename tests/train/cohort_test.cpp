@@ -8,6 +8,7 @@
 #include <map>
 
 #include "check.h"
+#include "error_of.h"
 #include "temporary_folder.h"
 #include "train/cohort_check.h"
 
@@ -19,6 +20,11 @@ using test::edit;
 using test::make_cohort;
 using test::small_run;
 using test::weights;
+
+TEST(Cohort, AStreamOfBf16NeedsMixedPrecision) {
+  EXPECT_EQ(test::error_of([] { make_cohort(small_run("model.stream = \"bf16\"")); }),
+            "model.stream is bf16, but train.precision is f32; a stream of bf16 needs train.precision=bf16");
+}
 
 TEST(Cohort, LearnsSentences) {
   Cohort cohort = make_cohort(small_run("data.task = \"sentences\""));

@@ -117,6 +117,10 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"train.optimiser = \"adamm\"",
                 "run.toml: train.optimiser: there is no optimiser 'adamm' (did you mean 'adamw'?); expected adamw, "
                 "adam, radam, sgd, adagrad"},
+        Mistake{
+            "model.convolution = \"gcnn\"",
+            "run.toml: model.convolution: there is no graph convolution 'gcnn' (did you mean 'gcn'?); expected gcn, "
+            "sage, gin, gat"},
         Mistake{"members.lr = [1, 2]\nmembers.seed = [1, 2, 3]",
                 "members.lr has 2 values but members.seed has 3; lists must be of one length"},
         Mistake{"[train\nlr = 1",
@@ -129,6 +133,8 @@ TEST(Config, OverridesThatSayNothingAreNamed) {
             "'train.lr' does not set anything; expected key=value, as in train.lr=3e-4");
   EXPECT_EQ(test::error_of([&] { override_config(config, "trian.lr=1"); }),
             "--trian.lr: there is no key 'trian.lr' (did you mean 'train.lr'?)");
+  EXPECT_EQ(test::error_of([&] { override_config(config, "train.lr=fast"); }),
+            "--train.lr: 'fast' was given; expected a number from 0 to 1000000");
 }
 
 TEST(Config, FilesThatAreNotThereAreNamed) {

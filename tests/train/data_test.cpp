@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "error_of.h"
 #include "norma/train/cohort.h"
+#include "norma/train/result.h"
 
 namespace norma {
 namespace {
@@ -77,6 +80,37 @@ TEST(Data, OnlyAnEncoderDecoderHasASource) {
   EXPECT_EQ(batch_shape(model).source_time, 5);
   model.source_time = 0;
   EXPECT_EQ(batch_shape(model).source_time, 8);
+}
+
+// Two classes: seven in ten are of the first, but nine in ten of the few that are held out.
+class SkewedClasses final : public Source {
+ public:
+  void fill(std::uint64_t, std::uint64_t, Batch& batch) const override { write(batch, 7); }
+  std::int64_t evaluation_batches() const override { return 2; }
+  void fill_evaluation(std::int64_t, Batch& batch) const override { write(batch, 9); }
+  std::int64_t vocabulary() const override { return 2; }
+  std::int64_t classes() const override { return 2; }
+  std::optional<double> optimum() const override { return std::nullopt; }
+  std::string describe() const override { return "skewed"; }
+
+ private:
+  static void write(Batch& batch, int of_the_first) {
+    Batch::Ids& ids = batch.ids("targets", {10});
+    for (int i = 0; i < 10; ++i) ids[static_cast<std::size_t>(i)] = i < of_the_first ? 0 : 1;
+  }
+};
+
+TEST(Guessing, IsJudgedOnTheRecordsThatTheLossIsOf) {
+  const SkewedClasses source;
+  const double entropy = -0.7 * std::log(0.7) - 0.3 * std::log(0.3);
+  EXPECT_NEAR(unigram_entropy(source, 1), entropy, 1e-9);
+  const double held_out = -0.9 * std::log(0.7) - 0.1 * std::log(0.3);
+  EXPECT_NEAR(guessing_level(source, 1), held_out, 0.01);
+  EXPECT_EQ(most_frequent_share(source, 1), 0.9);
+  // A model that knows frequencies and nothing else.
+  MemberState state;
+  state.evaluation_loss = held_out;
+  EXPECT_EQ(outcome_of(state, guessing_level(source, 1)), Outcome::did_not_learn);
 }
 
 }  // namespace

@@ -93,6 +93,10 @@ class Graph {
   // An output that is computed only by runs that watch: what nothing else needs is left out of the others.
   void watch(std::string_view name, Wire wire);
 
+  // A residual stream begins here: where plans are in mixed precision, it is read as bf16 from here on.
+  void narrow_stream(Wire begin) { narrow_streams_.push_back(begin.id()); }
+  const std::vector<int>& narrow_streams() const { return narrow_streams_; }
+
   // Names opened for the life of the returned guard.
   class Scope {
    public:
@@ -175,6 +179,7 @@ class Graph {
   std::deque<Value> values_;  // a deque: `f(y * z, x.shape())` holds a reference into it while values are added
   std::vector<Node> nodes_;
   std::vector<Output> outputs_;
+  std::vector<int> narrow_streams_;
   std::unordered_set<std::string> output_names_;
   std::unordered_map<std::string_view, int> by_name_;  // names as the values hold them
   std::map<std::string, int> fills_;

@@ -23,6 +23,10 @@ struct Exponent {
   double by_seeds = 0;  // half the width of the interval that the scatter of the seeds alone would give
 };
 
+// What an interval says of how a quantity changes: only what all of it says.
+enum class Trend { grows, falls, level, open };
+Trend trend_of(const Exponent& exponent);
+
 // The slope of ln y on ln x, y[i][seed] at x[i]. Each seed has a slope of its own; the value is their mean. The
 // interval is the wider of two: Student's t over the seeds' slopes, and Student's t from how far the mean curve strays
 // from its line. Empty with fewer than two depths, or where a value is not finite and positive.

@@ -1,6 +1,7 @@
 // The analyses together: schemes by depths by seeds, each reading turned into estimates, profiles and exponents.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -54,6 +55,8 @@ struct SettledLaw {
   std::string analysis;
   double width = 0.2;     // of the interval of the exponent
   std::size_t most = 32;  // networks
+  // No more are begun that would not be measured by then, at the pace of those before.
+  std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
 };
 
 // Told before each measurement what is next, and what share of the work is done.

@@ -63,6 +63,8 @@ struct StackSites {
 // What a study of a family does unless it is told otherwise; what is empty is as for transformers.
 struct FamilyStudy {
   std::vector<std::string> schemes = {};
+  // Whether one of them fits a model; null: all do.
+  std::function<bool(const ModelConfig&, std::string_view scheme)> fits = nullptr;
   std::vector<std::string> keys = {};     // "model.norm=batch": of the configuration of its runs
   std::vector<double> rates = {};         // peak learning rates
   std::vector<std::int64_t> depths = {};  // of the analyses at init

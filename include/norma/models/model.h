@@ -19,6 +19,9 @@ namespace norma {
 
 enum class Positions { learned, sinusoidal, rope, none };
 
+// Of the residual stream, in mixed precision.
+enum class StreamWidth { f32, bf16 };
+
 // Of norms over the batch. running: those of the batch in training, which running ones follow, and these in evaluation;
 // frozen: the running ones, as they are, in training as well; batch: those of the batch always, nothing is kept.
 enum class NormStatistics { running, frozen, batch };
@@ -62,6 +65,7 @@ struct ModelConfig {
   double head_std = 0.02;                      // of the head, unless it is tied
   bool scale_embedding = false;                // tokens times sqrt(width)
   DType dtype = DType::f32;
+  StreamWidth stream = StreamWidth::f32;     // of mixed precision, where nothing else makes it narrow
   std::map<std::string, double> sizes = {};  // of this family alone, by name (FamilyRow::sizes)
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,8 @@ struct Exponents {
   double last_gradient = 0;   // by the last matrix of the last layer's last branch: feed-forward of a transformer
   double first_gradient = 0;  // of the first
   double amplification = 0;
+  // By what each is multiplied with every further layer, where that describes it and N^p does not (factor_a_layer).
+  std::optional<double> stream_factor = {}, last_factor = {}, first_factor = {}, amplification_factor = {};
 };
 Exponents exponents_of(const std::vector<Prediction>& by_depth);
 
@@ -91,5 +94,9 @@ std::vector<double> closing_gradients(const Prediction& prediction);
 
 // Slope of ln y over ln x; NaN where a value is not positive.
 double log_slope(const std::vector<double>& x, const std::vector<double>& y);
+
+// F of y = c F^x where it comes much closer than a power of x, or that is too steep to be one; nothing where y changes
+// less than threefold.
+std::optional<double> factor_a_layer(const std::vector<double>& x, const std::vector<double>& y);
 
 }  // namespace norma

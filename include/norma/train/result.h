@@ -51,7 +51,7 @@ std::string verdict_of(Outcome outcome, const OutcomeFacts& facts);
 // The outcome that a verdict begins with; none for words of no outcome.
 std::optional<Outcome> outcome_of_verdict(std::string_view verdict);
 
-// nats below the unigram entropy that count as having learned more than frequencies
+// nats below guessing level that count as having learned more than frequencies
 inline constexpr double kLearned = 0.02;
 
 struct MemberResult {
@@ -101,6 +101,14 @@ double unigram_entropy(const Source& source, std::uint64_t seed);
 // What a model that has learned the frequencies of the first batches, and nothing else, loses on the first held-out
 // ones; in the mean no more than unigram_entropy. Of numbers, what their mean loses. Empty where nothing is asked for.
 std::vector<double> guessing_losses(const Source& source, std::uint64_t seed, std::int64_t batches);
+
+// Their mean over all batches that a held-out loss is taken of: what such a loss must be below. unigram_entropy where
+// nothing is held out.
+double guessing_level(const Source& source, std::uint64_t seed);
+
+// Share of the held-out answers that whoever always gives the most frequent one of the first batches has right. Nothing
+// where numbers are asked for, or nothing is held out.
+std::optional<double> most_frequent_share(const Source& source, std::uint64_t seed);
 
 std::string write_result(const RunResult& result);
 // Throws Error that begins with `file` and names the field that is not as it should be.

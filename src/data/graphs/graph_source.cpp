@@ -25,7 +25,8 @@ void check_graph(const std::string& name, const GraphData& data) {
     if (data.parts[i] == NodePart::training) ++taught[static_cast<std::size_t>(data.labels[i])];
   }
   const auto empty = std::find(taught.begin(), taught.end(), 0);
-  if (empty != taught.end()) fail("{} has no node of class {} to train on", name, empty - taught.begin());
+  if (empty != taught.end())
+    fail("{} has no node of class {} to train on, but labels up to {}", name, empty - taught.begin(), data.classes - 1);
   for (const NodePart part : {NodePart::validation, NodePart::test}) {
     if (std::find(data.parts.begin(), data.parts.end(), part) == data.parts.end())
       fail("{} has no nodes in its {} part", name, part == NodePart::test ? "test" : "validation");

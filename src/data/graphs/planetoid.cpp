@@ -48,7 +48,7 @@ class NodeTable {
 
   void check(const std::string& path) const {
     if (data_.nodes == 0 || data_.features == 0)
-      fail("'{}' has {} nodes and {} features", path, data_.nodes, data_.features);
+      fail("'{}' has {} nodes and {} features; expected some of each", path, data_.nodes, data_.features);
     if (data_.nodes > TableReader::kMostValues / data_.features)
       fail("'{}' has {} nodes of {} features; expected at most {} numbers", path, data_.nodes, data_.features,
            TableReader::kMostValues);
@@ -107,7 +107,8 @@ void standardise(GraphData& data) {
         if (data.parts[node] == NodePart::training) add(data.values[node * features + f]);
       }
     };
-    over_taught([&](double v) { mean += v / taught; });
+    over_taught([&](double v) { mean += v; });
+    mean /= std::max(1.0, taught);  // at once, or rounding would leave something of a constant
     over_taught([&](double v) { squares += (v - mean) * (v - mean) / taught; });
     const double scale = squares > 0 ? 1 / std::sqrt(squares) : 0;
     for (std::size_t node = 0; node < data.parts.size(); ++node) {
@@ -151,7 +152,7 @@ Planetoid::Planetoid(const DataConfig& config, const BatchShape&)
 
 std::string Planetoid::describe() const {
   const auto taught = std::count(data().parts.begin(), data().parts.end(), NodePart::training);
-  return fmt::format("{}: {} nodes in {} classes, {} of them taught, {}, {} features ({})", task_, data().nodes,
+  return fmt::format("{}: {} nodes in {} classes, {} of them for training, {}, {} features ({})", task_, data().nodes,
                      data().classes, taught, describe_edges(), data().features, name());
 }
 

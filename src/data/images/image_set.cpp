@@ -1,6 +1,7 @@
 #include "data/images/image_set.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <string_view>
@@ -95,13 +96,13 @@ ImageSet read_cifar(std::string_view bytes, const std::string& path) {
 }
 
 std::vector<std::int32_t> labels_of(const StoredArray& array, const std::string& path) {
-  constexpr float kMostLabels = 100000;
+  constexpr float kLargestLabel = 99'999;
   const bool single = array.shape.size() == 1 || (array.shape.size() == 2 && array.shape[1] == 1);
   if (!single) fail("'{}' is [{}]; expected one label an image", path, fmt::join(array.shape, ", "));
   std::vector<std::int32_t> labels;
   const auto add = [&](float label) {
-    if (!(label >= 0 && label < kMostLabels) || label != static_cast<float>(static_cast<std::int32_t>(label)))
-      fail("'{}': label {} is {}; expected a class from 0 on", path, labels.size(), label);
+    if (!(label >= 0 && label <= kLargestLabel) || label != static_cast<float>(static_cast<std::int32_t>(label)))
+      fail("'{}': label {} is {}; expected a whole number from 0 to {}", path, labels.size(), label, kLargestLabel);
     labels.push_back(static_cast<std::int32_t>(label));
   };
   std::visit(
@@ -117,6 +118,13 @@ ImageSet images_of(StoredArray array, const std::string& path) {
   if (axes != 3 && axes != 4)
     fail("'{}' is [{}]; expected [images, height, width] or [images, height, width, channels]", path,
          fmt::join(array.shape, ", "));
+  if (const auto* numbers = std::get_if<std::vector<float>>(&array.values)) {
+    const auto bad = std::ranges::find_if(*numbers, [](float value) { return !std::isfinite(value); });
+    if (bad != numbers->end()) {
+      const std::int64_t image = (bad - numbers->begin()) / (std::ssize(*numbers) / array.shape[0]);
+      fail("'{}': image {} holds {}; expected finite numbers", path, image, *bad);
+    }
+  }
   return {.height = array.shape[1],
           .width = array.shape[2],
           .channels = axes == 4 ? array.shape[3] : 1,
@@ -179,8 +187,10 @@ ImageSet read_file(const std::string& path, const std::string& labels_path, Imag
   std::string_view name;
   if (packing_of(file.bytes(), name) == Packing::other) fail("'{}' is {}, which must be unpacked first", path, name);
   if (file.bytes().size() % kCifarRecord != 0)
-    fail("'{}' has {} bytes, which are no records of {}, and is neither IDX, NPY nor NPZ; expected images", path,
-         file.bytes().size(), kCifarRecord);
+    fail(
+        "'{}' has {} bytes, which is not a whole number of records of {}, and is neither IDX, NPY nor NPZ; expected "
+        "images",
+        path, file.bytes().size(), kCifarRecord);
   return read_cifar(file.bytes(), path);
 }
 

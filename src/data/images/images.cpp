@@ -38,6 +38,7 @@ Images::Images(const DataConfig& config, const BatchShape& shape)
       flip_(whole_setting(config, "flip", 0, 0, 1) == 1),
       mixup_(number_setting(config, "mixup", 0, 0, 1)) {
   read(config);
+  check_variation();
   check_labels(config);
   measure();
   const std::int64_t all = (validation_.count() + shape.batch - 1) / shape.batch;
@@ -63,7 +64,9 @@ void Images::read(const DataConfig& config) {
     return fmt::format("{} x {} x {}", set.height, set.width, set.channels);
   };
   if (size(training_) != size(validation_))
-    fail("'{}' has images of {} but '{}' of {}", config.path, size(training_), held, size(validation_));
+    fail(
+        "'{}' has images of {} to train on but '{}' held-out ones of {} (height x width x channels); expected one size",
+        config.path, size(training_), held, size(validation_));
 }
 
 void Images::hold_out(const DataConfig& config) {
@@ -74,6 +77,16 @@ void Images::hold_out(const DataConfig& config) {
     fail("'{}' gives {} images to train on and {} held out; expected some of each", config.path, count - held, held);
   validation_ = part_of_images(training_, count - held, held);
   training_ = part_of_images(training_, 0, count - held);
+}
+
+// So that something of every image is left.
+void Images::check_variation() const {
+  const std::int64_t most = std::min(training_.height, training_.width) - 1;
+  for (const auto& [name, pixels] : {std::pair{"crop", crop_}, {"cutout", hole_}}) {
+    if (pixels > most)
+      fail("data.settings.{} is {}, but the images are {} x {} (height x width); expected at most {}", name, pixels,
+           training_.height, training_.width, most);
+  }
 }
 
 void Images::check_labels(const DataConfig& config) {
@@ -95,18 +108,20 @@ void Images::check_labels(const DataConfig& config) {
 
 void Images::measure() {
   const auto channels = static_cast<std::size_t>(training_.channels);
+  // All relative to the first pixel: of a constant channel nothing may be left that rounding made.
+  std::vector<float> first;
+  for (std::size_t c = 0; c < channels; ++c) first.push_back(training_.pixel(static_cast<std::int64_t>(c)));
   std::vector<double> sum(channels, 0), squares(channels, 0);
   const std::int64_t elements = training_.count() * training_.elements();
   for (std::int64_t i = 0; i < elements; ++i) {
-    const double value = training_.pixel(i);
-    if (!std::isfinite(value)) fail("'{}': image {} holds {}", name_, i / training_.elements(), value);
+    const double value = training_.pixel(i) - first[static_cast<std::size_t>(i) % channels];
     sum[static_cast<std::size_t>(i) % channels] += value;
     squares[static_cast<std::size_t>(i) % channels] += value * value;
   }
   const double count = static_cast<double>(elements) / static_cast<double>(channels);
   for (std::size_t c = 0; c < channels; ++c) {
     const double mean = sum[c] / count, variance = squares[c] / count - mean * mean;
-    reading_.mean.push_back(static_cast<float>(mean));
+    reading_.mean.push_back(static_cast<float>(first[c] + mean));
     reading_.scale.push_back(variance > 0 ? static_cast<float>(1 / std::sqrt(variance)) : 1.0f);
   }
 }

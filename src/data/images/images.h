@@ -29,6 +29,7 @@ class Images final : public Source {
  private:
   void read(const DataConfig& config);
   void hold_out(const DataConfig& config);  // the last share
+  void check_variation() const;
   void check_labels(const DataConfig& config);
   void measure();
   void clear(Batch& batch) const;

@@ -195,7 +195,10 @@ Findings inspect(const InspectOptions& options, const Progress& progress) {
         options.measured({.analyses = collect(used, models, names, readings)}, made, models.size() * used.size());
     }
   });
-  if (options.settle) settle_law(options, used, models, readings, threads, progress);
+  if (options.settle && settle_law(options, used, models, readings, threads, progress) == Settled::out_of_time)
+    findings.notes.push_back(
+        fmt::format("{}: its time was up before enough networks had been measured to settle the law of every scheme",
+                    options.settle->analysis));
   findings.analyses = collect(used, models, names, readings);
   for (std::size_t index = 0; index < models.size(); ++index) {
     ModelReadings& one = readings[index];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <optional>
 
@@ -58,15 +59,17 @@ int models_at_once(const std::vector<ModelConfig>& models, std::size_t seeds, in
   return static_cast<int>(std::clamp(fitting, 1.0, std::max(1.0, static_cast<double>(wanted))));
 }
 
-void settle_law(const InspectOptions& options, const std::vector<Instrument>& used,
-                const std::vector<ModelConfig>& models, std::vector<ModelReadings>& readings, int threads,
-                const Progress& progress) {
+Settled settle_law(const InspectOptions& options, const std::vector<Instrument>& used,
+                   const std::vector<ModelConfig>& models, std::vector<ModelReadings>& readings, int threads,
+                   const Progress& progress) {
   const SettledLaw& law = *options.settle;
   const auto gives = [&](const Instrument& one) {
     return std::ranges::any_of(one.analyses, [&](const AnalysisInfo& info) { return info.name == law.analysis; });
   };
   const auto instrument = static_cast<std::size_t>(std::ranges::find_if(used, gives) - used.begin());
-  if (instrument == used.size()) return;
+  if (instrument == used.size()) return Settled::as_far_as_allowed;
+  using Clock = std::chrono::steady_clock;
+  Clock::duration last{};
   const std::size_t each = options.seeds.size();
   for (std::size_t extra = 0; 2 * each + extra <= law.most; extra += each) {
     std::vector<std::size_t> open;
@@ -78,7 +81,9 @@ void settle_law(const InspectOptions& options, const std::vector<Instrument>& us
       const std::optional<Exponent> found = law_of(readings, of_scheme, instrument, law);
       if (found && 2 * found->by_seeds > law.width) open.insert(open.end(), of_scheme.rbegin(), of_scheme.rend());
     }
-    if (open.empty()) return;
+    if (open.empty()) return Settled::as_far_as_allowed;
+    const Clock::time_point began = Clock::now();
+    if (law.until != Clock::time_point::max() && began + last > law.until) return Settled::out_of_time;
     std::atomic<std::size_t> done = 0;
     std::mutex telling;
     Workshop shop(threads, models_at_once(models, each, threads));
@@ -94,7 +99,9 @@ void settle_law(const InspectOptions& options, const std::vector<Instrument>& us
       subject.share = share;
       append_members(readings[open[place]].by_instrument[instrument], used[instrument].measure(subject));
     });
+    last = Clock::now() - began;
   }
+  return Settled::as_far_as_allowed;
 }
 
 }  // namespace norma

@@ -19,9 +19,11 @@ struct ModelReadings {
 // activations of four copies of each member, in double precision.
 int models_at_once(const std::vector<ModelConfig>& models, std::size_t seeds, int threads);
 
+enum class Settled { as_far_as_allowed, out_of_time };
+
 // As many networks again for the schemes whose law their scatter leaves open.
-void settle_law(const InspectOptions& options, const std::vector<Instrument>& used,
-                const std::vector<ModelConfig>& models, std::vector<ModelReadings>& readings, int threads,
-                const Progress& progress);
+Settled settle_law(const InspectOptions& options, const std::vector<Instrument>& used,
+                   const std::vector<ModelConfig>& models, std::vector<ModelReadings>& readings, int threads,
+                   const Progress& progress);
 
 }  // namespace norma

@@ -7,6 +7,7 @@
 #include "lab/diagnose/data_test.h"
 #include "lab/diagnose/signs.h"
 #include "norma/lab/diagnose.h"
+#include "norma/train/result.h"
 
 namespace norma {
 
@@ -30,6 +31,10 @@ struct Case {
   std::optional<AmplificationPair> amplification = {};  // once a cause has asked for it
 
   double loss() const { return result.evaluation_loss.value_or(result.final_loss); }
+  // What a model does that has learned nothing of its input.
+  bool of_numbers() const { return !loss_unit(run.config.model).empty(); }
+  const char* guessing() const { return of_numbers() ? "predicting the mean" : "guessing by frequency"; }
+  const char* beyond() const { return of_numbers() ? "the mean" : "frequencies"; }
   bool adaptive() const { return member.settings.optimiser.name != OptimiserName::sgd; }
 };
 

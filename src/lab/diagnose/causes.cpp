@@ -95,8 +95,8 @@ bool gradients_vanish(Case& one) {
   const bool from_start = s.reach_at_start.value < kReachLost;
   one.found.cause = Cause::gradients_vanish;
   one.found.words = fmt::format(
-      "gradients no longer reach all layers: those of {} have {:.1g} of the largest {}", s.reach_late.site,
-      s.reach_late.value,
+      "gradients {} reach all layers: those of {} have {:.1g} of the largest {}", from_start ? "do not" : "no longer",
+      s.reach_late.site, s.reach_late.value,
       from_start ? std::string("from the start")
                  : fmt::format("({:.2g} at step 1), from step {} on", s.reach_at_start.value, s.reach_lost));
   add_evidence(one,
@@ -164,8 +164,8 @@ bool data_say_nothing(Case& one, const DiagnoseOptions& options) {
   }
   one.found.condition = Condition::nothing_to_learn;
   one.found.cause = Cause::data_say_nothing;
-  one.found.words = fmt::format(
-      "the loss is that of guessing by frequency, {:.4f}, and the data give no sign that more can be known", guess);
+  one.found.words = fmt::format("the loss is that of {}, {:.4f}, and the data give no sign that more can be known",
+                                one.guessing(), guess);
   if (optimum)
     add_evidence(one, fmt::format("the best loss that any model can reach is {:.4f}", *optimum), *optimum, guess);
   if (test) add_evidence(one, fmt::format("over {} targets {}", test->targets, test->words), test->gain, 0);
@@ -181,10 +181,10 @@ bool stopped_too_soon(Case& one) {
   one.found.words =
       s.falling ? fmt::format("it was still learning when it ended: {} steps were too few to tell", s.last_step)
                 : fmt::format("{} steps were too few to tell: the weights are almost those of the start", s.last_step);
+  const std::string pace = s.trend_is_known() ? fmt::format(", at the end by {:.2g} in 100 steps", -100 * s.slope) : "";
   add_evidence(one,
-               fmt::format("the training loss fell from {:.4f} at step 1 to {:.4f} at step {}, at the end by {:.2g} in "
-                           "100 steps",
-                           s.first_loss, s.last_loss, s.last_step, -100 * s.slope),
+               fmt::format("the training loss {} from {:.4f} at step 1 to {:.4f} at step {}{}",
+                           s.last_loss < s.first_loss ? "fell" : "went", s.first_loss, s.last_loss, s.last_step, pace),
                s.slope, 0, {s.last_loss, s.last_step, ""});
   if (s.largest_update.there())
     add_evidence(one, fmt::format("all updates together moved the weights by at most {:.2g} times their size", s.moved),
@@ -200,9 +200,9 @@ bool learned_by_heart(Case& one) {
   one.found.condition = Condition::memorised;
   one.found.cause = Cause::too_little_data;
   one.found.words = fmt::format(
-      "it learned its training data by heart: {:.4f} there, {:.4f} on held-out data, where guessing by frequency loses "
+      "it learned its training data by heart: {:.4f} there, {:.4f} on held-out data, where {} loses "
       "{:.4f}",
-      one.signs.last_loss, *one.result.evaluation_loss, guess);
+      one.signs.last_loss, *one.result.evaluation_loss, one.guessing(), guess);
   add_evidence(one, fmt::format("training loss {:.4f} at step {}", one.signs.last_loss, one.signs.last_step),
                one.signs.last_loss, *one.result.evaluation_loss, {kNaN, one.signs.last_step, ""});
   return true;

@@ -29,7 +29,8 @@ MemberResult result_so_far(const MemberHistory& member) {
 void complete_from_data(Case& one, const DiagnoseOptions& options) {
   const std::shared_ptr<const Source> source = open_again(one, options);
   if (source == nullptr) return;
-  const double unigram = unigram_entropy(*source, static_cast<std::uint64_t>(one.member.settings.data_seed));
+  const auto seed = static_cast<std::uint64_t>(one.member.settings.data_seed);
+  const double unigram = one.result.evaluation_loss ? guessing_level(*source, seed) : unigram_entropy(*source, seed);
   if (!std::isfinite(unigram)) return;
   one.result.unigram_entropy = unigram;
   if (one.result.outcome == Outcome::stable && one.loss() > unigram - kLearned)
@@ -38,7 +39,7 @@ void complete_from_data(Case& one, const DiagnoseOptions& options) {
 
 std::string against_guessing(const Case& one) {
   std::string words = fmt::format("{} loss {:.4f}", one.result.evaluation_loss ? "held-out" : "training", one.loss());
-  if (one.result.unigram_entropy) words += fmt::format(", guessing by frequency {:.4f}", *one.result.unigram_entropy);
+  if (one.result.unigram_entropy) words += fmt::format(", {} {:.4f}", one.guessing(), *one.result.unigram_entropy);
   if (one.run.result && one.run.result->optimum)
     words += fmt::format(", best possible {:.4f}", *one.run.result->optimum);
   return words;
@@ -61,8 +62,8 @@ bool is_impaired(Case& one) {
   one.found.condition = Condition::impaired;
   if (!(rate && rate_is_too_high(one))) attention_is_saturated(one, one.signs.saturated_late, "from the first step on");
   if (std::isfinite(share))
-    add_evidence(one, fmt::format("it learned {:.0f} % of what can be learned beyond frequencies", 100 * share), share,
-                 1, {share, one.signs.last_step, ""});
+    add_evidence(one, fmt::format("it learned {:.0f} % of what can be learned beyond {}", 100 * share, one.beyond()),
+                 share, 1, {share, one.signs.last_step, ""});
   return true;
 }
 
@@ -82,9 +83,9 @@ void describe_healthy(Case& one) {
   if (s.falling && learned_share(one) < kLittle)
     one.found.words = "it was learning and nothing looks wrong, but it ended long before it had learned what it can";
   if (const double share = learned_share(one); std::isfinite(share))
-    add_evidence(one, fmt::format("it learned {:.0f} % of what can be learned beyond frequencies", 100 * share), share,
-                 1, {share, s.last_step, ""});
-  if (s.falling)
+    add_evidence(one, fmt::format("it learned {:.0f} % of what can be learned beyond {}", 100 * share, one.beyond()),
+                 share, 1, {share, s.last_step, ""});
+  if (s.falling && s.trend_is_known())
     add_evidence(one,
                  fmt::format("the training loss was still falling at the end, by {:.2g} in 100 steps: more steps would "
                              "lower it",
@@ -96,6 +97,12 @@ void describe_healthy(Case& one) {
 bool has_not_fallen(const Case& one) {
   return !one.result.unigram_entropy && std::isfinite(one.signs.first_loss) &&
          !(one.signs.last_loss < 0.99 * one.signs.first_loss);
+}
+
+// Weights as they began have learned nothing, however the loss compares with guessing on a few held-out numbers.
+bool has_not_moved(const Case& one) {
+  constexpr double kNotMoved = 1e-3;
+  return one.signs.largest_update.there() && one.signs.moved < kNotMoved;
 }
 
 void find_condition(Case& one, const DiagnoseOptions& options) {
@@ -114,7 +121,7 @@ void find_condition(Case& one, const DiagnoseOptions& options) {
       return;
     default: break;
   }
-  if (has_not_fallen(one)) {
+  if (has_not_fallen(one) || has_not_moved(one)) {
     one.found.condition = Condition::did_not_learn;
     return find_cause(one, options);
   }

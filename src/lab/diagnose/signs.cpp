@@ -142,8 +142,8 @@ void read_trend(const std::vector<StepRecord>& steps, Signs& signs) {
 void read_losses(const std::vector<StepRecord>& steps, Signs& signs) {
   signs.last_step = steps.back().step;
   if (steps.front().step == 1) signs.first_loss = steps.front().loss;
-  std::vector<double> last;
-  for (std::size_t i = steps.size() - std::min(kLastFew, steps.size()); i < steps.size(); ++i)
+  std::vector<double> last;  // of few records all but the first, which is where it came from
+  for (std::size_t i = steps.size() > 1 ? std::max(steps.size(), kLastFew + 1) - kLastFew : 0; i < steps.size(); ++i)
     if (std::isfinite(steps[i].loss)) last.push_back(steps[i].loss);
   signs.last_loss = median_of(std::move(last));
   read_trend(steps, signs);

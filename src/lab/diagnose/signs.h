@@ -26,6 +26,7 @@ struct Signs {
   double slope = 0;         // of the training loss over the last half of the records, by step
   double slope_t = 0;       // over its standard error
   bool falling = false;
+  bool trend_is_known() const { return slope_t != 0; }  // of few records only the first and the last are compared
   // Rms of an update over the rms that the layer's weights began with.
   SignReading largest_update;
   double weights_rms = kNaN;     // of the weights of layers, at the start

@@ -59,7 +59,7 @@ class Suggestions {
   }
   void change_scheme(const char* name, const char* title) {
     std::string because = because_;
-    if (one_.amplification)
+    if (one_.amplification && one_.amplification->own > one_.amplification->pre && name == std::string_view("pre"))
       because += fmt::format("; amplification by theory is {:.3g}, that of Pre-LN {:.3g}", one_.amplification->own,
                              one_.amplification->pre);
     add(fmt::format("use {} instead of {}", title, one_.run.config.model.scheme.asked()),
@@ -104,11 +104,9 @@ void suggest_longer(const Case& one, Suggestions& to) {
 void suggest_for_attention(const Case& one, Suggestions& to) {
   if (one.run.config.model.qk_norm.empty()) to.add("put a norm on queries and keys", {"model.qk_norm=rmsnorm"});
   const bool from_start = one.signs.saturated_at_start >= 0.5;
-  if (from_start) {
-    if (one.run.config.model.scheme.asked() != "pre") to.change_scheme("pre", "Pre-LN");
-  } else {
-    to.lower_rate(round_rate(one.member.settings.lr / 10));
-  }
+  if (!from_start) to.lower_rate(round_rate(one.member.settings.lr / 10));
+  // Logits also grow where the residual path is at fault: only a trial tells.
+  if (one.run.config.model.scheme.asked() != "pre") to.change_scheme("pre", "Pre-LN");
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ std::string conclude_trials(const std::vector<TrialResult>& results, const Diagn
     return std::isfinite(a.loss) && (!std::isfinite(b.loss) || a.loss < b.loss);
   });
   const std::string before = std::isfinite(control.loss) ? fmt::format("{:.4f} as it was", control.loss)
-                                                         : fmt::format("as it was it {} again", control.verdict);
+                                                         : fmt::format("unchanged, it again {}", control.verdict);
   if (!learned(*best))
     return fmt::format(
         "None of these made it learn in {} steps ({}); {}.", best->steps, before,

@@ -178,6 +178,15 @@ void add_notes(RunComparison& comparison) {
       comparison.notes.push_back(fmt::format("{}: {} of {} diverged and {} no loss", group.name, group.diverged,
                                              group.runs.size(), group.diverged == 1 ? "has" : "have"));
   }
+  for (const RunGroup& group : comparison.groups) {
+    std::map<Seeds, int> times;
+    for (const std::size_t run : group.runs) ++times[{comparison.runs[run].seed, comparison.runs[run].data_seed}];
+    for (const auto& [seeds, count] : times) {
+      if (count > 1)
+        comparison.notes.push_back(
+            fmt::format("{}: seed {} was run {} times and counts once", group.name, seeds.first, count));
+    }
+  }
   const bool paired = std::any_of(comparison.pairs.begin(), comparison.pairs.end(),
                                   [](const GroupDifference& pair) { return pair.difference.n > 1; });
   if (paired)
@@ -208,11 +217,9 @@ RunComparison compare_runs(const std::vector<RunHistory>& runs, double alpha) {
   for (std::size_t group = 0; group < groups.size(); ++group) {
     RunGroup& one = comparison.groups[group];
     one.name = name_of_group(comparison, group);
-    std::vector<double> losses;
-    for (const std::size_t run : one.runs) {
-      if (std::isfinite(comparison.runs[run].loss)) losses.push_back(comparison.runs[run].loss);
-      one.diverged += comparison.runs[run].verdict.starts_with("diverged") ? 1 : 0;
-    }
+    for (const std::size_t run : one.runs) one.diverged += comparison.runs[run].verdict.starts_with("diverged") ? 1 : 0;
+    std::vector<double> losses;  // a run that is repeated says nothing new: each seed counts once
+    for (const auto& [seeds, loss] : losses_by_seed(comparison, group)) losses.push_back(loss);
     if (!losses.empty()) one.loss = estimate_of(losses);
   }
   const double count = static_cast<double>(groups.size());

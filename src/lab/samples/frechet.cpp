@@ -182,7 +182,7 @@ double frechet_distance(std::span<const double> a, std::span<const double> b, st
 FrechetQuality frechet_quality(const DenoisedSamples& samples, const TrainedModel& classifier, std::uint64_t seed) {
   const ModelConfig& model = classifier.config.model;
   if (model.family->data != "images")
-    fail("a {} is no classifier of images, through whose eyes samples could be compared", model.family->name);
+    fail("a {} is not a classifier of images, through whose eyes samples could be compared", model.family->name);
   TrainedModel wide = classifier;
   wide.config.data.evaluation_batches = reads_files(wide.config.data.task) ? 0 : 32;  // of files all there are
   const std::shared_ptr<const Source> source = open_data(wide);

@@ -110,7 +110,7 @@ void say_choice(Advice& advice, const std::vector<const SchemeEvidence*>& ranked
                              chosen.layers, chosen.title, setting)
                  : final ? fmt::format("{} use {} {}{}{}.", place_text(chosen), chosen.title, setting,
                                        ties_text(*chosen.final), length_text(*chosen.final))
-                         : fmt::format("Undecided at {} layers: of short runs those of {} did best, {}.", chosen.layers,
+                         : fmt::format("Undecided at {} layers: in short runs {} did best, {}.", chosen.layers,
                                        chosen.title, setting);
   if (final && !alone) advice.choice = chosen.scheme;
   if (final && !chosen.final->margin)
@@ -124,38 +124,52 @@ void say_choice(Advice& advice, const std::vector<const SchemeEvidence*>& ranked
   advice.words += fmt::format(" Measured at {}.{}", scale_text(chosen, scale), distance_text(chosen, scale));
 }
 
+// Of the scheme that is advised, which need not be the one with the lowest mean.
 std::string confidence_text(const std::vector<const SchemeEvidence*>& ranked, const StudyScale& scale) {
-  const SchemeEvidence& leader = *ranked[0];
-  if (!in_final(leader))
+  const SchemeEvidence& chosen = most_robust(ranked);
+  if (!in_final(chosen))
     return fmt::format(
         "Low: there was no final comparison; the order is that of runs of {} steps, on the data and the {} seed{} that "
-        "chose the settings.",
-        leader.map_steps, scale.tuning_seeds, scale.tuning_seeds == 1 ? "" : "s");
-  const FinalEvidence& final = *leader.final;
-  const std::string falls = final.falls ? " The losses still fell when the runs were last made longer." : "";
-  if (final.seeds < 2) return "Low: one seed, so there are no intervals." + falls;
+        "chose the settings.{}",
+        chosen.map_steps, scale.tuning_seeds, scale.tuning_seeds == 1 ? "" : "s",
+        scale.why_no_final.empty() ? "" : " " + scale.why_no_final);
+  const FinalEvidence& final = *chosen.final;
+  // One graph, or few records.
+  const std::string judged = final.batches == 1
+                                 ? " All were judged on one held-out batch: the intervals cover seeds, not "
+                                   "which data happened to be held out."
+                                 : "";
+  const char* fair = final.batches == 1 ? "Fair on these held-out data alone," : "Fair";
+  const std::string limits =
+      (final.falls ? " The losses still fell when the runs were last made longer." : "") + judged;
+  if (final.seeds < 2) return "Low: one seed, so there are no intervals." + limits;
   const auto finalists = std::ranges::count_if(ranked, [](const SchemeEvidence* one) { return in_final(*one); });
-  if (finalists < 2) return "Low: no other scheme was in the final, so there is nothing to compare it with." + falls;
+  if (finalists < 2) return "Low: no other scheme was in the final, so there is nothing to compare it with." + limits;
+  if (!final.tied_with.empty() && final.same_as == final.tied_with)
+    return fmt::format(
+        "None between the tied schemes: {} and {} have the same losses to the last digit with all {} seeds, so they "
+        "are "
+        "one model here and no budget would tell them apart.{}",
+        chosen.title, fmt::join(final.tied_with, ", "), final.seeds, limits);
   if (!final.tied_with.empty())
     return fmt::format(
-        "Low between the tied schemes: over {} seeds the interval of the paired difference to {} spans 0; a larger "
-        "budget would tell.{}",
-        final.seeds, fmt::join(final.tied_with, ", "), falls);
-  if (!final.ahead_for_now.empty() && final.steps <= leader.map_steps)
+        "Low between the tied schemes: over {} seeds the interval of the paired difference between {} and {} includes "
+        "0; a larger budget may tell.{}",
+        final.seeds, chosen.title, fmt::join(final.tied_with, ", "), limits);
+  if (!final.ahead_for_now.empty() && final.steps <= chosen.map_steps)
     return fmt::format(
-        "Fair after {} steps, over {} seeds and at 5 % for all pairs together; low beyond that: no runs were longer "
-        "than "
-        "those that chose the settings, so nothing says what more training would change.",
-        final.steps, final.seeds);
+        "{} after {} steps, over {} seeds and at 5 % for all pairs together; low beyond that: no runs were longer "
+        "than those that chose the settings, so nothing says what more training would change.{}",
+        fair, final.steps, final.seeds, judged);
   if (!final.ahead_for_now.empty())
     return fmt::format(
-        "Fair after {} steps, over {} seeds and at 5 % for all pairs together; low beyond that: {} fell fast enough, "
-        "when runs were last made longer, to catch up within ten times the training.",
-        final.steps, final.seeds, fmt::join(final.ahead_for_now, ", "));
+        "{} after {} steps, over {} seeds and at 5 % for all pairs together; low beyond that: {} fell fast enough, "
+        "when runs were last made longer, to catch up within ten times the training.{}",
+        fair, final.steps, final.seeds, fmt::join(final.ahead_for_now, ", "), judged);
   return fmt::format(
-      "Fair for this setting: over {} seeds every paired difference to the others is apart from 0, at 5 % for all of "
-      "them together, and larger than what the others would gain from ten times the training at their last pace.",
-      final.seeds);
+      "{} for this setting: over {} seeds every paired difference to the others is apart from 0, at 5 % for all of "
+      "them together, and larger than what the others would gain from ten times the training at their last pace.{}",
+      fair, final.seeds, judged);
 }
 
 // What was left out, and that it was.
@@ -178,10 +192,31 @@ void say_nothing_trained(Advice& advice, const std::vector<SchemeEvidence>& all)
         all, [&](const SchemeEvidence& one) { return !one.faulty() && training_of(one) == training; });
   };
   std::vector<std::string> tries;
-  if (any(Training::unclear) || any(Training::late)) tries.emplace_back("a larger budget, so that runs are longer");
-  if (any(Training::diverges)) tries.emplace_back("smaller rates, or more warmup");
+  std::vector<std::string> late;
+  std::int64_t long_steps = 0;
+  for (const SchemeEvidence& one : all) {
+    if (one.faulty() || training_of(one) != Training::late) continue;
+    late.push_back(one.title);
+    long_steps = std::max(long_steps, one.long_steps);
+  }
+  if (!late.empty())
+    tries.push_back(fmt::format("--steps {} with a larger budget, so that they are compared there", long_steps));
+  if (any(Training::unclear)) tries.emplace_back("a larger budget, so that runs are longer");
+  const auto diverges = [](const SchemeEvidence& one) {
+    return !one.faulty() && training_of(one) == Training::diverges;
+  };
+  if (std::ranges::any_of(all, [&](const auto& one) { return diverges(one) && !diverges_at_once(one); }))
+    tries.emplace_back("smaller rates, or more warmup");
+  if (std::ranges::any_of(all, [&](const auto& one) { return diverges(one) && diverges_at_once(one); }))
+    tries.emplace_back("fewer layers, or a formula whose stream grows less, where the first step is not finite");
   if (any(Training::stuck)) tries.emplace_back("fewer layers or an easier task");
-  advice.words = "No scheme was seen to train, so none is ranked.";
+  advice.words =
+      late.empty()
+          ? std::string("No scheme was seen to train, so none is ranked.")
+          : fmt::format(
+                "Undecided at {} layers: only runs of {} steps got below guessing level, those of {}, and they "
+                "are no comparison.",
+                all.front().layers, long_steps, fmt::join(late, ", "));
   if (!tries.empty()) advice.words += fmt::format(" Try {}.", fmt::join(tries, "; "));
   for (const SchemeEvidence& one : all) {
     if (one.budget_to_tell.empty()) continue;

@@ -75,25 +75,27 @@ void add_comparisons(const StudyFindings& study, Results& results) {
   }
 }
 
-// Classifiers: what a loss comes to in right answers.
-void say_accuracy(Results& results) {
+}  // namespace
+
+void say_accuracy(Results& results, std::optional<double> most_frequent) {
+  const std::string without =
+      most_frequent ? fmt::format("; the most frequent answer alone has {:.1f} %", 100 * *most_frequent) : "";
   for (const Tuned& tuned : results.tuned) {
     if (!tuned.accuracy) continue;
     const Estimate& share = *tuned.accuracy;
     const auto verdict = std::ranges::find(results.verdicts, tuned.scheme, &Verdict::scheme);
     const bool ranked = std::ranges::find(results.advice.ranking, tuned.scheme) != results.advice.ranking.end();
     if (!ranked || verdict == results.verdicts.end()) continue;
+    constexpr double kDigit = 5e-4;
     const std::string interval =
-        share.n > 1 ? fmt::format(" ({:.1f} to {:.1f})", 100 * share.low, 100 * share.high) : "";
+        share.high - share.low >= kDigit ? fmt::format(" ({:.1f} to {:.1f})", 100 * share.low, 100 * share.high) : "";
     const std::string words = fmt::format("{:.1f} % of held-out answers are right{}", 100 * share.mean, interval);
     verdict->words.pop_back();
     verdict->words += fmt::format("; {}.", words);
     verdict->evidence.push_back({"share of right held-out answers", share.mean, share.low, share.high});
-    if (tuned.scheme == results.advice.choice) results.advice.words += fmt::format(" With it {}.", words);
+    if (tuned.scheme == results.advice.choice) results.advice.words += fmt::format(" With it {}{}.", words, without);
   }
 }
-
-}  // namespace
 
 void say_more_accurate(Results& results) {
   const auto chosen = std::ranges::find(results.tuned, results.advice.choice, &Tuned::scheme);
@@ -124,7 +126,7 @@ Results describe_study(Results results, const StudyFindings& study) {
   }
   results.verdicts = judge_schemes(study.evidence);
   results.advice = advise(study.evidence, results.verdicts, study.scale);
-  say_accuracy(results);
+  say_accuracy(results, study.scale.most_frequent);
   say_more_accurate(results);
   return results;
 }

@@ -1,6 +1,7 @@
 // The results of a study: what its parts found, the course it took, the final comparison, verdicts and advice.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "lab/study/planner.h"
@@ -20,6 +21,9 @@ struct StudyFindings {
   const RoundPlayer& rounds;
   StudyScale scale;
 };
+
+// Adds to verdicts and advice what a loss comes to in right answers, and how many of those need no model.
+void say_accuracy(Results& results, std::optional<double> most_frequent);
 
 // The loss ranks, but whoever wants right answers must hear that another scheme has clearly more of them than the
 // advised one: adds that to the advice.

@@ -78,6 +78,7 @@ void gather_cells(std::vector<SchemeEvidence>& evidence, const std::vector<RunOu
     ++cell.runs;
     if (outcome.diverged()) {
       ++cell.diverged;
+      if (outcome.diverged_at_step <= 1) ++cell.at_once;
       continue;
     }
     if (outcome.faulty()) {
@@ -115,12 +116,16 @@ void gather_rounds(std::vector<SchemeEvidence>& evidence, const RoundPlayer& rou
       }
     }
     if (rounds.below_optimum(scheme)) one.below_optimum = rounds.below_optimum(scheme);
-    if (one.final && !state.finals[scheme].empty()) one.final->loss = crossed_mean(state.finals[scheme]).interval();
+    if (one.final && !state.finals[scheme].empty()) {
+      one.final->loss = crossed_mean(state.finals[scheme]).interval();
+      one.final->batches = std::ssize(state.finals[scheme].front());
+    }
     for (const PairedDifference& pair : pairs) {
       if ((pair.a != scheme && pair.b != scheme) || !one.final) continue;
       const std::string& other = evidence[pair.a == scheme ? pair.b : pair.a].title;
       const bool ahead = (pair.a == scheme) == (pair.difference.mean < 0);
       if (!pair.apart) one.final->tied_with.push_back(other);
+      if (pair.difference.low == 0 && pair.difference.high == 0) one.final->same_as.push_back(other);
       if (pair.apart && ahead && !is_lasting(state, pair)) one.final->ahead_for_now.push_back(other);
     }
     if (one.training == Training::unclear) one.budget_to_tell = budget_to_tell(rounds, budget);

@@ -17,8 +17,8 @@ void SweepMeter::stepped(const SweepProgress& progress, const Cohort& cohort) {
 
 void SweepMeter::report() const {
   if (tokens_ == 0) return;
-  observer_.said(fmt::format("{}: {:.4g} million {} in {:.1f} s, {:.3g} million a second with all that goes with it",
-                             part_, tokens_ * 1e-6, budget_.counted, seconds(), tokens_ * 1e-6 / seconds()));
+  observer_.said(fmt::format("{}: {:.4g} million {} in {:.1f} s, {:.3g} million a second, all overhead included", part_,
+                             tokens_ * 1e-6, budget_.counted, seconds(), tokens_ * 1e-6 / seconds()));
 }
 
 }  // namespace norma

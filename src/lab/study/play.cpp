@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "lab/study/final_losses.h"
 #include "lab/study/meter.h"
@@ -10,6 +11,7 @@
 #include "lab/sweep/keys.h"
 #include "norma/core/machine.h"
 #include "norma/train/data.h"
+#include "norma/train/result.h"
 
 namespace norma {
 namespace {
@@ -186,6 +188,9 @@ void RoundPlayer::judge_finals(const Round& round, const std::vector<RunOutcome>
   const LossTable losses = losses_by_batch(runs, source, asked > 0 ? static_cast<int>(asked) : machine().cores,
                                            [this] { return stop_.load(); });
   if (stop_) return;
+  if (const double level = guessing_level(*source, static_cast<std::uint64_t>(config_.base.train.data_seed));
+      std::isfinite(level))
+    state_.guessing = level;  // on the data that judge
   std::size_t next = 0;
   for (const RunOutcome& outcome : outcomes) {  // in the order of the round: by scheme, then by seed
     const auto scheme = static_cast<std::size_t>(std::ranges::find(names_, outcome.scheme) - names_.begin());

@@ -38,6 +38,8 @@ namespace norma {
 namespace {
 
 constexpr std::int64_t kTokensAtInit = 256;
+// Of a budget of time. Beyond it no further networks are measured at init: what they settle is no part of the answer.
+constexpr double kShareAtInit = 0.2;
 
 // Settings are chosen on one half of the held-out data; the other half judges.
 StudyConfig settled(StudyConfig config) {
@@ -102,6 +104,9 @@ class Study {
     options.depths = config_.depths;
     options.seeds = seeds_at_init(config_.seeds);
     options.settle = SettledLaw{.analysis = "amplification"};
+    if (config_.budget.unit == StudyBudget::Unit::seconds)
+      options.settle->until = began_ + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                           std::chrono::duration<double>(kShareAtInit * config_.budget.amount));
     options.only = {"gradient", "stream", "amplification"};
     options.theory = true;
     options.threads = threads();
@@ -201,7 +206,7 @@ class Study {
                   .tuning_seeds = config_.seeds,
                   .tokens_per_step = per_step,
                   .counted = counted_word(),
-                  .guessing = guessing_level(),
+                  .guessing = guessing(),
                   .beyond_grid = config_.extra_rates > 0},
                  map_, map_tokens);
     if (!stop_) gather_rounds(evidence_, rounds_, config_.budget);
@@ -270,7 +275,17 @@ class Study {
             .mixed_precision = config_.base.train.precision == Precision::bf16,
             .asked_layers = config_.asked_layers,
             .asked_width = config_.asked_width,
+            .most_frequent = most_frequent_share(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed)),
+            .why_no_final = why_no_final(),
             .theory = [this](const SchemeEvidence& one) { return theory_of_question(one); }};
+  }
+
+  std::string why_no_final() const {
+    if (config_.budget.unit == StudyBudget::Unit::none) return "--budget 3min, or more, ends with one.";
+    if (stop_) return "";
+    const auto is_final = [](const StagedOutcome& one) { return one.stage == Stage::final; };
+    if (std::ranges::any_of(rounds_.outcomes(), is_final)) return "";
+    return fmt::format("The budget of {} ended before it; a larger one pays for it.", print_budget(config_.budget));
   }
 
   // Beyond what was measured there is only theory.
@@ -289,9 +304,11 @@ class Study {
     }
   }
 
-  std::optional<double> guessing_level() const {
-    const double unigram = unigram_entropy(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed));
-    return std::isfinite(unigram) ? std::optional(unigram) : std::nullopt;
+  // On the half of the held-out data that the losses in the table are of.
+  std::optional<double> guessing() const {
+    if (rounds_.state().guessing) return rounds_.state().guessing;
+    const double level = guessing_level(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed));
+    return std::isfinite(level) ? std::optional(level) : std::nullopt;
   }
 
   Results describe() {
@@ -303,7 +320,7 @@ class Study {
     results.environment = environment_now(request_.command_line);
     results.task =
         TaskFacts{.name = config_.base.data.task, .description = source_->describe(), .optimum = source_->optimum()};
-    results.task->unigram = guessing_level();
+    results.task->unigram = guessing();
     results.task->unit = loss_unit(config_.base.model);
     findings_.schemes = schemes_;
     return describe_study(std::move(results), {.config = config_,

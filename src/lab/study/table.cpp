@@ -60,10 +60,29 @@ std::string legend(const std::optional<TaskFacts>& task, bool judged) {
   if (task && task->unigram)
     text += fmt::format("; {} loses {:.3f}", numbers ? "predicting the mean" : "guessing by frequency", *task->unigram);
   if (task && task->optimum) text += fmt::format(", the optimum is {:.3f}", *task->optimum);
-  if (judged) text += "\naccuracy: share of right answers, held out, of the same runs; the loss ranks";
+  if (judged)
+    text += "\naccuracy: share of right answers, held out, of the same runs, interval over seeds; the loss ranks";
   return text +
-         "\nstable: trains in at least half of the tried rates and warmups; narrow: in fewer; needs warmup: does not "
+         "\nrank: in the final; 1-3 where it does not tell which of these places\nstable: trains in at least half of "
+         "the tried rates and warmups; narrow: in fewer; needs warmup: does not "
          "train, or clearly worse, without\n";
+}
+
+// "2", or "1-3" where the comparisons of the final leave it open which of these places it has. What was not seen to
+// train has a place in the list but no rank, and short runs that chose the settings are no comparison.
+std::string rank_text(const Results& results, const Verdict& verdict) {
+  const std::vector<std::string>& ranking = results.advice.ranking;
+  if (std::ranges::find(ranking, verdict.scheme) == ranking.end()) return "-";
+  std::ptrdiff_t ahead = 0, behind = 0, compared = 0;
+  for (const Comparison& pair : results.comparisons) {
+    if (pair.a != verdict.scheme && pair.b != verdict.scheme) continue;
+    ++compared;
+    if (!pair.apart) continue;
+    (pair.a == verdict.scheme) == (pair.difference.mean > 0) ? ++ahead : ++behind;
+  }
+  if (compared == 0) return "-";
+  const std::ptrdiff_t best = ahead + 1, worst = compared + 1 - behind;
+  return best == worst ? std::to_string(best) : fmt::format("{}-{}", best, worst);
 }
 
 // "map: 128 runs of 100 steps; race: 64 runs of 200 steps (...)".
@@ -90,17 +109,19 @@ std::string study_table(const Results& results) {
     const auto used = depth.find(verdict.scheme);
     const Tuned* found = best == tuned.end() ? nullptr : best->second;
     const bool trained = found != nullptr && found->lr;
-    rows.push_back({verdict.rank > 0 ? std::to_string(verdict.rank) : "-", verdict.scheme,
-                    std::string(name_of(verdict.verdict)), found != nullptr ? number(found->loss.mean, "{:.3f}") : "-",
+    rows.push_back({rank_text(results, verdict), verdict.scheme, std::string(name_of(verdict.verdict)),
+                    found != nullptr ? number(found->loss.mean, "{:.3f}") : "-",
                     found != nullptr ? loss_interval(found->loss) : "-", trained ? number(*found->lr, "{:g}") : "-",
                     trained ? std::to_string(found->warmup) : "-",
                     used != depth.end() ? fmt::format("{} of {}", number(used->second->effective_depth.mean, "{:.1f}"),
                                                       used->second->layers)
                                         : "-"});
     if (!judged) continue;
+    constexpr double kDigit = 5e-4;  // seeds that agree to the last digit tell nothing of other data
     const bool known = found != nullptr && found->accuracy;
-    rows.back().insert(rows.back().begin() + 3,
-                       known && found->accuracy->high > found->accuracy->low ? interval(*found->accuracy) : "-");
+    rows.back().insert(rows.back().begin() + 3, known && found->accuracy->high - found->accuracy->low >= kDigit
+                                                    ? interval(*found->accuracy)
+                                                    : "-");
     rows.back().insert(rows.back().begin() + 3, known ? number(found->accuracy->mean, "{:.3f}") : "-");
   }
   std::string text = aligned(rows);

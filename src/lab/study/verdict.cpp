@@ -47,7 +47,6 @@ bool has_warmup(const SchemeEvidence& evidence, bool warmup) {
 
 // What these seeds settle about a law, and nothing else. Empty where nothing is known.
 std::string law_text(std::string_view what, std::string_view of, const DepthLaw& law) {
-  constexpr double kFlat = 0.1, kFlatInterval = 0.25;
   if (law.zero) return fmt::format("{} is exactly 0", what);
   if (!law.exponent) return {};
   const Exponent& found = *law.exponent;
@@ -56,10 +55,12 @@ std::string law_text(std::string_view what, std::string_view of, const DepthLaw&
   if (law.theory) beside.push_back(fmt::format("theory {:.2f}", *law.theory));
   const std::string brackets = beside.empty() ? "" : fmt::format(" ({})", fmt::join(beside, ", "));
   const std::string power = fmt::format("{}^{:.2f}{}", of, found.value, brackets);
-  if (std::abs(found.value) < kFlat && found.low > -kFlatInterval && found.high < kFlatInterval)
-    return fmt::format("{} does not change with depth, {}", what, power);
-  if (found.low > 0 || found.high < 0)
-    return fmt::format("{} {} with depth as {}", what, found.value > 0 ? "grows" : "shrinks", power);
+  switch (trend_of(found)) {
+    case Trend::level: return fmt::format("{} does not change with depth, {}", what, power);
+    case Trend::grows: return fmt::format("{} grows with depth as {}", what, power);
+    case Trend::falls: return fmt::format("{} shrinks with depth as {}", what, power);
+    case Trend::open: break;
+  }
   return fmt::format("how {} changes with depth is not settled, {}", what, power);
 }
 
@@ -95,14 +96,16 @@ std::string map_words(const SchemeEvidence& evidence, Judgement& verdict) {
     words += "; without warmup no tried rate trains";
   } else if (best != nullptr && both && with != nullptr && warmup_helps(*without, *with)) {
     verdict = Judgement::needs_warmup;
-    words += fmt::format("; without warmup at best {}", loss_text(without->loss));
+    // Both of the same short runs: the final is another length, other seeds and other data.
+    words +=
+        fmt::format("; short runs reach {:.3f} with warmup and {:.3f} without", with->loss.mean, without->loss.mean);
   } else if (training * 2 < shared) {
     verdict = Judgement::narrow;
   }
   const bool wider = shared < static_cast<std::ptrdiff_t>(evidence.cells.size());
-  const std::string steps = evidence.map_steps > 0 ? fmt::format(" of {} steps", evidence.map_steps) : "";
-  return words + fmt::format("; trains in {} of {} {}{}", training, shared,
-                             wider ? "settings that all share" : "tried settings", steps);
+  const std::string steps = evidence.map_steps > 0 ? fmt::format(", in runs of {} steps", evidence.map_steps) : "";
+  return words + fmt::format("; trains in {} of the {} settings {}{}", training, shared,
+                             wider ? "that all schemes share" : "tried", steps);
 }
 
 std::string final_words(const FinalEvidence& final, Judgement& verdict) {
@@ -145,6 +148,9 @@ std::string failing_words(const SchemeEvidence& evidence, Training training, Jud
   }
   if (training == Training::diverges) {
     verdict = Judgement::diverges;
+    if (diverges_at_once(evidence))
+      return fmt::format("diverges at {} layers in its first step, before any update, so at any rate ({})",
+                         evidence.layers, counts);
     return fmt::format("diverges {} ({}); smaller rates were not tried", where, counts);
   }
   verdict = Judgement::unclear;
@@ -222,6 +228,12 @@ const TrainedCell* best_cell(const SchemeEvidence& evidence, bool with_warmup) {
   return best;
 }
 
+bool diverges_at_once(const SchemeEvidence& evidence) {
+  return !evidence.cells.empty() && std::ranges::all_of(evidence.cells, [](const TrainedCell& cell) {
+    return cell.runs > 0 && cell.at_once == cell.runs;
+  });
+}
+
 Training training_of(const SchemeEvidence& evidence) {
   if (evidence.training) return *evidence.training;
   if (evidence.cells.empty()) return Training::untested;
@@ -262,8 +274,10 @@ std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all) {
     add_loss(verdict, evidence);
     if (evidence.effective_depth) {
       const Estimate& depth = *evidence.effective_depth;
-      parts.push_back(fmt::format("uses {:.1f} of its {} {}layers ({:.1f} to {:.1f})", depth.mean, evidence.layers,
-                                  evidence.stack, depth.low, depth.high));
+      const std::string interval =
+          depth.high - depth.low >= 0.05 ? fmt::format(" ({:.1f} to {:.1f})", depth.low, depth.high) : "";
+      parts.push_back(
+          fmt::format("uses {:.1f} of its {} {}layers{}", depth.mean, evidence.layers, evidence.stack, interval));
       verdict.evidence.push_back({"effective depth after training", depth.mean, depth.low, depth.high});
     }
     for (std::string words : {law_text("the gradient of the last layer at init", "L", evidence.gradient),

@@ -19,6 +19,7 @@ struct TrainedCell {
   Estimate loss;  // over the seeds that ended; n = 0: none did
   int runs = 0;
   int diverged = 0;
+  int at_once = 0;                  // of these in the first step, before any update
   int not_learned = 0;              // ended no better than guessing by frequency
   int faulty = 0;                   // ended below the optimum of the task: an error of the setting
   bool extra = false;               // at a rate beyond the grid that all schemes share
@@ -42,9 +43,11 @@ struct FinalEvidence {
   std::int64_t warmup = 0, steps = 0;
   Estimate loss = {};  // over seeds and held-out batches; n = 0 where a seed diverged
   int seeds = 0, diverged = 0;
+  std::ptrdiff_t batches = 0;                   // held-out ones that judged it
   bool margin = false;                          // the next larger rate of the map trains too
   bool falls = false;                           // the loss still fell when the length was last doubled
   std::vector<std::string> tied_with = {};      // titles of schemes that no interval separates it from
+  std::vector<std::string> same_as = {};        // of these those with the same losses, to the last digit
   std::vector<std::string> ahead_for_now = {};  // of those behind it that may catch up when trained longer
 };
 
@@ -89,6 +92,8 @@ RateEdge edge_of_best(const SchemeEvidence& evidence);
 std::optional<double> rate_beyond(const std::vector<double>& rates, RateEdge edge);
 
 Training training_of(const SchemeEvidence& evidence);
+// Every run did, in its first step: no rate has a part in that.
+bool diverges_at_once(const SchemeEvidence& evidence);
 
 // Ranked: those in the final by their loss there, then those that train by their best loss in the map, then the others.
 std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all);
@@ -103,6 +108,8 @@ struct StudyScale {
   bool mixed_precision = false;
   // The model that the question is about; 0: the one that was trained.
   std::int64_t asked_layers = 0, asked_width = 0;
+  std::optional<double> most_frequent = {};  // share of right answers of whoever always gives the most frequent one
+  std::string why_no_final = {};             // a sentence, where none was asked for or paid for
   // What the theory predicts there of a scheme, as a sentence; empty: nothing.
   std::function<std::string(const SchemeEvidence&)> theory = nullptr;
 };

@@ -102,6 +102,11 @@ void build_graphs(ModelBuilder& b) {
 // The stream has all nodes of a batch.
 std::int64_t nodes_of(const ModelConfig& c) { return std::max<std::int64_t>(1, size_of(c, "nodes") / c.batch); }
 
+// GCNII takes a graph convolution apart, which only one of them lets happen.
+bool fits_convolution(const ModelConfig& c, std::string_view scheme) {
+  return scheme != "gcnii" || c.convolution == GraphConvolution::gcn;
+}
+
 double no_variance_of_nodes(const ModelConfig&, const SchemeRules&) {
   throw NotPredictedError(
       "the theory has no rule for graph convolutions: what a node gets from its neighbours depends on the graph; "
@@ -128,6 +133,7 @@ FamilyRow gcn_family() {
           .build = build_gcn,
           .start = no_variance_of_nodes,
           .study = {.schemes = {"gcn", "gcn_res", "graph_post", "res_plus", "pairnorm", "gcnii"},
+                    .fits = fits_convolution,
                     .keys = {"model.head_std=0.2"}}};
 }
 
@@ -147,6 +153,7 @@ FamilyRow graphs_family() {
           .build = build_graphs,
           .start = no_variance_of_nodes,
           .study = {.schemes = {"gcn", "gcn_res", "graph_post", "res_plus", "pairnorm", "gcnii"},
+                    .fits = fits_convolution,
                     .keys = {"model.head_std=0.2", "model.batch=32", "data.settings.graphs=10000",
                              "data.evaluation_batches=31"}}};
 }

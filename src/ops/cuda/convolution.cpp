@@ -72,13 +72,25 @@ int run_patches(const ConvolutionPlan& plan, const cuda::Call& call, std::int64_
   return cuda::convolve_patches(plan.pass, told, call.stream);
 }
 
+int run_im2col(const ConvolutionPlan& plan, const cuda::Call& call, std::int64_t out) {
+  cuda::Im2colCall told = plan.im2col_call;
+  told.members = call.members;
+  told.a = call.in(0), told.b = call.in(1), told.out = out;
+  return cuda::convolve_im2col(plan.pass, told, call.stream);
+}
+
 int run_convolution(const ConvolutionPlan& plan, const cuda::Call& call) {
   const bool whole = (call.in(0) | call.in(1) | call.out(0)) % 16 == 0;
+  const bool im2col = plan.im2col && whole && cuda::has_im2col();
   const bool halo = plan.halo && whole && cuda::halo_fits(plan.pass, plan.halo_call);
   const bool patches = plan.patches && (call.in(1) | call.out(0)) % 16 == 0;
-  const std::int64_t splits = halo ? plan.halo_call.splits : patches ? plan.patch_call.splits : plan.splits;
+  const std::int64_t splits = im2col    ? plan.im2col_call.splits
+                              : halo    ? plan.halo_call.splits
+                              : patches ? plan.patch_call.splits
+                                        : plan.splits;
   const std::int64_t out = splits > 1 ? call.scratch : call.out(0);
-  const int error = halo          ? run_halo(plan, call, out)
+  const int error = im2col        ? run_im2col(plan, call, out)
+                    : halo        ? run_halo(plan, call, out)
                     : patches     ? run_patches(plan, call, out)
                     : plan.direct ? run_direct(plan, call, out)
                                   : run_tiles(plan, call, out);
@@ -88,12 +100,12 @@ int run_convolution(const ConvolutionPlan& plan, const cuda::Call& call) {
       call.stream);
 }
 
+}  // namespace
+
 cuda::Program convolution_program(const ConvolutionPlan& plan) {
   return {.launch = [plan](const cuda::Call& call) { return run_convolution(plan, call); },
           .scratch_bytes = plan.scratch_bytes()};
 }
-
-}  // namespace
 
 // Rows and places in sums are counted in 31 bits.
 bool cuda_serves_convolution(const ConvolutionSizes& sizes) {

@@ -59,18 +59,35 @@ struct HopperBlock {
       ";\n}\n"                                                                                                   \
       : NORMA_N32(0), NORMA_N32(4), NORMA_N32(8), NORMA_N32(12)                                                  \
       : "r"(a), "r"(b))
+#define NORMA_C96                                                                            \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, "    \
+  "%81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, "    \
+  "%98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, " \
+  "%113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define NORMA_PRODUCT256(across_a, across_b)                                                                      \
+  NORMA_CONVOLUTION_ASM(                                                                                          \
+      "{\n.reg .b64 a, b;\nmov.b64 a, {%128, 0x40000040};\nmov.b64 b, {%129, 0x40000040};\n"                      \
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" NORMA_C32                                         \
+      ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, "         \
+      "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " NORMA_C96 "}, a, b, 1, 1, 1, " across_a \
+      ", " across_b ";\n}\n"                                                                                      \
+      : NORMA_N32(0), NORMA_N32(4), NORMA_N32(8), NORMA_N32(12), NORMA_N32(16), NORMA_N32(20), NORMA_N32(24),     \
+        NORMA_N32(28)                                                                                             \
+      : "r"(a), "r"(b))
 #define NORMA_PRODUCT(across_a, across_b) \
   if constexpr (kEights == 8) {           \
     NORMA_PRODUCT64(across_a, across_b);  \
-  } else {                                \
+  } else if constexpr (kEights == 16) {   \
     NORMA_PRODUCT128(across_a, across_b); \
+  } else {                                \
+    NORMA_PRODUCT256(across_a, across_b); \
   }
 
-// c += a b of one warpgroup, 64 x 64 or 64 x 128 over 16: descriptors of the factors, and whether k runs along their
-// rows.
+// c += a b of one warpgroup, 64 x 64, 64 x 128 or 64 x 256 over 16: descriptors of the factors, and whether k runs
+// along their rows.
 template <bool kAlongA, bool kAlongB, int kEights>
 __device__ __forceinline__ void issue_product(float (&c)[1][kEights][4], unsigned a, unsigned b) {
-  static_assert(kEights == 8 || kEights == 16);
+  static_assert(kEights == 8 || kEights == 16 || kEights == 32);
   if constexpr (kAlongA && kAlongB) {
     NORMA_PRODUCT("0", "0")
   } else if constexpr (kAlongA) {
@@ -82,6 +99,8 @@ __device__ __forceinline__ void issue_product(float (&c)[1][kEights][4], unsigne
 }
 
 #undef NORMA_PRODUCT
+#undef NORMA_PRODUCT256
+#undef NORMA_C96
 #undef NORMA_PRODUCT128
 #undef NORMA_PRODUCT64
 #undef NORMA_C32

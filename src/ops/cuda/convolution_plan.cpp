@@ -80,6 +80,25 @@ void describe_halo(ConvolutionPlan& plan) {
   if (plan.halo && weights) cuda::split_halo(plan.halo_call);
 }
 
+void describe_im2col(ConvolutionPlan& plan) {
+  const ConvolutionShape& s = plan.shape;
+  const auto number = [](std::int64_t value) { return static_cast<int>(value); };
+  const bool weights = plan.pass == ConvolutionPass::weights;
+  const bool suits = plan.narrow && plan.narrow_out != weights && s.groups == 1 && s.dilation == 1 &&
+                     s.kernel_height == s.kernel_width && s.padding == s.kernel_height / 2;
+  if (!suits) return;
+  plan.im2col_call = {.batch = number(s.batch),
+                      .height = number(s.height),
+                      .width = number(s.width),
+                      .in = number(s.in),
+                      .out_height = number(s.out_height),
+                      .out_width = number(s.out_width),
+                      .channels_out = number(s.out),
+                      .kernel = number(s.kernel_height),
+                      .stride = number(s.stride)};
+  plan.im2col = cuda::plan_im2col(plan.pass, plan.im2col_call);
+}
+
 void describe_patches(ConvolutionPlan& plan) {
   const ConvolutionShape& s = plan.shape;
   const auto number = [](std::int64_t value) { return static_cast<int>(value); };
@@ -120,6 +139,7 @@ ConvolutionPlan plan_convolution(ConvolutionPass pass, const ConvolutionSizes& s
   describe_product(plan);
   describe_halo(plan);
   describe_patches(plan);
+  describe_im2col(plan);
   if (pass != ConvolutionPass::weights) return plan;
   const std::int64_t step = !plan.narrow       ? cuda::kConvolutionDepth32
                             : plan.call.n > 32 ? cuda::kHopperDepth
@@ -134,8 +154,8 @@ ConvolutionPlan plan_convolution(ConvolutionPass pass, const ConvolutionSizes& s
 }
 
 std::int64_t ConvolutionPlan::scratch_bytes() const {
-  const std::int64_t lines =
-      std::max<std::int64_t>({splits, halo ? halo_call.splits : 1, patches ? patch_call.splits : 1});
+  const std::int64_t lines = std::max<std::int64_t>(
+      {splits, halo ? halo_call.splits : 1, patches ? patch_call.splits : 1, im2col ? im2col_call.splits : 1});
   return lines > 1 ? lines * weights * static_cast<std::int64_t>(sizeof(float)) : 0;
 }
 

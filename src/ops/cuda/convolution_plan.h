@@ -6,6 +6,7 @@
 #include "norma/graph/op.h"
 #include "ops/convolution_sizes.h"
 #include "ops/cuda/convolution_halo.h"
+#include "ops/cuda/convolution_im2col.h"
 #include "ops/cuda/convolution_patches.h"
 
 namespace norma {
@@ -26,6 +27,8 @@ struct ConvolutionPlan {
   cuda::HaloCall halo_call = {};
   bool patches = false;  // where tensors are aligned
   cuda::PatchCall patch_call = {};
+  bool im2col = false;  // before all others, where tensors are aligned and the card has it
+  cuda::Im2colCall im2col_call = {};
 
   // Of one member.
   std::int64_t scratch_bytes() const;
@@ -33,5 +36,6 @@ struct ConvolutionPlan {
 };
 
 ConvolutionPlan plan_convolution(ConvolutionPass pass, const ConvolutionSizes& sizes, Types in, Types out);
+cuda::Program convolution_program(const ConvolutionPlan& plan);
 
 }  // namespace norma

@@ -16,19 +16,22 @@ struct Matrix {
   std::int64_t rows = 0, columns = 0;
 };
 
-inline PFN_cuTensorMapEncodeTiled_v12000 map_encoder() {
-  static const auto encoder = [] {
-    void* found = nullptr;
-    cudaDriverEntryPointQueryResult result{};
+// A function of the driver, or null.
+template <class Function>
+Function driver_entry(const char* name) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
 #if CUDART_VERSION >= 12050
-    const cudaError_t error =
-        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
+  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result);
 #else
-    const cudaError_t error = cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &result);
+  const cudaError_t error = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result);
 #endif
-    if (error != cudaSuccess || result != cudaDriverEntryPointSuccess) found = nullptr;
-    return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(found);
-  }();
+  if (error != cudaSuccess || result != cudaDriverEntryPointSuccess) found = nullptr;
+  return reinterpret_cast<Function>(found);
+}
+
+inline PFN_cuTensorMapEncodeTiled_v12000 map_encoder() {
+  static const auto encoder = driver_entry<PFN_cuTensorMapEncodeTiled_v12000>("cuTensorMapEncodeTiled");
   return encoder;
 }
 

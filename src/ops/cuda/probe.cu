@@ -1,5 +1,5 @@
-// The largest score and the mean entropy over a few queries of every head: a block to a query and head, then all
-// queries of a head in order.
+// The largest score and the mean entropy over a few queries of every head: a block to a head, a warp to a query, then
+// all queries of the head in order. One launch: probes of many layers are bound by launches, not by their work.
 #include <algorithm>
 
 #include "norma/ops/attention_probe.h"
@@ -18,7 +18,6 @@ struct ProbeCall {
   cuda::Members members = {};
   std::int64_t q = 0, k = 0;  // of the first sample and head
   std::int64_t lengths = cuda::kAbsent;
-  std::int64_t rows = 0;    // ProbeRow [heads, looked_at], scratch
   std::int64_t scores = 0;  // f32 [heads, looked_at, keys], scratch
   std::int64_t out = 0;     // [heads, AttentionProbe::size]
   std::int64_t heads = 0, queries = 0, keys = 0, looked_at = 0, width = 0, q_row = 0, kv_row = 0;
@@ -26,12 +25,6 @@ struct ProbeCall {
   float scale = 1.0f;
   bool causal = false;
 };
-
-__device__ __forceinline__ float block_largest(float value, float* shared) {
-  const bool poisoned = __syncthreads_or(isnan(value) ? 1 : 0) != 0;
-  const float most = cuda::block_max(value, shared);
-  return poisoned ? __int_as_float(0x7fc00000) : most;
-}
 
 // NaN wins.
 __device__ __forceinline__ float largest_of(float a, float b) { return isnan(a) || isnan(b) ? a + b : fmaxf(a, b); }
@@ -62,47 +55,56 @@ __device__ __forceinline__ std::int64_t probe_keys(const ProbeCall& call, std::b
   return call.causal && query + 1 < keys ? query + 1 : keys;
 }
 
+constexpr int kProbeWarps = cuda::kThreads / cuda::kWarp;
+static_assert(AttentionProbe::kQueries <= kProbeWarps);
+
+// Of query i of those that are looked at, by one warp; lane 0 has the result.
 template <typename T, int V>
-__global__ void __launch_bounds__(cuda::kThreads) probe_rows_kernel(const __grid_constant__ ProbeCall call) {
-  __shared__ double shared[cuda::kMostWarps];
-  __shared__ float shared_max[cuda::kMostWarps];
-  if (cuda::skipped(call.members, blockIdx.y)) return;
-  std::byte* const member = cuda::base_of(call.members, blockIdx.y);
-  const std::int64_t row = blockIdx.x, head = row / call.looked_at, i = row - head * call.looked_at;
+__device__ __forceinline__ ProbeRow probe_row(const ProbeCall& call, std::byte* member, std::int64_t head,
+                                              std::int64_t i) {
+  const int lane = static_cast<int>(threadIdx.x) % cuda::kWarp;
   const std::int64_t query = ((i + 1) * call.queries) / call.looked_at - 1;  // the last one included
   const std::int64_t keys = probe_keys(call, member, query);
   const T* const q = cuda::at<const T>(member, call.q) + head * call.width + query * call.q_row;
   const T* const k = cuda::at<const T>(member, call.k) + head / call.heads_per_kv * call.width;
-  float* const scores = cuda::at<float>(member, call.scores) + row * call.keys;
+  float* const scores = cuda::at<float>(member, call.scores) + (head * call.looked_at + i) * call.keys;
   float most = __int_as_float(0xff800000);  // -infinity
-  for (std::int64_t key = threadIdx.x; key < keys; key += cuda::kThreads) {
+  for (std::int64_t key = lane; key < keys; key += cuda::kWarp) {
     const float score = call.scale * probe_dot<T, V>(q, k + key * call.kv_row, call.width);
     scores[key] = score;  // read by this thread alone
     most = largest_of(most, score);
   }
-  most = block_largest(most, shared_max);
+#pragma unroll
+  for (int distance = cuda::kWarp / 2; distance > 0; distance >>= 1) {
+    most = largest_of(most, __shfl_xor_sync(cuda::kAll, most, distance));
+  }
   double sum = 0, weighted = 0;
-  for (std::int64_t key = threadIdx.x; key < keys; key += cuda::kThreads) {
+  for (std::int64_t key = lane; key < keys; key += cuda::kWarp) {
     const double shifted = static_cast<double>(scores[key] - most), weight = exp(shifted);
     sum += weight;
     weighted += weight == 0 ? 0 : weight * shifted;
   }
-  sum = cuda::block_sum(sum, shared);
-  weighted = cuda::block_sum(weighted, shared);
-  if (threadIdx.x == 0) {
-    cuda::at<ProbeRow>(member, call.rows)[row] = {static_cast<double>(most), log(sum) - weighted / sum, keys};
-  }
+  sum = cuda::warp_sum(sum);
+  weighted = cuda::warp_sum(weighted);
+  return {static_cast<double>(most), log(sum) - weighted / sum, keys};
 }
 
-// A thread to a head.
-__global__ void __launch_bounds__(cuda::kWarp) probe_heads_kernel(const __grid_constant__ ProbeCall call) {
-  const std::int64_t head = std::int64_t{blockIdx.x} * cuda::kWarp + threadIdx.x;
-  if (cuda::skipped(call.members, blockIdx.y) || head >= call.heads) return;
+template <typename T, int V>
+__global__ void __launch_bounds__(cuda::kThreads) probe_kernel(const __grid_constant__ ProbeCall call) {
+  __shared__ ProbeRow rows[kProbeWarps];
+  if (cuda::skipped(call.members, blockIdx.y)) return;
   std::byte* const member = cuda::base_of(call.members, blockIdx.y);
-  const ProbeRow* const rows = cuda::at<const ProbeRow>(member, call.rows) + head * call.looked_at;
+  const std::int64_t head = blockIdx.x;
+  const int warp = static_cast<int>(threadIdx.x) / cuda::kWarp;
+  if (warp < call.looked_at) {
+    const ProbeRow row = probe_row<T, V>(call, member, head, warp);
+    if (threadIdx.x % cuda::kWarp == 0) rows[warp] = row;
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
   float largest = __int_as_float(0xff800000);
   double spread = 0;
-  for (std::int64_t i = 0; i < call.looked_at; ++i) {
+  for (int i = 0; i < call.looked_at; ++i) {
     if (rows[i].seen == 0) continue;
     largest = largest_of(largest, static_cast<float>(rows[i].largest));
     spread += rows[i].entropy;
@@ -115,17 +117,13 @@ __global__ void __launch_bounds__(cuda::kWarp) probe_heads_kernel(const __grid_c
 template <typename T>
 int run_probe(const ProbeCall& told, cuda::Stream stream) {
   constexpr int kV = cuda::kWide<T>;
-  const auto members = static_cast<unsigned>(told.members.count);
-  const dim3 grid(static_cast<unsigned>(told.heads * told.looked_at), members);
+  const dim3 grid(static_cast<unsigned>(told.heads), static_cast<unsigned>(told.members.count));
   const bool wide = (told.q | told.k) % 16 == 0 && (told.width | told.q_row | told.kv_row) % kV == 0;
   if (wide) {
-    probe_rows_kernel<T, kV><<<grid, cuda::kThreads, 0, stream>>>(told);
+    probe_kernel<T, kV><<<grid, cuda::kThreads, 0, stream>>>(told);
   } else {
-    probe_rows_kernel<T, 1><<<grid, cuda::kThreads, 0, stream>>>(told);
+    probe_kernel<T, 1><<<grid, cuda::kThreads, 0, stream>>>(told);
   }
-  if (const int error = cuda::launched(); error != 0) return error;
-  const dim3 heads(cuda::blocks_for(told.heads, cuda::kWarp), members);
-  probe_heads_kernel<<<heads, cuda::kWarp, 0, stream>>>(told);
   return cuda::launched();
 }
 
@@ -148,21 +146,19 @@ cuda::Program cuda_kernel(const AttentionProbe& op, Types in, Types) {
                         .causal = s.mask == Mask::causal};
   const bool narrow = in[0].dtype == DType::bf16;
   const std::int64_t to_keys = s.heads * s.width * static_cast<std::int64_t>(size_of(in[0].dtype));  // of a packed wire
-  const std::int64_t rows = s.heads * shape.looked_at;
-  const std::int64_t row_bytes = rows * static_cast<std::int64_t>(sizeof(ProbeRow));
+  const std::int64_t scores = s.heads * shape.looked_at * s.keys;
   return {.launch =
-              [shape, packed, lengths_at, with_lengths, row_bytes, narrow, to_keys](const cuda::Call& call) {
+              [shape, packed, lengths_at, with_lengths, narrow, to_keys](const cuda::Call& call) {
                 ProbeCall told = shape;
                 told.members = call.members;
                 told.q = call.in(0);
                 told.k = packed ? call.in(0) + to_keys : call.in(1);
                 if (with_lengths) told.lengths = call.in(lengths_at);
-                told.rows = call.scratch;
-                told.scores = call.scratch + row_bytes;
+                told.scores = call.scratch;
                 told.out = call.out(0);
                 return narrow ? run_probe<__nv_bfloat16>(told, call.stream) : run_probe<float>(told, call.stream);
               },
-          .scratch_bytes = row_bytes + rows * s.keys * static_cast<std::int64_t>(sizeof(float))};
+          .scratch_bytes = scores * static_cast<std::int64_t>(sizeof(float))};
 }
 
 }  // namespace norma

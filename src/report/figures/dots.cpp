@@ -34,7 +34,9 @@ Columns columns_of(const Dots& dots, double width) {
   const double maps = mapped ? (narrow ? 74.0 : 140.0) : 0;
   columns.maps_end = width - 1;
   columns.maps = columns.maps_end - maps;
-  columns.digits = columns.maps - (narrow || digits == 0 ? 0 : digits + 16);
+  constexpr double kWider =
+      1.15;  // than ours, the letters of a browser may be: digits must not reach the rule before them
+  columns.digits = columns.maps - (narrow || digits == 0 ? 0 : kWider * digits + 16);
   columns.dots = columns.names + 14;
   columns.dots_end = columns.digits - (narrow ? 12 : 10);
   return columns;

@@ -38,9 +38,9 @@ std::string formulas_html(const SchemeSummary& scheme) {
   for (const auto& [name, formula] : scheme.formulas)
     html += fmt::format("<dt>{}</dt><dd><code>{}</code></dd>\n", escaped(name), escaped(formula));
   html += fmt::format(
-      "<dt>source</dt><dd>{}</dd>\n<dt>size</dt><dd>{} parameters, {} norms with {} parameters, at {} "
-      "layers</dd>\n</dl>\n",
-      escaped(scheme.source), scheme.parameters, scheme.norm_instances, scheme.norm_parameters, scheme.layers);
+      "<dt>source</dt><dd>{}</dd>\n<dt>size</dt><dd>{} parameters, {} norms with {} parameters, at {}</dd>\n</dl>\n",
+      escaped(scheme.source), scheme.parameters, scheme.norm_instances, scheme.norm_parameters,
+      draw::counted(scheme.layers, "layer", "layers"));
   if (!scheme.diagram_text.empty()) {
     html += fmt::format("<div class=\"diagram\" data-scheme=\"{}\">{}</div>\n", escaped(scheme.name),
                         preformatted(scheme.diagram_text, "Diagram of one layer of " + scheme.title));

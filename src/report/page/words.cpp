@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
+#include <map>
 
 #include "report/figures/axis.h"
 #include "report/figures/init.h"
@@ -46,6 +47,21 @@ Cells cells_of(const Results& results, const std::string& scheme) {
   return cells;
 }
 
+// The same of a study, as its verdicts count: the settings that all schemes share, in which every seed learned.
+std::optional<Cells> shared_cells(const Results& results, const std::string& scheme) {
+  std::map<std::pair<double, std::int64_t>, bool> trains;
+  const auto extra = std::ranges::find(results.extra_rates, scheme, &ExtraRates::scheme);
+  for (const RunOutcome& run : results.runs) {
+    if (run.scheme != scheme || run.stage != Stage::map || !run.outcome) continue;
+    if (extra != results.extra_rates.end() && std::ranges::find(extra->lr, run.lr) != extra->lr.end()) continue;
+    bool& all = trains.try_emplace({run.lr, run.warmup}, true).first->second;
+    all = all && !run.diverged() && !run.faulty() && *run.outcome != Outcome::did_not_learn;
+  }
+  if (trains.empty()) return std::nullopt;
+  return Cells{.all = static_cast<int>(trains.size()),
+               .learned = static_cast<int>(std::ranges::count_if(trains, [](const auto& one) { return one.second; }))};
+}
+
 std::string not_trained(Judgement verdict) {
   switch (verdict) {
     case Judgement::does_not_train: return "Stayed at guessing level, also in a long run.";
@@ -83,6 +99,12 @@ std::pair<std::string, std::string> first_sentence(std::string_view text) {
 std::string scheme_sentence(const Results& results, const std::string& scheme) {
   const Verdict* verdict = verdict_of(results, scheme);
   if (verdict != nullptr && verdict->rank < 1) return first_sentence(verdict->words).first;
+  if (verdict != nullptr && verdict->verdict == Judgement::starts_late) {
+    // "is at guessing level after 100 steps, but reaches 2.836 after 3000 (...": the numbers are in no other field.
+    const std::size_t from = verdict->words.find(": is at "), to = verdict->words.find(" (", from);
+    if (from != std::string::npos && to != std::string::npos)
+      return "Is" + verdict->words.substr(from + 4, to - from - 4) + ".";
+  }
   if (verdict != nullptr && !not_trained(verdict->verdict).empty()) return not_trained(verdict->verdict);
   const Tuned* tuned = tuned_of(results, scheme);
   if (tuned == nullptr || tuned->loss.n < 1) return "No setting was tried in which no seed diverged.";
@@ -91,10 +113,12 @@ std::string scheme_sentence(const Results& results, const std::string& scheme) {
     text += fmt::format(" at a peak rate of {} {}", draw::plain(*tuned->lr),
                         tuned->warmup > 0 ? fmt::format("with {} steps of warmup", tuned->warmup) : "without warmup");
   if (tuned->accuracy) text += ", " + right_answers(*tuned->accuracy);
-  const Cells cells = cells_of(results, scheme);
-  if (cells.all > 0)
-    text += fmt::format("; learns in {} of {} {}settings", cells.learned, cells.all,
-                        results.kind == ResultsKind::study ? "short " : "");
+  if (results.kind == ResultsKind::study) {
+    if (const std::optional<Cells> cells = shared_cells(results, scheme))
+      text += fmt::format("; trains in {} of the {} settings of the short runs", cells->learned, cells->all);
+  } else if (const Cells cells = cells_of(results, scheme); cells.all > 0) {
+    text += fmt::format("; learns in {} of {} settings", cells.learned, cells.all);
+  }
   return text + ".";
 }
 
@@ -117,10 +141,15 @@ std::string stability_sentence(const Results& results, const Cast& cast) {
 }
 
 std::string comparison_sentence(const Results& results, const Cast& cast) {
-  if (results.comparisons.empty())
-    return results.kind == ResultsKind::study && !results.runs.empty()
-               ? "There was no final comparison: the order is that of short runs, and may change."
-               : "";
+  if (results.comparisons.empty()) {
+    if (results.kind != ResultsKind::study || results.runs.empty()) return "";
+    const bool final = results.course && std::ranges::any_of(results.course->rounds, [](const CourseRound& round) {
+                         return round.stage == Stage::final;
+                       });
+    if (results.advice.ranking.empty()) return "No scheme came into a final, so nothing was compared.";
+    return final ? "No two schemes were in the final, so nothing was compared."
+                 : "There was no final comparison: the order is that of short runs, and may change.";
+  }
   std::string lead;
   for (const CastMember& member : cast.members()) {
     if (member.tone == draw::Tone::lead) lead = member.name;
@@ -134,27 +163,30 @@ std::string comparison_sentence(const Results& results, const Cast& cast) {
                                    [](const Comparison& pair) { return pair.apart; });
   std::string text;
   if (!lead.empty() && !apart.empty())
-    text = fmt::format("{} is told apart from {}", cast.of(lead).label, listed(apart));
+    text = fmt::format("The final comparison separates {} from {}", cast.of(lead).label, listed(apart));
   if (!lead.empty() && !tied.empty())
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", and ",
-                        text.empty() ? cast.of(lead).label + " is not told apart from" : "not from", listed(tied));
+    text += text.empty()
+                ? fmt::format("The final comparison does not separate {} from {}", cast.of(lead).label, listed(tied))
+                : fmt::format(", but not from {}", listed(tied));
   if (!text.empty()) text += ". ";
   const auto lasting = std::count_if(results.comparisons.begin(), results.comparisons.end(),
                                      [](const Comparison& pair) { return pair.lasting; });
-  text +=
-      fmt::format("Of {} the final tells {} apart (paired over seeds and held-out data, corrected for their number).",
-                  draw::counted(static_cast<long long>(results.comparisons.size()), "pair", "pairs"), count);
+  text += fmt::format("Of {} it separates {} (paired over seeds and held-out data, corrected for their number).",
+                      draw::counted(static_cast<long long>(results.comparisons.size()), "pair", "pairs"),
+                      count == 0 ? "none" : std::to_string(count));
   if (count > 0)
-    text += lasting == count ? " What the schemes behind still gain would not make up for that within ten times the "
-                               "training."
-                             : fmt::format(
-                                   " With ten times the training {} of these would be sure to last: losses "
-                                   "still fall by more than they differ.",
-                                   lasting == 0 ? "none" : std::to_string(lasting));
+    text += lasting == count
+                ? " At the pace of the last races the schemes behind would not catch up within ten times the "
+                  "training."
+                : fmt::format(
+                      " {} of these differences can be expected to last through ten times the training: "
+                      "the schemes behind may catch up.",
+                      lasting == 0 ? "None" : fmt::format("Only {}", lasting));
   return text;
 }
 
 std::string accuracy_sentence(const Results& results, const Cast& cast) {
+  if (results.kind == ResultsKind::study && results.advice.ranking.empty()) return "";  // there is no order
   const Tuned *lead = nullptr, *best = nullptr;
   for (const Tuned* one : tuned_in_order(results)) {
     const Verdict* verdict = verdict_of(results, one->scheme);
@@ -165,8 +197,8 @@ std::string accuracy_sentence(const Results& results, const Cast& cast) {
   if (lead == nullptr || best == lead || best->scheme == lead->scheme) return "";
   const bool apart = lead->accuracy->n > 1 && best->accuracy->n > 1 && best->accuracy->low > lead->accuracy->high;
   return fmt::format(
-      "By right answers the order is another: {} has {}, {} {}{}. A loss also says how sure of themselves the answers "
-      "are, and it is what ranks here.",
+      "By right answers the order is different: {} has {}, {} {}{}. The loss, which ranks here, also counts how sure "
+      "the answers are.",
       cast.of(best->scheme).label, right_answers(*best->accuracy), cast.of(lead->scheme).label,
       right_answers(*lead->accuracy), apart ? "" : "; their intervals overlap");
 }
@@ -180,8 +212,9 @@ std::string depth_sentence(const Results& results, const Cast& cast) {
   }
   if (most == nullptr) return "";
   const auto used = [&](const DepthFinding& one) {
-    return fmt::format("{} uses {} of {} layers", cast.of(one.scheme).label, draw::plain(one.effective_depth, 2),
-                       one.layers);
+    const Estimate& depth = one.effective_depth;
+    const std::string interval = depth.n > 1 ? fmt::format(" [{:.1f}, {:.1f}]", depth.low, depth.high) : "";
+    return fmt::format("{} uses {:.1f}{} of {} layers", cast.of(one.scheme).label, depth.mean, interval, one.layers);
   };
   if (most == least) return used(*most) + ".";
   if (most->effective_depth.low > least->effective_depth.high) return used(*most) + ", " + used(*least) + ".";
@@ -194,15 +227,12 @@ std::string law_sentence(const Analysis& analysis, const Cast& cast) {
   const double zero = zero_level(analysis);
   for (const Series& one : analysis.series) {
     if (!one.exponent || (analysis.log && is_zero(one, zero))) continue;
-    const Exponent& power = *one.exponent;
-    if (power.low > 0.05)
-      up.push_back(&one);
-    else if (power.high < -0.05)
-      down.push_back(&one);
-    else if (power.low > -0.15 && power.high < 0.15)
-      level.push_back(cast.of(one.scheme).label);
-    else
-      open.push_back(cast.of(one.scheme).label);
+    switch (trend_of(*one.exponent)) {
+      case Trend::grows: up.push_back(&one); break;
+      case Trend::falls: down.push_back(&one); break;
+      case Trend::level: level.push_back(cast.of(one.scheme).label); break;
+      case Trend::open: open.push_back(cast.of(one.scheme).label); break;
+    }
   }
   const auto by_power = [](const Series* a, const Series* b) {
     return std::abs(a->exponent->value) > std::abs(b->exponent->value);

@@ -1,0 +1,58 @@
+// One scheme explained at a given depth and width, before anything is trained: what it costs, its constants, and what
+// the theory says of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "norma/lab/inspect.h"
+#include "norma/models/budget.h"
+#include "norma/theory/predict.h"
+
+namespace norma {
+
+// The model that costs and constants are given for, and the one that the theory is asked about: the latter is what
+// inspect() takes unless told otherwise, so that both give the same numbers.
+struct ExplainOptions {
+  SchemeChoice scheme;
+  Family family = "decoder";
+  std::int64_t layers = 12;  // of each stack
+  std::int64_t width = 512;
+  std::int64_t heads = 8;
+  NormKind norm = NormKind::layer;
+  std::vector<std::int64_t> depths = kInitialDepths;
+  std::int64_t theory_width = initial_model().width;
+  std::int64_t theory_time = initial_model().time;
+};
+
+// What one token costs, in a whole model with the vocabulary that it has unless told otherwise.
+struct TokenCost {
+  double flops = 0;  // of training: forward and backward
+  double bytes = 0;  // least traffic of the forward pass, activations and weights
+  std::int64_t time = 0;
+};
+
+// Constants of one stack at its first and its last layer.
+struct StackNumbers {
+  std::string scope;  // of the stack; empty: there is only one
+  StackKind kind = StackKind::single;
+  Variables first, last;
+};
+
+// Everything that is said about one scheme; what cannot be said has its reason beside it.
+struct Explanation {
+  std::optional<Budget> budget;
+  std::optional<TokenCost> cost;
+  std::string not_built;
+  std::optional<Exponents> exponents;
+  std::string judgement;  // one sentence, at the asked width
+  std::string not_predicted;
+  std::vector<StackNumbers> stacks;  // the only one, or encoder and decoder
+};
+
+// Throws Error for a scheme that computes what it does not use.
+Explanation explain(const ExplainOptions& options);
+
+}  // namespace norma
