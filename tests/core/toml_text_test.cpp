@@ -74,7 +74,7 @@ TEST(TomlText, HoldsValuesAsTomlWritesThem) {
                            "a = = 1",
                            "a+b = 1",
                            "a:b = 1",
-                           "a = {1 = {2}}",
+                           "a = {1 = {2}=}",
                            "a[1] = 2",
                            "a = 07:32:00Z",
                            "a = 0b12"}) {

@@ -1,10 +1,13 @@
 // Whole studies with a budget, of tiny models on schemes whose truth is known.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "lab/study/parts.h"
+#include "lab/study/rounds.h"
 #include "lab/study_check.h"
 #include "norma/core/error.h"
 #include "norma/lab/study.h"
@@ -174,6 +177,43 @@ TEST(StudyRounds, WhatNeverLearnsIsSaidNotToTrainAfterALongRunAndNothingIsRanked
   EXPECT_TRUE(results["advice"]["ranking"].empty());
   EXPECT_NE(results["advice"]["words"].get<std::string>().find("none is ranked. Try"), std::string::npos)
       << results["advice"];
+}
+
+// As on a machine that has become busy: what was planned to fit takes many times as long.
+TEST(StudyRounds, ALongRunThatTakesLongerThanPlannedIsStoppedWhenTheTimeIsUp) {
+  struct Watcher final : StudyObserver {
+    void said(const std::string& what) override { told = told || what.find("the time is up") != what.npos; }
+    void progressed(std::string_view part, double, std::string_view) override {
+      if (part == "race") stop = true;
+      if (part == "long") std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a minute for each run
+    }
+    std::atomic<bool> stop{false};
+    bool told = false;
+  } watcher;
+  const TemporaryFolder folder;
+  StudyConfig config =
+      tiny_study({"pre", scheme_of("dead", "sublayer = \"x + f(norm(x))\"\nfinal = \"0*norm(x)\"\n")}, 0);
+  config.budget = {StudyBudget::Unit::seconds, 1000};
+  const auto play = [&] {
+    watcher.stop = false;
+    return run_study({.config = config, .directory = folder / "study"}, watcher, watcher.stop);
+  };
+  ASSERT_TRUE(play().interrupted) << "in its first race";
+  const std::vector<std::string> schemes = {"pre", "dead"};
+  StudyLog log = read_rounds(Folder(folder / "study"), print_budget(config.budget), schemes);
+  log.before.seconds = 0.97 * config.budget.amount - 0.3;  // that much is left
+  log.rounds = {{.stage = Stage::longest,
+                 .steps = 3000,
+                 .entries = {{.scheme = 1, .lr = 1e-2, .seeds = {1}}, {.scheme = 1, .lr = 3e-2, .seeds = {1}}},
+                 .why = "at guessing level so far: dead"}};
+  write_rounds(Folder(folder / "study"), log, schemes);
+  const json results = json::parse(play().results_json);
+  EXPECT_TRUE(watcher.told);
+  const json round = results["course"]["rounds"].back();
+  EXPECT_EQ(round["why"], "at guessing level so far: dead; stopped when the time was up");
+  EXPECT_EQ(verdict_of(results, "dead")["verdict"], "not enough training to tell") << verdict_of(results, "dead");
+  std::filesystem::remove(folder / "study/DONE");
+  EXPECT_EQ(lasting(json::parse(play().results_json)), lasting(results)) << "what was cut stays cut";
 }
 
 // Its norms see all tokens at once: trained all the same it would win by far.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -106,11 +107,12 @@ struct SweepRequest {
   std::vector<std::string> command_line = {};
   KeepWeights weights = KeepWeights::yes;  // whether the run directories keep their last checkpoint
   bool scores = true;                      // whether results have the scores of judge.h
+  std::optional<std::chrono::steady_clock::time_point> until = {};  // it stops then as if it were asked to
 };
 
 struct SweepResult {
   std::vector<RunOutcome> outcomes;  // in the order of sweep_cells
-  bool interrupted = false;          // by `stop`; the same request goes on from there
+  bool interrupted = false;          // by `stop` or at `until`; the same request goes on from there
   double seconds = 0;                // of training in this process
   bool finished_before = false;      // every run had ended before
 };

@@ -163,12 +163,12 @@ std::string confidence_text(const std::vector<const SchemeEvidence*>& ranked, co
         fair, final.steps, final.seeds, judged);
   if (!final.ahead_for_now.empty())
     return fmt::format(
-        "{} after {} steps, over {} seeds and at 5 % for all pairs together; low beyond that: {} fell fast enough, "
-        "when runs were last made longer, to catch up within ten times the training.{}",
+        "{} after {} steps, over {} seeds and at 5 % for all pairs together; low beyond that: {} may catch up within "
+        "ten times the training, by how fast losses fell when runs were last made longer.{}",
         fair, final.steps, final.seeds, fmt::join(final.ahead_for_now, ", "), judged);
   return fmt::format(
       "{} for this setting: over {} seeds every paired difference to the others is apart from 0, at 5 % for all of "
-      "them together, and larger than what the others would gain from ten times the training at their last pace.{}",
+      "them together, and larger than what ten times the training would make up for at the pace of the last races.{}",
       fair, final.seeds, judged);
 }
 

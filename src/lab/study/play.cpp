@@ -16,11 +16,23 @@
 namespace norma {
 namespace {
 
+constexpr double kPatience = 1.1;  // times what is left: a round is not lost for the last steps of it
+
 // Beyond what seeds and held-out sampling explain.
 bool is_below(const LossTable& losses, std::optional<double> optimum) {
   constexpr double kMisses = 1e-3;
   if (losses.size() < 2 || !optimum) return false;
   return crossed_mean(losses).interval(kMisses).high < *optimum - kLearned;
+}
+
+// What a round that was cut leaves: of long runs those that had ended; seeds of a comparison count all or not at all.
+std::vector<RunOutcome> whole_part(const Round& round, std::vector<RunOutcome> outcomes) {
+  if (round.cut && round.stage != Stage::longest) return {};
+  if (round.cut)
+    std::erase_if(outcomes, [](const RunOutcome& one) {
+      return one.status == RunStatus::waiting || one.status == RunStatus::running;
+    });
+  return outcomes;
 }
 
 std::string value_text(const auto& value) { return fmt::format("{}", value); }
@@ -73,6 +85,7 @@ void RoundPlayer::play(StudyState state, const StudyAccount& before, double map_
     }
     const std::vector<RunOutcome> outcomes = run_round(log_.rounds[i]);
     if (stop_) break;
+    if (outcomes.empty()) continue;  // cut
     add_runs(log_.rounds[i], outcomes);
     if (log_.rounds[i].stage == Stage::final) judge_finals(log_.rounds[i], outcomes);
   }
@@ -101,10 +114,29 @@ double RoundPlayer::tokens_of_budget(double tokens_per_step) const {
 double RoundPlayer::tokens_left() const {
   if (config_.budget.unit == StudyBudget::Unit::none) return 0;
   if (!is_timed()) return tokens_of_budget(state_.tokens_per_step) - tokens_planned();
+  const double each = seconds_per_token();
+  return each > 0 ? seconds_left() / each : 0;
+}
+
+double RoundPlayer::seconds_left() const {
   double seconds = seconds_for_training(config_) - log_.before.seconds;
   for (const Round& round : log_.rounds) seconds -= round.seconds;
-  const double each = seconds_per_token();
-  return each > 0 ? seconds / each : 0;
+  return seconds;
+}
+
+// Rounds that come after the first comparison can be done without, and are stopped when the time is up: a run that has
+// a busy machine for itself takes longer than its share of many.
+std::optional<std::chrono::steady_clock::time_point> RoundPlayer::end_of(const Round& round) const {
+  const bool needed = round.stage != Stage::longest && !has_final_before(round);
+  if (!is_timed() || needed) return std::nullopt;
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+             std::chrono::duration<double>(kPatience * std::max(seconds_left(), 0.0)));
+}
+
+bool RoundPlayer::has_final_before(const Round& round) const {
+  return std::ranges::any_of(
+      log_.rounds, [&](const Round& other) { return &other != &round && other.stage == Stage::final && other.ended; });
 }
 
 SweepConfig RoundPlayer::sweep_of(const Round& round) const {
@@ -125,6 +157,7 @@ std::vector<RunOutcome> RoundPlayer::run_round(Round& round) {
   const std::filesystem::path directory = request_.directory / "rounds" / round.folder();
   if (round.ended) {
     std::vector<RunOutcome> outcomes = read_outcomes(sweep, directory);
+    if (round.cut) return whole_part(round, std::move(outcomes));
     if (std::ranges::none_of(outcomes, [](const RunOutcome& one) { return one.status == RunStatus::waiting; }))
       return outcomes;
   }
@@ -139,10 +172,17 @@ std::vector<RunOutcome> RoundPlayer::run_round(Round& round) {
                                         .directory = directory,
                                         .command_line = request_.command_line,
                                         .weights = round.stage == Stage::final ? KeepWeights::yes : KeepWeights::no,
-                                        .scores = false},
+                                        .scores = false,
+                                        .until = end_of(round)},
                                        meter, stop_);
+  const bool cut = result.interrupted && !stop_;
   if (!result.interrupted) meter.report();
-  if (!result.interrupted && !round.ended) {
+  if (cut) {
+    observer_.said(fmt::format("{} of {} steps: stopped, the time is up", name_of(round.stage), round.steps));
+    round.cut = true;
+    round.why += "; stopped when the time was up";
+  }
+  if ((!result.interrupted || cut) && !round.ended) {
     round.ended = true;
     if (is_timed()) {
       round.seconds = meter.seconds();
@@ -150,7 +190,7 @@ std::vector<RunOutcome> RoundPlayer::run_round(Round& round) {
     }
     save();
   }
-  return result.outcomes;
+  return whole_part(round, result.outcomes);
 }
 
 void RoundPlayer::add_runs(const Round& round, const std::vector<RunOutcome>& outcomes) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +50,9 @@ class RoundPlayer {
   // Only then times are written down: a study of so much work leaves the same files on every machine.
   bool is_timed() const { return config_.budget.unit == StudyBudget::Unit::seconds; }
   double tokens_left() const;
+  double seconds_left() const;                                                            // of a budget of time
+  std::optional<std::chrono::steady_clock::time_point> end_of(const Round& round) const;  // when it is stopped, if ever
+  bool has_final_before(const Round& round) const;
   SweepConfig sweep_of(const Round& round) const;
   std::vector<RunOutcome> run_round(Round& round);
   void add_runs(const Round& round, const std::vector<RunOutcome>& outcomes);

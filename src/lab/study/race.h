@@ -57,11 +57,13 @@ struct PlannerRules {
   double same = 0.01;  // nats: schemes whose difference is surely smaller need no more seeds
   double least_growth = 1.25;
   std::int64_t long_steps = 3000;
-  double long_factor = 4;     // times the final length, at least
-  int long_rates = 2;         // that must stay at guessing level before a scheme is said not to train
-  double long_share = 0.25;   // of the budget after the map that is kept for long runs, at most
-  double warmup_share = 0.1;  // of a longer run, where the map has warmup
-  double more_training = 10;  // times: what a claimed order must outlast
+  double long_factor = 4;         // times the final length, at least
+  int long_rates = 2;             // that must stay at guessing level before a scheme is said not to train
+  double long_share = 0.25;       // of the budget after the map that is kept for long runs, at most
+  double warmup_share = 0.1;      // of a longer run, where the map has warmup
+  double more_training = 10;      // times: what a claimed order must outlast
+  double least_closing = 0.5;     // of the pace of the one behind: how fast a lead may shrink though it never did
+  double least_doublings = 0.75;  // of the length of runs, before their paces say anything
   double alpha = 0.05;
 };
 
@@ -102,10 +104,12 @@ std::vector<RoundEntry> long_entries(const StudyState& state, std::size_t scheme
 
 // Whether the best loss of a scheme fell by more than `flat` from the length before the last race to it.
 bool still_falls(const StudyState& state, std::size_t scheme, const PlannerRules& rules = {});
-// By how much it falls when runs get twice as long: the more of the last two times. Nothing before the first race.
-std::optional<double> fall_per_doubling(const StudyState& state, std::size_t scheme);
-// A difference that is told apart at this length, and that the one behind would not make up for with `more_training` at
-// its present pace.
+// By how much the tuned loss of the one behind comes nearer to that of the one ahead when runs get twice as long: the
+// more of the last two times, and at least `least_closing` of what its own falls by. Nothing where runs were hardly
+// made longer, infinite where the one behind had not begun before.
+std::optional<double> closing_per_doubling(const StudyState& state, std::size_t behind, std::size_t ahead,
+                                           const PlannerRules& rules = {});
+// A difference that is told apart at this length, and that `more_training` would not make up for, closing in as fast.
 bool is_lasting(const StudyState& state, const PairedDifference& pair, const PlannerRules& rules = {});
 
 }  // namespace norma

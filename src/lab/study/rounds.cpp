@@ -24,14 +24,10 @@ RoundJson json_of(const Round& round, const std::vector<std::string>& schemes) {
   for (const RoundEntry& entry : round.entries)
     entries.push_back(
         {{"scheme", schemes[entry.scheme]}, {"lr", entry.lr}, {"warmup", entry.warmup}, {"seeds", entry.seeds}});
-  return {{"stage", name_of(round.stage)},
-          {"steps", round.steps},
-          {"entries", entries},
-          {"why", round.why},
-          {"tokens_left", round.tokens_left},
-          {"ended", round.ended},
-          {"seconds", round.seconds},
-          {"tokens_trained", round.tokens_trained}};
+  return {
+      {"stage", name_of(round.stage)},         {"steps", round.steps}, {"entries", entries}, {"why", round.why},
+      {"tokens_left", round.tokens_left},      {"ended", round.ended}, {"cut", round.cut},   {"seconds", round.seconds},
+      {"tokens_trained", round.tokens_trained}};
 }
 
 Round round_of(const RoundJson& json, const std::vector<std::string>& schemes) {
@@ -40,6 +36,7 @@ Round round_of(const RoundJson& json, const std::vector<std::string>& schemes) {
               .why = json.at("why"),
               .tokens_left = json.at("tokens_left"),
               .ended = json.at("ended"),
+              .cut = json.value("cut", false),
               .seconds = json.at("seconds"),
               .tokens_trained = json.at("tokens_trained")};
   for (const RoundJson& entry : json.at("entries")) {

@@ -26,6 +26,7 @@ struct Round {
   double tokens_left = 0;  // before it, as the budget was reckoned then
   // Once it has ended: what was trained by the process that ended it, and how long that took.
   bool ended = false;
+  bool cut = false;  // the time of the study was up before all of its runs had ended
   double seconds = 0, tokens_trained = 0;
 
   std::int64_t runs() const;

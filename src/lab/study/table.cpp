@@ -42,7 +42,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
   std::string text;
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const bool words = i == 1 || i == 2;
+      const bool words = i == 2 || i == 3;
       text += words ? fmt::format("  {:<{}}", row[i], widths[i]) : fmt::format("  {:>{}}", row[i], widths[i]);
     }
     text.erase(text.find_last_not_of(' ') + 1);
@@ -51,8 +51,15 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
+// The length of the final; 0 where there was none.
+std::int64_t final_steps(const std::optional<Course>& course) {
+  if (!course) return 0;
+  const auto round = std::ranges::find(course->rounds, Stage::final, &CourseRound::stage);
+  return round == course->rounds.end() ? 0 : round->steps;
+}
+
 // `judged`: classes are answered, and accuracy stands beside the loss.
-std::string legend(const std::optional<TaskFacts>& task, bool judged) {
+std::string legend(const std::optional<TaskFacts>& task, bool judged, std::int64_t compared_after) {
   const bool numbers = task && !task->unit.empty() && task->unit != "nats";
   std::string text = fmt::format("loss: held out, {}, mean and 95 % interval", numbers  ? task->unit
                                                                                : judged ? "cross-entropy of an answer"
@@ -62,22 +69,27 @@ std::string legend(const std::optional<TaskFacts>& task, bool judged) {
   if (task && task->optimum) text += fmt::format(", the optimum is {:.3f}", *task->optimum);
   if (judged)
     text += "\naccuracy: share of right answers, held out, of the same runs, interval over seeds; the loss ranks";
+  if (compared_after > 0)
+    text += fmt::format(
+        "\nrank: the place that ten times the training can be expected to leave, 1-3 where it may be any of these; "
+        "now: "
+        "the place after {} steps",
+        compared_after);
   return text +
-         "\nrank: in the final; 1-3 where it does not tell which of these places\nstable: trains in at least half of "
-         "the tried rates and warmups; narrow: in fewer; needs warmup: does not "
+         "\nstable: trains in at least half of the tried rates and warmups; narrow: in fewer; needs warmup: does not "
          "train, or clearly worse, without\n";
 }
 
-// "2", or "1-3" where the comparisons of the final leave it open which of these places it has. What was not seen to
-// train has a place in the list but no rank, and short runs that chose the settings are no comparison.
-std::string rank_text(const Results& results, const Verdict& verdict) {
+// "2", or "1-3" where the differences of the final that count leave it open which of these places it has. What was not
+// seen to train has a place in the list but no rank, and short runs that chose the settings are no comparison.
+std::string places_text(const Results& results, const Verdict& verdict, bool Comparison::*counts) {
   const std::vector<std::string>& ranking = results.advice.ranking;
   if (std::ranges::find(ranking, verdict.scheme) == ranking.end()) return "-";
   std::ptrdiff_t ahead = 0, behind = 0, compared = 0;
   for (const Comparison& pair : results.comparisons) {
     if (pair.a != verdict.scheme && pair.b != verdict.scheme) continue;
     ++compared;
-    if (!pair.apart) continue;
+    if (!(pair.*counts)) continue;
     (pair.a == verdict.scheme) == (pair.difference.mean > 0) ? ++ahead : ++behind;
   }
   if (compared == 0) return "-";
@@ -101,16 +113,17 @@ std::string study_table(const Results& results) {
   const auto depth = by_scheme(results.depth_use);
   const bool judged = std::ranges::any_of(results.tuned, [](const Tuned& one) { return one.accuracy.has_value(); });
   std::vector<std::vector<std::string>> rows = {
-      {"rank", "scheme", "verdict", "loss", "interval", "lr", "warmup", "depth used"}};
+      {"rank", "now", "scheme", "verdict", "loss", "interval", "lr", "warmup", "depth used"}};
   if (judged)
-    for (const char* heading : {"interval", "accuracy"}) rows[0].insert(rows[0].begin() + 3, heading);
+    for (const char* heading : {"interval", "accuracy"}) rows[0].insert(rows[0].begin() + 4, heading);
   for (const Verdict& verdict : results.verdicts) {
     const auto best = tuned.find(verdict.scheme);
     const auto used = depth.find(verdict.scheme);
     const Tuned* found = best == tuned.end() ? nullptr : best->second;
     const bool trained = found != nullptr && found->lr;
-    rows.push_back({rank_text(results, verdict), verdict.scheme, std::string(name_of(verdict.verdict)),
-                    found != nullptr ? number(found->loss.mean, "{:.3f}") : "-",
+    rows.push_back({places_text(results, verdict, &Comparison::lasting),
+                    places_text(results, verdict, &Comparison::apart), verdict.scheme,
+                    std::string(name_of(verdict.verdict)), found != nullptr ? number(found->loss.mean, "{:.3f}") : "-",
                     found != nullptr ? loss_interval(found->loss) : "-", trained ? number(*found->lr, "{:g}") : "-",
                     trained ? std::to_string(found->warmup) : "-",
                     used != depth.end() ? fmt::format("{} of {}", number(used->second->effective_depth.mean, "{:.1f}"),
@@ -119,13 +132,13 @@ std::string study_table(const Results& results) {
     if (!judged) continue;
     constexpr double kDigit = 5e-4;  // seeds that agree to the last digit tell nothing of other data
     const bool known = found != nullptr && found->accuracy;
-    rows.back().insert(rows.back().begin() + 3, known && found->accuracy->high - found->accuracy->low >= kDigit
+    rows.back().insert(rows.back().begin() + 4, known && found->accuracy->high - found->accuracy->low >= kDigit
                                                     ? interval(*found->accuracy)
                                                     : "-");
-    rows.back().insert(rows.back().begin() + 3, known ? number(found->accuracy->mean, "{:.3f}") : "-");
+    rows.back().insert(rows.back().begin() + 4, known ? number(found->accuracy->mean, "{:.3f}") : "-");
   }
   std::string text = aligned(rows);
-  if (!tuned.empty()) text += legend(results.task, judged) + course_text(results.course);
+  if (!tuned.empty()) text += legend(results.task, judged, final_steps(results.course)) + course_text(results.course);
   text += "\n";
   for (const Verdict& verdict : results.verdicts) text += verdict.words + "\n";
   text += fmt::format("\n{} {}\n", results.advice.words, results.advice.confidence);

@@ -14,14 +14,17 @@ namespace norma {
 
 class SweepBoard {
  public:
-  SweepBoard(SweepObserver& observer, const std::atomic<bool>& stop) : observer_(observer), stop_(stop) {}
+  using Clock = std::chrono::steady_clock;
+
+  SweepBoard(SweepObserver& observer, const std::atomic<bool>& stop, std::optional<Clock::time_point> until)
+      : observer_(observer), stop_(stop), until_(until) {}
 
   // Before the first cohort begins. Work is counted in operations.
   void planned(std::int64_t runs, std::int64_t ended, int cohorts, double work);
   bool all_had_ended() const { return ended_before_ == progress_.runs; }
 
-  // Asked to stop, or a cohort has failed.
-  bool stopping() const { return stop_ || failed_; }
+  // Asked to stop, its time is up, or a cohort has failed.
+  bool stopping() const { return stop_ || failed_ || (until_ && Clock::now() >= *until_); }
   void fail() { failed_ = true; }
 
   int begin_cohort();  // its number, counted from 1
@@ -34,11 +37,11 @@ class SweepBoard {
   double seconds() const;  // since the first cohort began; 0 before
 
  private:
-  using Clock = std::chrono::steady_clock;
   SweepProgress progress_of(int number, std::int64_t until) const;
 
   SweepObserver& observer_;
   const std::atomic<bool>& stop_;
+  const std::optional<Clock::time_point> until_;
   std::atomic<bool> failed_{false};
   std::mutex mutex_;
   SweepProgress progress_;

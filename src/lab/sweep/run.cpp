@@ -32,7 +32,7 @@ class Sweep {
         paths_{request.directory},
         ledger_(request.config, paths_),
         environment_(describe_environment(request.command_line)),
-        board_(observer, stop) {}
+        board_(observer, stop, request.until) {}
 
   SweepResult run() {
     require_sweep_directory(paths_.root);
