@@ -165,8 +165,9 @@ class TomlCheck {
   enum class At { key, value, behind_value, header };
 
   [[noreturn]] void refuse(std::size_t at, std::string_view why) const {
-    const auto end = toml_.begin() + static_cast<std::ptrdiff_t>(at);
-    fail("{}, line {}: {}", origin_, 1 + std::count(toml_.begin(), end, '\n'), why);
+    const std::string_view before = toml_.substr(0, at);
+    const std::size_t begin_of_line = before.rfind('\n') + 1;  // 0 where there is none before
+    fail("{}, line {}, column {}: {}", origin_, 1 + std::ranges::count(before, '\n'), 1 + at - begin_of_line, why);
   }
 
   // A string begins a key, a part of one, or a value.

@@ -24,8 +24,9 @@ TEST(TomlText, MayNotHoldThemElsewhere) {
     const std::string error = error_of([&] { check_toml_text(text, "here"); });
     EXPECT_NE(error.find("here, line"), std::string::npos) << text;
   }
-  EXPECT_NE(error_of([] { check_toml_text("a = 1\n\nb = \xc3\xa9", "run.toml"); }).find("run.toml, line 3"),
-            std::string::npos);
+  EXPECT_TRUE(error_of([] {
+                check_toml_text("a = 1\n\nb = \xc3\xa9", "run.toml");
+              }).starts_with("run.toml, line 3, column 5: there is a letter beyond ASCII"));
 }
 
 TEST(TomlText, NamesItsTables) {
@@ -42,7 +43,7 @@ TEST(TomlText, HoldsNothingThatTheParserStumblesOver) {
   for (const char* text : {"a = 8\"x\"", "a = 8\"", "a = 1'x'", "a = \"x\"\"y\"", "a = 8&T:", "a = [}", "a = {]",
                            "a = [1}", "a = ]", "a = {b = [}}", "a = 1;", "a = x(1)", "a = 1 | 2", "a = \x01"}) {
     const std::string error = error_of([&] { check_toml_text(text, "here"); });
-    EXPECT_NE(error.find("here, line 1: "), std::string::npos) << text;
+    EXPECT_NE(error.find("here, line 1, column "), std::string::npos) << text;
   }
   for (const char* text :
        {"a = [\"x\", 'y']", "a.\"b c\".'d' = {\"e\" = 1}", "a = \"\"\"x\"\"\"\"\"", "a = '''x'''''\nb = 1",
@@ -79,7 +80,7 @@ TEST(TomlText, HoldsValuesAsTomlWritesThem) {
                            "a = 07:32:00Z",
                            "a = 0b12"}) {
     const std::string error = error_of([&] { check_toml_text(text, "here"); });
-    EXPECT_NE(error.find("here, line 1: "), std::string::npos) << text;
+    EXPECT_NE(error.find("here, line 1, column "), std::string::npos) << text;
   }
   for (const char* text :
        {"a = +1_000", "a = -0", "a = 0xdead_BEEF", "a = 0o17", "a = 0b1_0", "a = 6.02e23", "a = 1E-3", "a = .5",
@@ -100,7 +101,7 @@ TEST(TomlText, IsNotNestedWithoutEnd) {
        {"a" + times(40000, ".a") + " = 1", "[a" + times(200000, ".a") + "]", "[[a" + times(200000, ".\"a\"") + "]]",
         "a = " + times(200000, "["), "a = " + times(200000, "{a = "), "a = {" + times(100, "b.") + "b = 1}"}) {
     const std::string error = error_of([&] { check_toml_text(text, "here"); });
-    EXPECT_NE(error.find("here, line 1: "), std::string::npos) << text.substr(0, 20);
+    EXPECT_NE(error.find("here, line 1, column "), std::string::npos) << text.substr(0, 20);
   }
   EXPECT_EQ(error_of([] { check_toml_text(times(1000, "a.b.c = 1.5\nx = [1.5, 2.5]\n"), "here"); }), "");
 }

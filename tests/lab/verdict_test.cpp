@@ -190,6 +190,9 @@ TEST(Verdict, TheEdgeIsThatOfTheBestOrOfTheLeastBad) {
   EXPECT_EQ(edge({trains(1e-3, 0, 2), trains(1e-2, 40, 1.9), fails(1e-1, 0, 3)}), RateEdge::none);
   EXPECT_EQ(edge({trains(1e-3, 0, 2), trains(1e-3, 40, 1.9)}), RateEdge::none) << "one rate has no edge";
   EXPECT_EQ(edge({fails(1e-3, 0, 3), fails(1e-2, 0, 1)}), RateEdge::smallest) << "everything diverges";
+  std::vector<TrainedCell> at_once = {fails(1e-3, 0, 3), fails(1e-2, 0, 3)};
+  for (TrainedCell& cell : at_once) cell.at_once = 3;
+  EXPECT_EQ(edge(at_once), RateEdge::none) << "in its first step, which no rate changes";
   TrainedCell slow = fails(1e-2, 0, 0);  // learned nothing, but did not diverge
   slow.loss = around(2.7, 0.01);
   EXPECT_EQ(edge({fails(1e-3, 0, 1), slow}), RateEdge::largest);

@@ -247,7 +247,7 @@ RateEdge edge_of_best(const SchemeEvidence& evidence) {
                                                [](const TrainedCell& a, const TrainedCell& b) { return a.lr < b.lr; });
   if (low->lr == high->lr) return RateEdge::none;
   const TrainedCell* best = best_cell(evidence) != nullptr ? best_cell(evidence) : least_bad_cell(evidence);
-  if (best == nullptr) return RateEdge::smallest;
+  if (best == nullptr) return diverges_at_once(evidence) ? RateEdge::none : RateEdge::smallest;
   return best->lr == high->lr ? RateEdge::largest : best->lr == low->lr ? RateEdge::smallest : RateEdge::none;
 }
 

@@ -84,7 +84,8 @@ const TrainedCell* best_cell(const SchemeEvidence& evidence);
 // The same among cells with, or without, warmup.
 const TrainedCell* best_cell(const SchemeEvidence& evidence, bool with_warmup);
 
-// Where nothing trains the lowest loss decides, and where everything diverges the smallest rate is the least bad.
+// Where nothing trains the lowest loss decides, and where everything diverges the smallest rate is the least
+// bad, unless it does so in its first step.
 RateEdge edge_of_best(const SchemeEvidence& evidence);
 
 // The rate that continues a grid, in ascending order, beyond one of its ends: 0.001, 0.003, 0.01 goes on with 0.03 and
