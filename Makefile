@@ -58,9 +58,9 @@ tsan: build/tsan/build.ninja  ## tests under the thread sanitizer
 clang: build/clang/build.ninja  ## build everything with clang 16
 	cmake --build --preset clang
 
-fuzz: build/asan/build.ninja  ## run the fuzzers of formulas, images, scheme files and texts for 15 s each (clang 16)
+fuzz: build/asan/build.ninja  ## run the fuzzers of formulas, images, scheme files and texts for 15 s each (clang 16; FUZZ_SEED=1: the same inputs again)
 	cmake --build --preset asan --target formula_fuzzer image_fuzzer scheme_fuzzer text_fuzzer
-	fuzz/run build/asan 15
+	fuzz/run build/asan 15 $(FUZZ_SEED)
 
 dist: build/release/build.ninja  ## build/dist/norma: a folder and tarball that run where nothing can be installed
 	cmake --build --preset release --target norma
