@@ -229,6 +229,27 @@ TEST(Axis, TicksAreRoundAndInside) {
   EXPECT_GE(log.ticks(4).size(), 3u);
 }
 
+TEST(Axis, TicksOfAShortAxisHaveTheDigitsThatTellThemApart) {
+  const draw::Scale near{.low = 1.9639, .high = 1.9815};
+  std::vector<std::string> words;
+  for (const double tick : near.ticks(4)) words.push_back(draw::tick_text(tick, near));
+  EXPECT_EQ(words, (std::vector<std::string>{"1.965", "1.97", "1.975", "1.98"}));
+  EXPECT_EQ(draw::tick_text(1.5, {.low = 1, .high = 2}), "1.5");
+}
+
+TEST(Figures, TheNameOfARuleDoesNotLieOnTheTitleOfItsPanel) {
+  const draw::Scene scene = find_figure(figures_of(small_study()), "stability").draw(kPageUnits);
+  const draw::Text *title = nullptr, *rule = nullptr;
+  for (const auto& mark : scene.marks) {
+    const auto* text = std::get_if<draw::Text>(&mark);
+    if (text == nullptr) continue;
+    if (text->text == "guessing") rule = text;
+    if (text->scheme >= 0 && title == nullptr) title = text;
+  }
+  ASSERT_TRUE(title != nullptr && rule != nullptr);
+  EXPECT_GT(rule->at.y - title->at.y, rule->size) << title->text;
+}
+
 TEST(Axis, NumbersAreShort) {
   EXPECT_EQ(draw::plain(0.003), "0.003");
   EXPECT_EQ(draw::plain(-1.25), "−1.25");

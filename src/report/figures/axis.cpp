@@ -114,7 +114,13 @@ std::string tick_text(double value, const Scale& scale) {
     const double power = std::log10(value);
     if (std::abs(power - std::round(power)) < 1e-6) return power_of_ten(static_cast<int>(std::lround(power)));
   }
-  return plain(value);
+  int digits = 3;  // more on a short axis far from 0, where neighbours would read the same
+  const auto error = [&] {
+    const double unit = std::pow(10, std::floor(std::log10(std::abs(value))) + 1 - digits);
+    return std::abs(std::round(value / unit) * unit - value);
+  };
+  while (value != 0 && digits < 9 && error() > 1e-3 * (scale.high - scale.low)) ++digits;
+  return plain(value, digits);
 }
 
 std::string loss_text(double loss) {
