@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "report/figures/axis.h"
 #include "report/figures/parts.h"
@@ -10,23 +9,12 @@
 #include "report/page/words.h"
 
 namespace norma {
-namespace {
-
-std::string with_small_letter(std::string text) {
-  text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
-  return text;
-}
-
-}  // namespace
-
 std::string study_html(const PageParts& parts) {
   const Results& results = parts.results;
   const auto [answer, rest] = first_sentence(results.advice.words);
   std::string html = head_html("Study · " + facts_of(results, parts.cast), answer.empty() ? "Study" : answer, rest);
   html += parts.figure("loss", 1);
-  html += results.advice.confidence.empty()
-              ? ""
-              : paragraph("Confidence: " + with_small_letter(results.advice.confidence), "confidence");
+  html += paragraph(results.advice.confidence, "confidence");
   html += schemes_html(parts);
   html += section("stability-section", "Where they train",
                   paragraph(stability_sentence(results, parts.cast)) + parts.figure("stability", 2) +
