@@ -1,4 +1,5 @@
 // Figures show what is in the results, stay inside their frame, and are there for every kind.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -248,6 +249,14 @@ TEST(Figures, TheNameOfARuleDoesNotLieOnTheTitleOfItsPanel) {
   }
   ASSERT_TRUE(title != nullptr && rule != nullptr);
   EXPECT_GT(rule->at.y - title->at.y, rule->size) << title->text;
+}
+
+TEST(Figures, DepthsHaveTheDigitsOfTheText) {
+  const Figure figure = find_figure(figures_of(test::made_up_results(ResultsKind::study)), "depth");
+  const std::vector<std::string> texts = texts_of(figure.draw(kPageUnits));
+  const Results results = test::made_up_results(ResultsKind::study);
+  const std::string wanted = fmt::format("{:.1f}", results.depth_use.at(0).effective_depth.mean);
+  EXPECT_NE(std::ranges::find(texts, wanted), texts.end()) << wanted;
 }
 
 TEST(Axis, NumbersAreShort) {

@@ -65,16 +65,20 @@ TEST(Words, DivergenceIsCountedAndGuessingIsNotTraining) {
                         .diverged = {{0, lost}}};
   };
   results.maps = {map("a", 2, 0), map("b", 2, 1), map("c", 3.1, 0)};
-  EXPECT_EQ(stability_sentence(results, Cast(results)),
-            "In the short runs seeds diverged with B (1 of 2 settings), and with no other scheme. Not diverging is not "
-            "yet training: C stayed at guessing level throughout.");
+  EXPECT_EQ(
+      stability_sentence(results, Cast(results)),
+      "In the short runs, seeds diverged with B (1 of 2 settings), and with no other scheme. Not diverging is not "
+      "yet training: C stayed at guessing level throughout.");
   results.extra_rates = {{.scheme = "b", .lr = {2}}};
   EXPECT_TRUE(stability_sentence(results, Cast(results))
                   .starts_with("In the short runs, those at rates beyond the "
                                "shared grid included, seeds diverged with B"))
       << "verdicts count the shared grid alone: " << stability_sentence(results, Cast(results));
   results.maps = {map("a", 2, 0)};
+  results.extra_rates.clear();
   EXPECT_EQ(stability_sentence(results, Cast(results)), "No seed diverged in the short runs.");
+  results.kind = ResultsKind::sweep;
+  EXPECT_EQ(stability_sentence(results, Cast(results)), "No seed diverged.");
 }
 
 TEST(Words, TheLeaderIsComparedPairByPair) {
@@ -147,6 +151,9 @@ TEST(Words, OneSentenceForEachScheme) {
   EXPECT_EQ(scheme_sentence(results, "b"),
             "Not enough training to tell: at guessing level after the runs that the budget paid for.");
   EXPECT_EQ(scheme_sentence(results, "c"), "It sees the future.");
+  results.verdicts[2].words = "C: leaks: a later token changes an earlier logit; it is not ranked.";
+  EXPECT_EQ(scheme_sentence(results, "c"), "Leaks: a later token changes an earlier logit; it is not ranked.")
+      << "the page has its name before it";
 }
 
 TEST(Words, SettingsThatTrainAreCountedAsVerdictsCountThem) {

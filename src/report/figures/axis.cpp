@@ -135,6 +135,15 @@ std::string loss_text(const Estimate& loss) {
   return fmt::format("{} [{}, {}]", loss_text(loss.mean), loss_text(low), loss_text(loss.high));
 }
 
+std::string depth_text(double layers) {
+  return std::abs(layers) < 1e6 ? with_minus(fmt::format("{:.1f}", layers)) : plain(layers);
+}
+
+std::string depth_text(const Estimate& layers) {
+  if (layers.n < 2) return layers.n < 1 ? "–" : depth_text(layers.mean);
+  return fmt::format("{} [{}, {}]", depth_text(layers.mean), depth_text(layers.low), depth_text(layers.high));
+}
+
 std::string plain(const Estimate& value, int digits) {
   if (value.n < 1) return "–";
   if (value.n == 1) return plain(value.mean, digits);

@@ -98,7 +98,15 @@ std::pair<std::string, std::string> first_sentence(std::string_view text) {
 
 std::string scheme_sentence(const Results& results, const std::string& scheme) {
   const Verdict* verdict = verdict_of(results, scheme);
-  if (verdict != nullptr && verdict->rank < 1) return first_sentence(verdict->words).first;
+  if (verdict != nullptr && verdict->rank < 1) {
+    std::string words = first_sentence(verdict->words).first;  // the name stands before it
+    const auto summary = std::ranges::find(results.schemes, scheme, &SchemeSummary::name);
+    if (summary != results.schemes.end() && words.starts_with(summary->title + ": ")) {
+      words.erase(0, summary->title.size() + 2);
+      words[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(words[0])));
+    }
+    return words;
+  }
   if (verdict != nullptr && verdict->verdict == Judgement::starts_late) {
     // "is at guessing level after 100 steps, but reaches 2.836 after 3000 (...": the numbers are in no other field.
     const std::size_t from = verdict->words.find(": is at "), to = verdict->words.find(" (", from);
@@ -138,11 +146,16 @@ std::string stability_sentence(const Results& results, const Cast& cast) {
       lost.push_back(fmt::format("{} ({} of {} settings)", member.label, cells.diverged, cells.all));
     if (cells.all > 0 && cells.learned == 0 && cells.diverged < cells.all) idle.push_back(member.label);
   }
-  const char* beyond = results.extra_rates.empty() ? "" : ", those at rates beyond the shared grid included,";
-  std::string text =
-      lost.empty() ? fmt::format("No seed diverged in the {}.", mapped_runs(results))
-                   : fmt::format("In the {}{} seeds diverged with {}{}.", mapped_runs(results), beyond, listed(lost),
-                                 lost.size() < cast.members().size() ? ", and with no other scheme" : "");
+  // Of a study the short runs are meant, and those at rates that not all schemes share, which verdicts do not count.
+  const std::string where = results.kind != ResultsKind::study ? ""
+                            : results.extra_rates.empty()
+                                ? "in the short runs"
+                                : "in the short runs, those at rates beyond the shared grid included";
+  const std::string before = where.empty() ? "Seeds" : fmt::format("I{}, seeds", where.substr(1));
+  std::string text = lost.empty()
+                         ? fmt::format("No seed diverged{}{}.", where.empty() ? "" : " ", where)
+                         : fmt::format("{} diverged with {}{}.", before, listed(lost),
+                                       lost.size() < cast.members().size() ? ", and with no other scheme" : "");
   if (!idle.empty())
     text += fmt::format(" Not diverging is not yet training: {} stayed at guessing level throughout.", listed(idle));
   return text;
@@ -227,9 +240,8 @@ std::string depth_sentence(const Results& results, const Cast& cast) {
   }
   if (most == nullptr) return "";
   const auto used = [&](const DepthFinding& one) {
-    const Estimate& depth = one.effective_depth;
-    const std::string interval = depth.n > 1 ? fmt::format(" [{:.1f}, {:.1f}]", depth.low, depth.high) : "";
-    return fmt::format("{} uses {:.1f}{} of {} layers", cast.of(one.scheme).label, depth.mean, interval, one.layers);
+    return fmt::format("{} uses {} of {} layers", cast.of(one.scheme).label, draw::depth_text(one.effective_depth),
+                       one.layers);
   };
   if (most == least) return used(*most) + ".";
   if (most->effective_depth.low > least->effective_depth.high) return used(*most) + ", " + used(*least) + ".";
