@@ -19,7 +19,7 @@ function oneFile(): Plugin {
       program = program.trim().replace(/<\/script/gi, "<\\/script").replace(/<!--/g, "<\\!--");
       const hash = createHash("sha256").update(program).digest("base64");
       const policy =
-        `default-src 'none'; script-src 'sha256-${hash}'; style-src 'unsafe-inline'; img-src data: blob:; ` +
+        `default-src 'none'; script-src 'sha256-${hash}'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; ` +
         "base-uri 'none'; form-action 'none'";
       page = page
         .replace(/\s*<script type="module"[^>]*><\/script>/g, "")

@@ -53,4 +53,8 @@ TaskFacts task_of(const Outcomes& outcomes, const std::string& name) {
   return task;
 }
 
+bool is_comparable(const Results& results, const Tuned& tuned) {
+  return tuned.steps > 0 || std::ranges::none_of(results.tuned, [](const Tuned& one) { return one.steps > 0; });
+}
+
 }  // namespace norma

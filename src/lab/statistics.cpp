@@ -129,6 +129,11 @@ LossTable differences(const LossTable& a, const LossTable& b) {
   return difference;
 }
 
+CrossedMean difference_of(const LossTable& a, const LossTable& b) {
+  const std::size_t seeds = std::min(a.size(), b.size());
+  return crossed_mean(differences(first_seeds(a, seeds), first_seeds(b, seeds)));
+}
+
 std::size_t most_equal_pairs(std::size_t schemes, std::size_t apart) {
   const std::size_t pairs = schemes * (schemes - 1) / 2;
   NORMA_ASSERT(schemes > 1 && apart < pairs);
@@ -153,8 +158,7 @@ std::vector<PairedDifference> compare_pairs(const std::vector<LossTable>& scheme
   for (std::size_t a = 0; a < schemes.size(); ++a) {
     NORMA_ASSERT(!schemes[a].empty());
     for (std::size_t b = a + 1; b < schemes.size(); ++b) {
-      const std::size_t seeds = std::min(schemes[a].size(), schemes[b].size());
-      means.push_back(crossed_mean(differences(first_seeds(schemes[a], seeds), first_seeds(schemes[b], seeds))));
+      means.push_back(difference_of(schemes[a], schemes[b]));
       pairs.push_back({.a = a, .b = b, .p = means.back().p_value()});
     }
   }
@@ -171,6 +175,7 @@ std::vector<PairedDifference> compare_pairs(const std::vector<LossTable>& scheme
     adjusted = std::max(adjusted, std::min(1.0, pair.p * equal));
     pair.adjusted_p = adjusted;
     pair.apart = apart;
+    pair.level = level;
     pair.difference = means[order[i]].interval(level);
   }
   return pairs;

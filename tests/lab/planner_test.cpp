@@ -187,6 +187,45 @@ TEST(Planner, SeedsGoToTies) {
   EXPECT_EQ(state.finals[2].size(), at_first) << "nobody doubts that it is worse";
 }
 
+// Its first final tells 0 apart from 1 and 2; both of these get more seeds, since they are tied.
+TEST(Planner, SeedsForOthersTakeNothingFromWhatWasTold) {
+  StudyState state;
+  state.schemes.resize(3);
+  state.finals.resize(3);
+  const auto look = [&](const std::vector<std::size_t>& schemes, int seeds) {
+    Round round{.stage = Stage::final, .steps = 100};
+    for (const std::size_t scheme : schemes) {
+      RoundEntry entry{.scheme = scheme};
+      for (int i = 0; i < seeds; ++i) {
+        const auto seed = static_cast<int>(state.finals[scheme].size());
+        const double noise = scheme == 0 ? 0 : scheme == 1 ? (seed % 2 == 0 ? 1 : -1) : (seed / 2 % 2 == 0 ? 1 : -1);
+        state.finals[scheme].push_back({scheme == 0 ? 0 : 1.52 + noise});
+        entry.seeds.push_back(seed);
+      }
+      round.entries.push_back(entry);
+    }
+    state.played.push_back({.round = round, .runs = {}});
+  };
+  const auto told = [&] {
+    std::vector<bool> apart;
+    for (const PairedDifference& pair : final_pairs(state)) {
+      apart.push_back(pair.apart);
+      EXPECT_EQ(pair.apart, pair.difference.low > 0 || pair.difference.high < 0);
+    }
+    return apart;
+  };
+  look({0, 1, 2}, 8);  // each has p = 0.005 against 0
+  EXPECT_EQ(told(), (std::vector<bool>{true, true, false}));
+  look({1, 2}, 4);
+  look({1, 2}, 4);
+  EXPECT_EQ(told(), (std::vector<bool>{true, true, false})) << "nothing new is known of 0";
+  for (std::size_t seed = 0; seed < 40; ++seed) {  // a first impression that did not last
+    for (const std::size_t scheme : {std::size_t{0}, std::size_t{1}})
+      state.finals[scheme].push_back({seed % 2 ? 1.5 : 0.0});
+  }
+  EXPECT_EQ(told()[0], false) << "later seeds deny it";
+}
+
 TEST(Planner, ASchemeThatOnlyStartsLateIsNeverSaidNotToTrain) {
   bool late = false;
   for (const double budget : {0.0, 3e2, 1e3, 3e3, 1e4, 3e4, 1e5, 1e6}) {

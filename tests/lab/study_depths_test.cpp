@@ -88,10 +88,10 @@ TEST(StudyDepths, SaysWhichSchemesCeaseToTrain) {
   EXPECT_NE(words.find("Seen to train at 12 layers and not at 48: post (does not train)."), std::string::npos) << words;
   Results sure = study(Judgement::stable);
   sure.advice.words = "At 12 layers use pre. Measured at 12 layers, 5 seeds. By theory alone nothing.";
-  sure.advice.confidence = "Fair for this setting.";
+  sure.advice.confidence = "Confidence is fair for this setting.";
   Results unsure = study(Judgement::stable);
   unsure.advice.words = "At 48 layers use pre. Measured at 48 layers, 2 seeds.";
-  unsure.advice.confidence = "Low between the tied schemes: ...";
+  unsure.advice.confidence = "Confidence is low between the tied schemes: ...";
   EXPECT_EQ(depths_words({sure, unsure}, {12, 48}),
             "Confidence fair, measured at 12 layers, 5 seeds. Confidence low, measured at 48 layers, 2 seeds. Runs of "
             "different depths may differ in length: compare schemes within a depth.");

@@ -252,7 +252,8 @@ TEST(Advice, OfTiedSchemesTheOneThatTrainsInMostSettings) {
       << advice.words;
   EXPECT_NE(advice.words.find("a cannot be distinguished from it and has the lower mean"), std::string::npos)
       << advice.words;
-  EXPECT_NE(advice.confidence.find("Low between the tied schemes"), std::string::npos) << advice.confidence;
+  EXPECT_NE(advice.confidence.find("Confidence is low between the tied schemes"), std::string::npos)
+      << advice.confidence;
   EXPECT_NE(advice.confidence.find("paired difference between b and a includes 0"), std::string::npos)
       << "of the scheme that is advised: " << advice.confidence;
   EXPECT_EQ(advice.confidence.find("held-out batch"), std::string::npos) << advice.confidence;
@@ -260,7 +261,8 @@ TEST(Advice, OfTiedSchemesTheOneThatTrainsInMostSettings) {
   for (SchemeEvidence& scheme : one_graph) scheme.final->batches = 1;
   EXPECT_NE(advice_for(one_graph).confidence.find("judged on one held-out batch"), std::string::npos);
   for (SchemeEvidence& scheme : one_graph) scheme.final->tied_with.clear();
-  EXPECT_TRUE(advice_for(one_graph).confidence.starts_with("Fair on these held-out data alone, for this setting: over"))
+  EXPECT_TRUE(advice_for(one_graph).confidence.starts_with(
+      "Confidence is fair on these held-out data alone, for this setting: over"))
       << advice_for(one_graph).confidence;
   EXPECT_EQ(advice.ranking[0], "a") << "the order is that of the losses";
 }
@@ -271,7 +273,8 @@ TEST(Advice, OfSchemesThatAreOneModelNoBudgetTellsMore) {
   EXPECT_NE(advice_for(twins).confidence.find("a larger budget may tell"), std::string::npos);
   for (SchemeEvidence& one : twins) one.final->same_as = one.final->tied_with;
   const std::string words = advice_for(twins).confidence;
-  EXPECT_TRUE(words.starts_with("None between the tied schemes: a and b have the same losses to the last digit"))
+  EXPECT_TRUE(
+      words.starts_with("No budget would tell the tied schemes apart: a and b have the same losses to the last digit"))
       << words;
   EXPECT_EQ(words.find("may tell"), std::string::npos) << words;
 }
@@ -357,7 +360,7 @@ TEST(Advice, SaysHowFarTheQuestionIsFromWhatWasMeasured) {
 TEST(Advice, ShortRunsAloneGiveLowConfidenceAndNoEvidenceNoAdvice) {
   const std::vector<SchemeEvidence> map = {evidence("a", {trains(1e-3, 0, 1.9)}),
                                            evidence("b", {trains(1e-3, 0, 2.5)})};
-  EXPECT_NE(advice_for(map).confidence.find("Low: there was no final comparison"), std::string::npos);
+  EXPECT_NE(advice_for(map).confidence.find("Confidence is low: there was no final comparison"), std::string::npos);
   EXPECT_TRUE(advice_for(map).words.starts_with("Undecided at 12 layers")) << advice_for(map).words;
   EXPECT_NE(advice_for(map).words.find("and no warmup."), std::string::npos);
   std::vector<SchemeEvidence> none = {evidence("a", {fails(1e-3, 0, 3)})};
@@ -395,6 +398,43 @@ TEST(Advice, WhatDivergesInItsFirstStepIsNoMatterOfRates) {
   all[0].cells[1].at_once = 3;
   EXPECT_EQ(advice_for(all).words.find("rates"), std::string::npos) << advice_for(all).words;
   EXPECT_NE(judge_schemes(all)[0].words.find("in its first step, before any update"), std::string::npos);
+}
+
+TEST(Advice, NamesThoseThatItsOrderIsSilentAbout) {
+  std::vector<SchemeEvidence> all = {finalist("a", 1.9, {trains(1e-3, 40, 1.9)}),
+                                     finalist("b", 2.5, {trains(1e-3, 0, 2.5)}), evidence("c", {fails(1e-3, 0, 0)})};
+  all[2].training = Training::unclear;
+  EXPECT_NE(advice_for(all).words.find(" Not compared: c, at guessing level in every run so far."), std::string::npos)
+      << advice_for(all).words;
+  all.push_back(all[2]);
+  all[3].title = "d";
+  all[2].budget_to_tell = all[3].budget_to_tell = "--budget 7min";
+  EXPECT_NE(advice_for(all).words.find("c, d, at guessing level in every run so far; --budget 7min would tell whether "
+                                       "they train."),
+            std::string::npos)
+      << advice_for(all).words;
+  all.resize(2);
+  EXPECT_EQ(advice_for(all).words.find("Not compared"), std::string::npos);
+}
+
+TEST(Table, LossesOfShortRunsDoNotStandBesideThoseOfTheFinal) {
+  Results results = new_results(ResultsKind::study);
+  for (const char* scheme : {"a", "b"}) {
+    results.verdicts.push_back({.scheme = scheme, .verdict = Judgement::stable});
+    Tuned& tuned = results.tuned.emplace_back();
+    tuned.scheme = scheme;
+    tuned.loss = {2.833, 2.833, 2.833, 2};
+    tuned.lr = 1e-3;
+  }
+  const auto count = [&] {
+    const std::string table = study_table(results);
+    std::size_t found = 0;
+    for (std::size_t at = table.find("2.833  "); at != std::string::npos; at = table.find("2.833  ", at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count(), 4u) << "all of one length\n" << study_table(results);
+  results.tuned[0].steps = 400;
+  EXPECT_EQ(count(), 2u) << study_table(results);
 }
 
 TEST(Table, ARankCountsWhatLastsAndThePlaceNowWhatIsTold) {

@@ -1,4 +1,5 @@
 // Figures show what is in the results, stay inside their frame, and are there for every kind.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -227,6 +228,35 @@ TEST(Axis, TicksAreRoundAndInside) {
   for (const double tick : log.ticks(5)) EXPECT_TRUE(log.shows(tick)) << tick;
   EXPECT_EQ(draw::tick_text(1e-4, {.low = 1e-6, .high = 1, .log = true}), "10⁻⁴");
   EXPECT_GE(log.ticks(4).size(), 3u);
+}
+
+TEST(Axis, TicksOfAShortAxisHaveTheDigitsThatTellThemApart) {
+  const draw::Scale near{.low = 1.9639, .high = 1.9815};
+  std::vector<std::string> words;
+  for (const double tick : near.ticks(4)) words.push_back(draw::tick_text(tick, near));
+  EXPECT_EQ(words, (std::vector<std::string>{"1.965", "1.97", "1.975", "1.98"}));
+  EXPECT_EQ(draw::tick_text(1.5, {.low = 1, .high = 2}), "1.5");
+}
+
+TEST(Figures, TheNameOfARuleDoesNotLieOnTheTitleOfItsPanel) {
+  const draw::Scene scene = find_figure(figures_of(small_study()), "stability").draw(kPageUnits);
+  const draw::Text *title = nullptr, *rule = nullptr;
+  for (const auto& mark : scene.marks) {
+    const auto* text = std::get_if<draw::Text>(&mark);
+    if (text == nullptr) continue;
+    if (text->text == "guessing") rule = text;
+    if (text->scheme >= 0 && title == nullptr) title = text;
+  }
+  ASSERT_TRUE(title != nullptr && rule != nullptr);
+  EXPECT_GT(rule->at.y - title->at.y, rule->size) << title->text;
+}
+
+TEST(Figures, DepthsHaveTheDigitsOfTheText) {
+  const Figure figure = find_figure(figures_of(test::made_up_results(ResultsKind::study)), "depth");
+  const std::vector<std::string> texts = texts_of(figure.draw(kPageUnits));
+  const Results results = test::made_up_results(ResultsKind::study);
+  const std::string wanted = fmt::format("{:.1f}", results.depth_use.at(0).effective_depth.mean);
+  EXPECT_NE(std::ranges::find(texts, wanted), texts.end()) << wanted;
 }
 
 TEST(Axis, NumbersAreShort) {

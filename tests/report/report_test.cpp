@@ -52,14 +52,23 @@ std::string message_of(std::string_view json) {
 TEST(Report, AnInspectionSaysWhetherTheModelWasTrained) {
   Results results = test::made_up_results(ResultsKind::inspect);
   const std::string trained = make_report(write_results(results));
-  EXPECT_NE(trained.find("<h1>What the layers of a trained model are worth"), std::string::npos);
+  const auto heading_of = [](const std::string& page) {
+    const std::size_t from = page.find("<h1>") + 4;
+    return page.substr(from, page.find("</h1>") - from);
+  };
+  EXPECT_NE(heading_of(trained).find(" layers"), std::string::npos)
+      << "it opens with what was found: " << heading_of(trained);
+  EXPECT_NE(trained.find(">What the layers of a trained model are worth."), std::string::npos);
   EXPECT_NE(trained.find("Inside the trained model"), std::string::npos);
   EXPECT_EQ(trained.find("Before training"), std::string::npos);
   results.config.clear();
-  EXPECT_NE(make_report(write_results(results)).find("<h1>What layers are worth at initialisation"), std::string::npos);
+  EXPECT_NE(make_report(write_results(results)).find(">What layers are worth at initialisation."), std::string::npos);
   results.depth_use.clear();
   const std::string start = make_report(write_results(results));
-  EXPECT_NE(start.find("at initialisation</h1>"), std::string::npos);
+  EXPECT_NE(heading_of(start).find(" it grows for "), std::string::npos) << heading_of(start);
+  const std::size_t again = start.find("<p>" + heading_of(start));
+  EXPECT_TRUE(again == std::string::npos || again > start.find("one by one")) << "said once, and where it is folded";
+  EXPECT_NE(start.find("at initialisation.</p>"), std::string::npos);
   EXPECT_NE(start.find("Before training"), std::string::npos);
 }
 

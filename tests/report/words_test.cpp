@@ -65,11 +65,20 @@ TEST(Words, DivergenceIsCountedAndGuessingIsNotTraining) {
                         .diverged = {{0, lost}}};
   };
   results.maps = {map("a", 2, 0), map("b", 2, 1), map("c", 3.1, 0)};
-  EXPECT_EQ(stability_sentence(results, Cast(results)),
-            "In the short runs seeds diverged with B (1 of 2 settings), and with no other scheme. Not diverging is not "
-            "yet training: C stayed at guessing level throughout.");
+  EXPECT_EQ(
+      stability_sentence(results, Cast(results)),
+      "In the short runs, seeds diverged with B (1 of 2 settings), and with no other scheme. Not diverging is not "
+      "yet training: C stayed at guessing level throughout.");
+  results.extra_rates = {{.scheme = "b", .lr = {2}}};
+  EXPECT_TRUE(stability_sentence(results, Cast(results))
+                  .starts_with("In the short runs, those at rates beyond the "
+                               "shared grid included, seeds diverged with B"))
+      << "verdicts count the shared grid alone: " << stability_sentence(results, Cast(results));
   results.maps = {map("a", 2, 0)};
+  results.extra_rates.clear();
   EXPECT_EQ(stability_sentence(results, Cast(results)), "No seed diverged in the short runs.");
+  results.kind = ResultsKind::sweep;
+  EXPECT_EQ(stability_sentence(results, Cast(results)), "No seed diverged.");
 }
 
 TEST(Words, TheLeaderIsComparedPairByPair) {
@@ -86,8 +95,15 @@ TEST(Words, TheLeaderIsComparedPairByPair) {
                              "the training."));
   results.comparisons = {{.a = "c", .b = "a"}};
   EXPECT_EQ(comparison_sentence(results, Cast(results)),
-            "The final comparison does not separate A from C. Of 1 pair it separates none (paired over seeds and "
-            "held-out data, corrected for their number).");
+            "The final comparison does not separate A from C (paired over seeds and held-out data).");
+  results.comparisons = {{.a = "c", .b = "a", .apart = true}};
+  EXPECT_EQ(comparison_sentence(results, Cast(results)),
+            "The final comparison separates A from C (paired over seeds and held-out data). The difference cannot be "
+            "expected to last through ten times the training: the scheme behind may catch up.");
+  results.comparisons[0].lasting = true;
+  EXPECT_TRUE(comparison_sentence(results, Cast(results))
+                  .ends_with("At the pace of the last races the scheme behind would not catch up within ten times the "
+                             "training."));
 }
 
 TEST(Words, WithoutTwoSchemesInAFinalNothingWasCompared) {
@@ -135,6 +151,9 @@ TEST(Words, OneSentenceForEachScheme) {
   EXPECT_EQ(scheme_sentence(results, "b"),
             "Not enough training to tell: at guessing level after the runs that the budget paid for.");
   EXPECT_EQ(scheme_sentence(results, "c"), "It sees the future.");
+  results.verdicts[2].words = "C: leaks: a later token changes an earlier logit; it is not ranked.";
+  EXPECT_EQ(scheme_sentence(results, "c"), "Leaks: a later token changes an earlier logit; it is not ranked.")
+      << "the page has its name before it";
 }
 
 TEST(Words, SettingsThatTrainAreCountedAsVerdictsCountThem) {
@@ -155,8 +174,12 @@ TEST(Words, SettingsThatTrainAreCountedAsVerdictsCountThem) {
   results.runs = {run(0.1, Outcome::stable), run(0.1, Outcome::did_not_learn), run(0.2, Outcome::stable),
                   run(0.4, Outcome::stable)};
   results.extra_rates = {{.scheme = "a", .lr = {0.4}}};
-  EXPECT_TRUE(scheme_sentence(results, "a").ends_with("; trains in 1 of the 2 settings of the short runs."))
+  EXPECT_TRUE(scheme_sentence(results, "a")
+                  .ends_with("; trains in 1 of the 2 settings that all schemes share in the short runs."))
       << "not in those at which a seed stayed at guessing level, nor at rates of one scheme alone: "
+      << scheme_sentence(results, "a");
+  results.extra_rates.clear();
+  EXPECT_TRUE(scheme_sentence(results, "a").ends_with("; trains in 2 of the 3 settings tried in the short runs."))
       << scheme_sentence(results, "a");
 }
 

@@ -66,6 +66,24 @@ describe("article", { skip }, () => {
     await other.done();
   });
 
+  it("draws letters as wide as the figures were laid out for, so that none is cut off", async () => {
+    const long = sample({ depths: [24], points: 40, seeds: 3, schemes: 3 });
+    long.schemes[0].title = "0.5*x + f(norm(x)) + 0.5*x";
+    const other = await open(long);
+    const [loaded, beyond] = await other.page.evaluate(async () => {
+      await document.fonts.ready;
+      const drawings = [...document.querySelectorAll(".drawing svg")].filter((one) => one.checkVisibility());
+      return [document.fonts.check("11px Arimo") && document.fonts.size === 1, drawings.flatMap((svg) =>
+        [...svg.querySelectorAll("text:not([transform])")].filter((text) => {
+          const box = text.getBBox();
+          return box.x < -1 || box.x + box.width > svg.viewBox.baseVal.width + 1;
+        }).map((text) => text.textContent))];
+    });
+    assert.ok(loaded);
+    assert.deepEqual(beyond, []);
+    await other.done();
+  });
+
   it("fits a phone and prints its figures", async () => {
     const phone = await open(results, { viewport: { width: 390, height: 844 } });
     assert.ok((await phone.page.evaluate(() => document.documentElement.scrollWidth)) <= 390);

@@ -68,6 +68,29 @@ describe("figures", { skip }, () => {
     assert.equal((await downloaded(page, tools, "maps.csv")).bytes.toString().trim().split("\r\n").length, 1 + results.maps.length * 18);
   });
 
+  // A map's low losses stand out from the page, its guessing level fades into it.
+  it("makes low losses the marks that stand out, on light paper and on dark", async () => {
+    const cells = '#loss .drawing.wide path[fill^="light-dark"]';
+    const contrast = () => page.evaluate((found) => {
+      const light = (colour) => {
+        const [r, g, b] = colour.match(/\d+/g).slice(0, 3).map((part) => (part / 255) ** 2.2);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      const paper = light(getComputedStyle(document.body).backgroundColor);
+      const key = [...document.querySelectorAll(found)].slice(-9, -1).map((one) => light(getComputedStyle(one).fill));
+      return key.map((one) => (Math.max(one, paper) + 0.05) / (Math.min(one, paper) + 0.05));
+    }, cells);
+    for (const theme of ["light", "dark"]) {
+      await page.locator("#tools select").selectOption(theme);
+      const key = await contrast();  // from low loss to guessing
+      assert.ok(key.every((one, i) => i === 0 || one < key[i - 1]), `${theme}: ${key}`);
+      assert.ok(key[0] > 5 && key.at(-1) < 1.5, `${theme}: ${key}`);
+    }
+    await page.locator("#tools select").selectOption("auto");
+    const { bytes } = await downloaded(page, "#loss .menu", "SVG");
+    assert.doesNotMatch(bytes.toString(), /light-dark/);
+  });
+
   it("follows the colours that a reader chooses", async () => {
     const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     const light = await back();

@@ -8,6 +8,7 @@ export function standalone(svg: SVGSVGElement, title: string, caption: string): 
     mark.removeAttribute("class");
     mark.removeAttribute("data-s");
   }
+  for (const cell of copy.querySelectorAll('[fill^="light-dark("]')) cell.setAttribute("fill", /#\w+/.exec(cell.getAttribute("fill")!)![0]);
   const { width, height } = svg.viewBox.baseVal;
   const paper = document.createElementNS(space, "path");
   paper.setAttribute("d", `M0 0H${width}V${height}H0Z`);

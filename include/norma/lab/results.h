@@ -71,4 +71,8 @@ std::string write_results(const Results& results);
 // Throws Error that begins with `file` and names the field that is not as it should be.
 Results read_results(std::string_view json, std::string_view file);
 
+// Whether the loss of a tuned setting may stand beside those of other schemes: where a study had a final, losses of
+// short runs may not.
+bool is_comparable(const Results& results, const Tuned& tuned);
+
 }  // namespace norma

@@ -32,6 +32,8 @@ CrossedMean crossed_mean(const LossTable& table);
 
 // Of the same seeds, in the same order, on the same batches.
 LossTable differences(const LossTable& a, const LossTable& b);
+// Over the seeds that both have; tables have their seeds in the same order.
+CrossedMean difference_of(const LossTable& a, const LossTable& b);
 
 // One pair of schemes: how much more `a` loses than `b`.
 struct PairedDifference {
@@ -39,6 +41,7 @@ struct PairedDifference {
   Estimate difference = {};  // at the level at which the pair was decided: excludes 0 exactly when it is apart
   double p = 1;              // of this pair alone
   double adjusted_p = 1;     // Shaffer's: the smallest alpha at which it would be apart
+  double level = 0.05;       // of the interval
   bool apart = false;
 };
 

@@ -129,7 +129,8 @@ std::string confidence_text(const std::vector<const SchemeEvidence*>& ranked, co
   const SchemeEvidence& chosen = most_robust(ranked);
   if (!in_final(chosen))
     return fmt::format(
-        "Low: there was no final comparison; the order is that of runs of {} steps, on the data and the {} seed{} that "
+        "Confidence is low: there was no final comparison; the order is that of runs of {} steps, on the data and the "
+        "{} seed{} that "
         "chose the settings.{}",
         chosen.map_steps, scale.tuning_seeds, scale.tuning_seeds == 1 ? "" : "s",
         scale.why_no_final.empty() ? "" : " " + scale.why_no_final);
@@ -139,21 +140,22 @@ std::string confidence_text(const std::vector<const SchemeEvidence*>& ranked, co
                                  ? " All were judged on one held-out batch: the intervals cover seeds, not "
                                    "which data happened to be held out."
                                  : "";
-  const char* fair = final.batches == 1 ? "Fair on these held-out data alone," : "Fair";
+  const char* fair = final.batches == 1 ? "Confidence is fair on these held-out data alone," : "Confidence is fair";
   const std::string limits =
       (final.falls ? " The losses still fell when the runs were last made longer." : "") + judged;
-  if (final.seeds < 2) return "Low: one seed, so there are no intervals." + limits;
+  if (final.seeds < 2) return "Confidence is low: one seed, so there are no intervals." + limits;
   const auto finalists = std::ranges::count_if(ranked, [](const SchemeEvidence* one) { return in_final(*one); });
-  if (finalists < 2) return "Low: no other scheme was in the final, so there is nothing to compare it with." + limits;
+  if (finalists < 2)
+    return "Confidence is low: no other scheme was in the final, so there is nothing to compare it with." + limits;
   if (!final.tied_with.empty() && final.same_as == final.tied_with)
     return fmt::format(
-        "None between the tied schemes: {} and {} have the same losses to the last digit with all {} seeds, so they "
-        "are "
-        "one model here and no budget would tell them apart.{}",
+        "No budget would tell the tied schemes apart: {} and {} have the same losses to the last digit with all {} "
+        "seeds, so they are one model here.{}",
         chosen.title, fmt::join(final.tied_with, ", "), final.seeds, limits);
   if (!final.tied_with.empty())
     return fmt::format(
-        "Low between the tied schemes: over {} seeds the interval of the paired difference between {} and {} includes "
+        "Confidence is low between the tied schemes: over {} seeds the interval of the paired difference between {} "
+        "and {} includes "
         "0; a larger budget may tell.{}",
         final.seeds, chosen.title, fmt::join(final.tied_with, ", "), limits);
   if (!final.ahead_for_now.empty() && final.steps <= chosen.map_steps)
@@ -184,6 +186,21 @@ std::string faults_text(const std::vector<SchemeEvidence>& all) {
   if (!below.empty())
     text += fmt::format(" Left out: {}, whose loss is lower than any model's can be.", fmt::join(below, ", "));
   return text;
+}
+
+// The order is silent about them, and so is not the whole answer.
+std::string not_compared_text(const std::vector<SchemeEvidence>& all) {
+  std::vector<std::string> unclear;
+  std::string tell;
+  for (const SchemeEvidence& one : all) {
+    if (one.faulty() || training_of(one) != Training::unclear) continue;
+    unclear.push_back(one.title);
+    if (!one.budget_to_tell.empty())
+      tell = fmt::format("; {} would tell whether {}", one.budget_to_tell,
+                         unclear.size() > 1 ? "they train" : "it trains");
+  }
+  if (unclear.empty()) return "";
+  return fmt::format(" Not compared: {}, at guessing level in every run so far{}.", fmt::join(unclear, ", "), tell);
 }
 
 void say_nothing_trained(Advice& advice, const std::vector<SchemeEvidence>& all) {
@@ -258,6 +275,7 @@ Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>
     return advice;
   }
   say_choice(advice, trained, all, scale);
+  advice.words += not_compared_text(all);
   advice.words += faults_text(all);
   advice.confidence = confidence_text(trained, scale);
   return advice;

@@ -70,7 +70,8 @@ std::string cell_text(const Results& results, const std::string& scheme) {
   const Verdict* const verdict = verdict_of(results, scheme);
   if (verdict == nullptr) return "-";
   const Tuned* const tuned = tuned_of(results, scheme);
-  if (tuned == nullptr || !is_alive(*verdict)) return std::string(name_of(verdict->verdict));
+  if (tuned == nullptr || !is_alive(*verdict) || !is_comparable(results, *tuned))
+    return std::string(name_of(verdict->verdict));
   const std::string interval =
       tuned->loss.n > 1 ? fmt::format(" ({:.3f} to {:.3f})", tuned->loss.low, tuned->loss.high) : "";
   return fmt::format("{:.3f}{}, {}", tuned->loss.mean, interval, name_of(verdict->verdict));
@@ -106,7 +107,7 @@ std::string length_words(const std::vector<Results>& studies, const std::vector<
   return parts.empty() ? "" : fmt::format(" Longer runs than {} may turn this around.", fmt::join(parts, " and "));
 }
 
-// How sure each answer is and what it rests on, as its own study says: "Low: measured at 12 layers, width 64, ...".
+// How sure each answer is and what it rests on, as its own study says: "Confidence low, measured at 12 layers, width 64, ...".
 std::string scale_words(const std::vector<Results>& studies) {
   constexpr std::string_view kMeasured = "Measured at ";
   std::string words;
@@ -115,8 +116,11 @@ std::string scale_words(const std::vector<Results>& studies) {
     const std::size_t begin = advice.find(kMeasured);
     if (begin == std::string::npos) continue;
     const std::size_t end = advice.find(". ", begin);
-    const std::string confidence = one.advice.confidence.substr(0, one.advice.confidence.find_first_of(" :"));
-    words += fmt::format("Confidence {}, m{} ", confidence == "Fair" ? "fair" : "low",
+    const bool fair = one.advice.confidence.starts_with("Confidence is fair");
+    words += fmt::format("Confidence {}, m{} ",
+                         !fair                  ? "low"
+                         : may_turn_around(one) ? "fair at that length"
+                                                : "fair",
                          advice.substr(begin + 1, end == std::string::npos ? end : end - begin));
   }
   return words;

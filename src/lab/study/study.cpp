@@ -297,7 +297,7 @@ class Study {
     if (config_.asked_width > 0) asked.width = config_.asked_width;
     if (measured.encoder_layers > 0) asked.encoder_layers = asked.layers;
     try {
-      return fmt::format("By theory alone, its amplification at init is {:.2g} there and {:.2g} here.",
+      return fmt::format("By theory alone, its amplification at init is {:.3g} there and {:.3g} here.",
                          predict(asked).amplification, predict(measured).amplification);
     } catch (const Error&) {  // no rule covers it
       return "";

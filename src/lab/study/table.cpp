@@ -61,20 +61,20 @@ std::int64_t final_steps(const std::optional<Course>& course) {
 // `judged`: classes are answered, and accuracy stands beside the loss.
 std::string legend(const std::optional<TaskFacts>& task, bool judged, std::int64_t compared_after) {
   const bool numbers = task && !task->unit.empty() && task->unit != "nats";
-  std::string text = fmt::format("loss: held out, {}, mean and 95 % interval", numbers  ? task->unit
-                                                                               : judged ? "cross-entropy of an answer"
-                                                                                        : "nats per token");
+  std::string text = fmt::format("loss: held out{}, {}, mean and 95 % interval",
+                                 compared_after > 0 ? fmt::format(" after {} steps", compared_after) : "",
+                                 numbers  ? task->unit
+                                 : judged ? "cross-entropy of an answer"
+                                          : "nats per token");
   if (task && task->unigram)
     text += fmt::format("; {} loses {:.3f}", numbers ? "predicting the mean" : "guessing by frequency", *task->unigram);
   if (task && task->optimum) text += fmt::format(", the optimum is {:.3f}", *task->optimum);
   if (judged)
     text += "\naccuracy: share of right answers, held out, of the same runs, interval over seeds; the loss ranks";
   if (compared_after > 0)
-    text += fmt::format(
+    text +=
         "\nrank: the place that ten times the training can be expected to leave, 1-3 where it may be any of these; "
-        "now: "
-        "the place after {} steps",
-        compared_after);
+        "now: the place after these steps";
   return text +
          "\nstable: trains in at least half of the tried rates and warmups; narrow: in fewer; needs warmup: does not "
          "train, or clearly worse, without\n";
@@ -119,7 +119,7 @@ std::string study_table(const Results& results) {
   for (const Verdict& verdict : results.verdicts) {
     const auto best = tuned.find(verdict.scheme);
     const auto used = depth.find(verdict.scheme);
-    const Tuned* found = best == tuned.end() ? nullptr : best->second;
+    const Tuned* found = best == tuned.end() || !is_comparable(results, *best->second) ? nullptr : best->second;
     const bool trained = found != nullptr && found->lr;
     rows.push_back({places_text(results, verdict, &Comparison::lasting),
                     places_text(results, verdict, &Comparison::apart), verdict.scheme,

@@ -181,7 +181,8 @@ std::string training_words(const SchemeEvidence& evidence, Judgement& verdict) {
   if (evidence.final) return final_words(*evidence.final, verdict) + map;
   const TrainedCell* best = best_cell(evidence);
   if (best == nullptr) return "trains in longer runs alone, and was in no final" + map;
-  std::string words = fmt::format("reaches {} at {:g}{}", loss_text(best->loss), best->lr, warmup_text(best->warmup));
+  std::string words = fmt::format("reaches {} after {} steps at {:g}{}", loss_text(best->loss), evidence.map_steps,
+                                  best->lr, warmup_text(best->warmup));
   if (const RateEdge edge = edge_of_best(evidence); edge != RateEdge::none)
     words += fmt::format(", the {} rate tried", name_of(edge));
   return words + map;

@@ -114,7 +114,13 @@ std::string tick_text(double value, const Scale& scale) {
     const double power = std::log10(value);
     if (std::abs(power - std::round(power)) < 1e-6) return power_of_ten(static_cast<int>(std::lround(power)));
   }
-  return plain(value);
+  int digits = 3;  // more on a short axis far from 0, where neighbours would read the same
+  const auto error = [&] {
+    const double unit = std::pow(10, std::floor(std::log10(std::abs(value))) + 1 - digits);
+    return std::abs(std::round(value / unit) * unit - value);
+  };
+  while (value != 0 && digits < 9 && error() > 1e-3 * (scale.high - scale.low)) ++digits;
+  return plain(value, digits);
 }
 
 std::string loss_text(double loss) {
@@ -127,6 +133,15 @@ std::string loss_text(const Estimate& loss) {
   // No loss is below 0, which the interval of few seeds does not know.
   const double low = loss.mean >= 0 ? std::max(0.0, loss.low) : loss.low;
   return fmt::format("{} [{}, {}]", loss_text(loss.mean), loss_text(low), loss_text(loss.high));
+}
+
+std::string depth_text(double layers) {
+  return std::abs(layers) < 1e6 ? with_minus(fmt::format("{:.1f}", layers)) : plain(layers);
+}
+
+std::string depth_text(const Estimate& layers) {
+  if (layers.n < 2) return layers.n < 1 ? "–" : depth_text(layers.mean);
+  return fmt::format("{} [{}, {}]", depth_text(layers.mean), depth_text(layers.low), depth_text(layers.high));
 }
 
 std::string plain(const Estimate& value, int digits) {

@@ -15,7 +15,8 @@ namespace {
 constexpr double kGap = 16;  // between panels
 
 // Bands count up to a quarter of the reach of the means, so that one wide interval does not flatten everything else.
-Range y_range(const std::vector<const Panel*>& panels) {
+// Above a rule its name has room, and does not lie on the title.
+Range y_range(const std::vector<const Panel*>& panels, double height) {
   const bool log = panels.front()->y_log;
   const double most = panels.front()->y_most;
   Range means(log);
@@ -35,6 +36,14 @@ Range y_range(const std::vector<const Panel*>& panels) {
     for (const Line& line : panel->lines) {
       for (const double value : line.low) range.add(std::max(value, low));
       for (const double value : line.high) range.add(std::min(value, high));
+    }
+  }
+  const double room = 1.4 * kSmall / height;
+  for (const Panel* panel : panels) {
+    for (const Rule& rule : panel->rules) {
+      if (rule.label.empty()) continue;
+      range.add(log ? rule.y * std::pow(range.high() / range.low(), room)
+                    : rule.y + room * (range.high() - range.low()));
     }
   }
   return range;
@@ -86,7 +95,7 @@ Scene draw_panels(const std::vector<Panel>& panels, const Grid& grid, double wid
   const double row_height = top + grid.height + below;
   const double labelled = 15;  // the quantity, upwards
   const auto margin_of = [&](const std::vector<const Panel*>& group) {
-    return labelled + 8 + widest_tick(y_range(group).scale(0, 1), ticks_for(grid.height));
+    return labelled + 8 + widest_tick(y_range(group, grid.height).scale(0, 1), ticks_for(grid.height));
   };
   const double common = shared ? margin_of(all) : 0;
   const double cell = (width - common - kGap * (columns - 1)) / columns;
@@ -105,7 +114,7 @@ Scene draw_panels(const std::vector<Panel>& panels, const Grid& grid, double wid
     place.top = row * row_height + top;
     place.bottom = place.top + grid.height;
     place.x = x_range(group).scale(place.left, place.right, panels[i].x_log ? 0.04 : 0.02);
-    place.y = y_range(group).scale(place.bottom, place.top);
+    place.y = y_range(group, grid.height).scale(place.bottom, place.top);
     draw_panel(scene, panels[i], place,
                {.x = !shared || last, .y = !shared || column == 0, .names = panels[i].names ? room : 0});
     if (!shared || (column == 0 && row == rows / 2)) {

@@ -108,11 +108,11 @@ bool coincide(const std::vector<draw::Line>& lines, bool log) {
   return false;
 }
 
-// "training loss above the optimum (nats)", or what the loss is: panels are not high.
+// "excess training loss (nats)" above the optimum, or what the loss is: panels are not high.
 std::string label_of(const Curves& curves) {
   const bool nats = curves.unit == "nats";
-  return fmt::format("{} {}{}{}", curves.held_out ? "held-out" : "training", nats ? "loss" : curves.unit,
-                     curves.above_optimum ? " above the optimum" : "", nats ? " (nats)" : "");
+  return fmt::format("{}{} {}{}", curves.above_optimum ? "excess " : "", curves.held_out ? "held-out" : "training",
+                     nats ? "loss" : curves.unit, nats ? " (nats)" : "");
 }
 
 std::vector<draw::Panel> panels_of(const Curves& curves, bool facets) {

@@ -45,9 +45,9 @@ draw::Dots effective_depths(const Results& results, const Cast& cast) {
                      .marker = member.marker,
                      .value = one->effective_depth,
                      .note = "did not learn"};
-    row.digits = one->effective_depth.n > 0 ? draw::plain(one->effective_depth.mean) : "";
-    row.tip =
-        fmt::format("{}: effective depth {} of {} layers", row.label, draw::plain(one->effective_depth), one->layers);
+    row.digits = one->effective_depth.n > 0 ? draw::depth_text(one->effective_depth.mean) : "";
+    row.tip = fmt::format("{}: effective depth {} of {} layers", row.label, draw::depth_text(one->effective_depth),
+                          one->layers);
     dots.rows.push_back(std::move(row));
     dots.to = std::max(*dots.to, static_cast<double>(one->layers));
   }

@@ -37,9 +37,7 @@ void draw_cell(Scene& scene, const HeatCell& cell, const Frame& frame, int schem
                     .stroke = {.tone = Tone::paper},
                     .width = 0.8});
     if (cell.diverged > 0) hatch(scene, frame, 10, kNoScheme);
-  } else {
-    scene.add(Shape{.points = outline, .closed = true, .stroke = {.tone = Tone::grid}, .width = 0.8});
-  }
+  }  // blank: not tried
   const Point middle = {frame.x + frame.width / 2, frame.y + frame.height / 2};
   if (cell.best) {
     Shape ring = marker(0, middle, std::min({4.0, frame.width / 3, frame.height / 3}), Tone::paper, kNoScheme);

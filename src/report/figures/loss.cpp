@@ -39,7 +39,8 @@ draw::DotRow row_of(const Results& results, const Cast& cast, const Tuned& tuned
                     const std::set<double>& rates) {
   const CastMember& member = cast.of(tuned.scheme);
   const Verdict* verdict = verdict_of(results, tuned.scheme);
-  const bool apart = results.kind == ResultsKind::study && (verdict == nullptr || verdict->rank < 1);
+  const bool apart =
+      results.kind == ResultsKind::study && (verdict == nullptr || verdict->rank < 1 || !is_comparable(results, tuned));
   draw::DotRow row{.label = row_name(results, cast, tuned),
                    .scheme = cast.index(tuned.scheme),
                    .tone = member.tone,
@@ -88,8 +89,9 @@ std::string caption_of(const Results& results, const draw::Dots& dots) {
   if (steps > 0) text += fmt::format(" after {} steps", steps);
   if (most > 1)
     text +=
-        fmt::format(", mean and 95 % interval over {}", fewest == most ? draw::counted(most, "seed", "seeds")
-                                                                       : fmt::format("{} to {} seeds", fewest, most));
+        fmt::format(", mean and 95 % interval over {}{}",
+                    fewest == most ? draw::counted(most, "seed", "seeds") : fmt::format("{} to {} seeds", fewest, most),
+                    steps > 0 ? " and held-out data" : "");
   if (most == 1) text += ", one seed and so no interval";
   text += results.maps.empty()
               ? "."

@@ -25,7 +25,8 @@ struct Paint {
 struct Rgb {
   std::uint8_t red = 0, green = 0, blue = 0;
 };
-Rgb colour_of(const Paint& paint);
+Rgb colour_of(const Paint& paint);  // on light paper
+Rgb colour_on_dark(double level);   // of the ramp; other tones have theirs in the page's style
 
 inline constexpr int kNoScheme = -1;
 

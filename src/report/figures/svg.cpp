@@ -18,18 +18,22 @@ std::string_view letter_of(Tone tone) {
   return kNames[static_cast<std::size_t>(tone)];
 }
 
-std::string hex(const Paint& paint) {
-  const Rgb colour = colour_of(paint);
-  return fmt::format("#{:02x}{:02x}{:02x}", colour.red, colour.green, colour.blue);
+std::string hex(Rgb colour) { return fmt::format("#{:02x}{:02x}{:02x}", colour.red, colour.green, colour.blue); }
+
+// The ramp has too many colours for classes. web/src/export.ts takes the first of the two.
+std::string colour_text(const Paint& paint, SvgFor place) {
+  const std::string light = hex(colour_of(paint));
+  if (place == SvgFor::file || paint.tone != Tone::ramp) return light;
+  return fmt::format("light-dark({}, {})", light, hex(colour_on_dark(paint.level)));
 }
 
-void paint_attributes(std::string& out, std::string_view name, const Paint& paint) {
+void paint_attributes(std::string& out, std::string_view name, const Paint& paint, SvgFor place) {
   if (paint.tone == Tone::none) return;
-  out += fmt::format(" {}=\"{}\"", name, hex(paint));
+  out += fmt::format(" {}=\"{}\"", name, colour_text(paint, place));
   if (paint.opacity < 1) out += fmt::format(" {}-opacity=\"{}\"", name, number_text(paint.opacity));
 }
 
-// Which classes a page finds a mark by. Cells of the ramp keep their colour everywhere.
+// Which classes a page finds a mark by.
 void class_attributes(std::string& out, const Paint& fill, const Paint& stroke, int scheme) {
   std::string names;
   if (fill.tone != Tone::none && fill.tone != Tone::ramp) names += fmt::format("f-{}", letter_of(fill.tone));
@@ -52,8 +56,8 @@ void append(std::string& out, const Shape& shape, SvgFor place) {
   if (place == SvgFor::page) class_attributes(out, shape.fill, shape.stroke, shape.scheme);
   out += fmt::format(" d=\"{}\"", path);
   if (shape.fill.tone == Tone::none) out += " fill=\"none\"";
-  paint_attributes(out, "fill", shape.fill);
-  paint_attributes(out, "stroke", shape.stroke);
+  paint_attributes(out, "fill", shape.fill, place);
+  paint_attributes(out, "stroke", shape.stroke, place);
   if (shape.stroke.tone != Tone::none) {
     if (shape.width != 1) out += fmt::format(" stroke-width=\"{}\"", number_text(shape.width));
     if (shape.dash > 0) out += fmt::format(" stroke-dasharray=\"{}\"", number_text(shape.dash));
@@ -71,7 +75,7 @@ void append(std::string& out, const Text& text, SvgFor place) {
   if (text.upwards) {
     out += fmt::format(" transform=\"rotate(-90 {} {})\"", number_text(text.at.x), number_text(text.at.y));
   }
-  paint_attributes(out, "fill", text.paint);
+  paint_attributes(out, "fill", text.paint, place);
   out += fmt::format(" font-size=\"{}\">{}</text>\n", number_text(text.size), xml_text(text.text));
 }
 

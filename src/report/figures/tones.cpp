@@ -10,17 +10,18 @@ namespace norma::draw {
 namespace {
 
 // From strong to nearly paper, of even steps in lightness.
-constexpr std::array<Rgb, 5> kRamp = {
-    {{18, 53, 91}, {43, 108, 163}, {111, 168, 214}, {185, 214, 236}, {241, 245, 249}}};
+using Ramp = std::array<Rgb, 5>;
+constexpr Ramp kRamp = {{{18, 53, 91}, {43, 108, 163}, {111, 168, 214}, {185, 214, 236}, {225, 233, 241}}};
+constexpr Ramp kDarkRamp = {{{214, 234, 250}, {138, 192, 238}, {70, 134, 194}, {36, 80, 124}, {39, 49, 61}}};
 
 std::uint8_t between(std::uint8_t low, std::uint8_t high, double share) {
   return static_cast<std::uint8_t>(std::lround(low + share * (high - low)));
 }
 
-Rgb ramp(double level) {
-  const double place = std::clamp(std::isfinite(level) ? level : 1.0, 0.0, 1.0) * (kRamp.size() - 1);
-  const std::size_t first = std::min(static_cast<std::size_t>(place), kRamp.size() - 2);
-  const Rgb low = kRamp[first], high = kRamp[first + 1];
+Rgb at_level(const Ramp& ramp, double level) {
+  const double place = std::clamp(std::isfinite(level) ? level : 1.0, 0.0, 1.0) * static_cast<double>(ramp.size() - 1);
+  const std::size_t first = std::min(static_cast<std::size_t>(place), ramp.size() - 2);
+  const Rgb low = ramp[first], high = ramp[first + 1];
   const double share = place - static_cast<double>(first);
   return {between(low.red, high.red, share), between(low.green, high.green, share),
           between(low.blue, high.blue, share)};
@@ -75,10 +76,12 @@ Rgb colour_of(const Paint& paint) {
     case Tone::lead: return {11, 98, 168};
     case Tone::base: return {196, 72, 10};
     case Tone::rest: return {138, 142, 149};
-    case Tone::ramp: return ramp(paint.level);
+    case Tone::ramp: return at_level(kRamp, paint.level);
   }
   return {};
 }
+
+Rgb colour_on_dark(double level) { return at_level(kDarkRamp, level); }
 
 Shape marker(int kind, Point at, double radius, Tone tone, int scheme) {
   Shape shape{

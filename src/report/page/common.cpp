@@ -25,8 +25,10 @@ std::string swatch(const CastMember& member, int index) {
 std::string evidence_html(const Verdict& verdict) {
   HtmlTable rows{.columns = {"Evidence", "Value", "95 % interval"}};
   for (const EvidenceItem& item : verdict.evidence) {
-    const bool loss = item.text.find("loss") != std::string::npos;
-    const auto text = [&](double value) { return loss ? draw::loss_text(value) : draw::plain(value); };
+    const bool loss = item.text.find("loss") != std::string::npos, depth = item.text.starts_with("effective depth");
+    const auto text = [&](double value) {
+      return loss ? draw::loss_text(value) : depth ? draw::depth_text(value) : draw::plain(value);
+    };
     rows.rows.push_back({item.text, text(item.value),
                          item.low < item.high ? fmt::format("{} to {}", text(item.low), text(item.high)) : "–"});
   }
@@ -151,10 +153,12 @@ std::string schemes_html(const PageParts& parts) {
   return section("schemes", "The schemes", html);
 }
 
-std::string init_html(const PageParts& parts, int number) {
+std::string init_html(const PageParts& parts, int number, std::string_view said) {
   if (parts.results.analyses.empty()) return "";
   std::string sentences;
-  for (const Analysis* one : main_analyses(parts.results)) sentences += paragraph(law_sentence(*one, parts.cast));
+  for (const Analysis* one : main_analyses(parts.results)) {
+    if (const std::string law = law_sentence(*one, parts.cast); law != said) sentences += paragraph(law);
+  }
   const std::string main = number > 0 ? parts.figure("init", number)
                                       : parts.folded_figures("Figure: laws at initialisation, with theory", {"init"});
   std::string rest;

@@ -17,7 +17,7 @@ std::string study_section(const DepthStudy& study, const Results& results, int n
   const Cast cast(results);
   std::vector<Figure> figures = figures_of(results);
   const auto loss = std::ranges::find(figures, "loss", &Figure::id);
-  std::string html = paragraph(results.advice.words) + paragraph("Confidence: " + results.advice.confidence);
+  std::string html = paragraph(results.advice.words) + paragraph(results.advice.confidence);
   if (loss != figures.end()) {
     loss->id = fmt::format("loss-{}", study.layers);
     html += figure_html(*loss, number, Drawn::twice);

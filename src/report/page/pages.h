@@ -27,7 +27,7 @@ std::string inspect_html(const PageParts& parts);
 // What several of them have.
 std::string head_html(std::string_view kicker, std::string_view title, std::string_view standfirst);
 std::string schemes_html(const PageParts& parts);  // one sentence each, the rest folded
-std::string init_html(const PageParts& parts, int number);
+std::string init_html(const PageParts& parts, int number, std::string_view said = "");
 std::string method_html(const Results& results);
 std::string facts_of(const Results& results, const Cast& cast);  // "8 schemes · 148 runs · 3 min · 16 November 2026"
 

@@ -114,17 +114,24 @@ std::vector<Figure> run_figures(const RunReport& run) {
   return figures;
 }
 
+// "Row accuracy" of row_accuracy.
+std::string heading_of(std::string name) {
+  std::ranges::replace(name, '_', ' ');
+  name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
+  return name;
+}
+
 std::string members_table(const RunReport& run) {
-  std::string speed = run.counted + "s/s";
-  speed[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(speed[0])));
-  HtmlTable rows{.columns = {"Seed", "Outcome", "Peak rate", "Warmup", "Held-out loss", "Best", speed}};
+  HtmlTable rows{
+      .columns = {"Seed", "Outcome", "Peak rate", "Warmup", "Held-out loss", "Best", heading_of(run.counted + "s/s")}};
   for (const MemberResult& one : run.result.members) {
     rows.rows.push_back({std::to_string(one.seed), verdict_of(one.outcome, one.facts), draw::plain(one.lr),
                          std::to_string(one.warmup), one.evaluation_loss ? draw::loss_text(*one.evaluation_loss) : "–",
                          draw::loss_text(one.best_loss),
                          one.tokens_per_second ? draw::plain(*one.tokens_per_second) : "–"});
     for (const auto& [name, score] : one.scores) {
-      if (rows.rows.size() == 1) rows.columns.push_back(name);
+      if (name == "loss") continue;  // the held-out loss has its column
+      if (rows.rows.size() == 1) rows.columns.push_back(heading_of(name));
       rows.rows.back().push_back(draw::plain(score));
     }
   }

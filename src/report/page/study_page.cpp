@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "report/figures/axis.h"
 #include "report/figures/parts.h"
@@ -10,23 +9,12 @@
 #include "report/page/words.h"
 
 namespace norma {
-namespace {
-
-std::string with_small_letter(std::string text) {
-  text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
-  return text;
-}
-
-}  // namespace
-
 std::string study_html(const PageParts& parts) {
   const Results& results = parts.results;
   const auto [answer, rest] = first_sentence(results.advice.words);
   std::string html = head_html("Study · " + facts_of(results, parts.cast), answer.empty() ? "Study" : answer, rest);
   html += parts.figure("loss", 1);
-  html += results.advice.confidence.empty()
-              ? ""
-              : paragraph("Confidence: " + with_small_letter(results.advice.confidence), "confidence");
+  html += paragraph(results.advice.confidence, "confidence");
   html += schemes_html(parts);
   html += section("stability-section", "Where they train",
                   paragraph(stability_sentence(results, parts.cast)) + parts.figure("stability", 2) +
@@ -64,7 +52,8 @@ std::string sweep_html(const PageParts& parts) {
     title = "In every setting a seed diverged or was stopped.";
   }
   std::string standfirst = fmt::format(
-      "{} of {} ended. Settings are chosen by the loss that is shown, so the lowest is flattered; a study compares on "
+      "{} of {} ended. Settings are chosen by the loss that is shown, so the lowest looks better than it is; a study "
+      "compares on "
       "data that no choice has seen.",
       ended, draw::counted(static_cast<long long>(results.runs.size()), "run", "runs"));
   std::string html = head_html("Sweep · " + facts_of(results, parts.cast), title, standfirst);
@@ -80,15 +69,21 @@ std::string sweep_html(const PageParts& parts) {
 std::string inspect_html(const PageParts& parts) {
   const Results& results = parts.results;
   const bool trained = is_trained(results), worth = !results.depth_use.empty();
-  const std::string title =
+  const std::string about =
       worth     ? trained ? "What the layers of a trained model are worth" : "What layers are worth at initialisation"
       : trained ? "Inside a trained model"
       : parts.cast.members().size() == 1 ? parts.cast.members().front().label + " at initialisation"
                                          : fmt::format("{} schemes at initialisation", parts.cast.members().size());
-  std::string html = head_html("Inspection · " + facts_of(results, parts.cast), title,
-                               worth ? depth_sentence(results, parts.cast) : "");
+  std::string answer = depth_sentence(results, parts.cast);
+  std::vector<const Analysis*> laws = main_analyses(results);
+  std::ranges::stable_partition(laws, [](const Analysis* one) { return one->name == "amplification"; });
+  for (const Analysis* one : laws) {
+    if (answer.empty()) answer = law_sentence(*one, parts.cast);
+  }
+  std::string html = head_html("Inspection · " + facts_of(results, parts.cast), answer.empty() ? about : answer,
+                               answer.empty() ? "" : about + ".");
   if (worth) html += parts.figure("depth", 1) + parts.folded_figures("Layer by layer", {"layers", "likeness"});
-  html += init_html(parts, worth ? 2 : 1);
+  html += init_html(parts, worth ? 2 : 1, answer);
   return html + schemes_html(parts) + method_html(results);
 }
 

@@ -98,7 +98,15 @@ std::pair<std::string, std::string> first_sentence(std::string_view text) {
 
 std::string scheme_sentence(const Results& results, const std::string& scheme) {
   const Verdict* verdict = verdict_of(results, scheme);
-  if (verdict != nullptr && verdict->rank < 1) return first_sentence(verdict->words).first;
+  if (verdict != nullptr && verdict->rank < 1) {
+    std::string words = first_sentence(verdict->words).first;  // the name stands before it
+    const auto summary = std::ranges::find(results.schemes, scheme, &SchemeSummary::name);
+    if (summary != results.schemes.end() && words.starts_with(summary->title + ": ")) {
+      words.erase(0, summary->title.size() + 2);
+      words[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(words[0])));
+    }
+    return words;
+  }
   if (verdict != nullptr && verdict->verdict == Judgement::starts_late) {
     // "is at guessing level after 100 steps, but reaches 2.836 after 3000 (...": the numbers are in no other field.
     const std::size_t from = verdict->words.find(": is at "), to = verdict->words.find(" (", from);
@@ -107,6 +115,11 @@ std::string scheme_sentence(const Results& results, const std::string& scheme) {
   }
   if (verdict != nullptr && !not_trained(verdict->verdict).empty()) return not_trained(verdict->verdict);
   const Tuned* tuned = tuned_of(results, scheme);
+  if (tuned != nullptr && verdict != nullptr && !is_comparable(results, *tuned)) {
+    const std::size_t from = verdict->words.find(": "), to = verdict->words.find("; ");
+    if (from != std::string::npos && to != std::string::npos && from + 2 < to)
+      return "In no final: " + verdict->words.substr(from + 2, to - from - 2) + ".";
+  }
   if (tuned == nullptr || tuned->loss.n < 1) return "No setting was tried in which no seed diverged.";
   std::string text = fmt::format("Loss {}", draw::loss_text(tuned->loss));
   if (tuned->lr)
@@ -114,8 +127,10 @@ std::string scheme_sentence(const Results& results, const std::string& scheme) {
                         tuned->warmup > 0 ? fmt::format("with {} steps of warmup", tuned->warmup) : "without warmup");
   if (tuned->accuracy) text += ", " + right_answers(*tuned->accuracy);
   if (results.kind == ResultsKind::study) {
+    const bool extra = std::ranges::find(results.extra_rates, scheme, &ExtraRates::scheme) != results.extra_rates.end();
     if (const std::optional<Cells> cells = shared_cells(results, scheme))
-      text += fmt::format("; trains in {} of the {} settings of the short runs", cells->learned, cells->all);
+      text += fmt::format("; trains in {} of the {} settings {} in the short runs", cells->learned, cells->all,
+                          extra ? "that all schemes share" : "tried");
   } else if (const Cells cells = cells_of(results, scheme); cells.all > 0) {
     text += fmt::format("; learns in {} of {} settings", cells.learned, cells.all);
   }
@@ -131,9 +146,15 @@ std::string stability_sentence(const Results& results, const Cast& cast) {
       lost.push_back(fmt::format("{} ({} of {} settings)", member.label, cells.diverged, cells.all));
     if (cells.all > 0 && cells.learned == 0 && cells.diverged < cells.all) idle.push_back(member.label);
   }
+  // Of a study the short runs are meant, and those at rates that not all schemes share, which verdicts do not count.
+  const std::string where = results.kind != ResultsKind::study ? ""
+                            : results.extra_rates.empty()
+                                ? "in the short runs"
+                                : "in the short runs, those at rates beyond the shared grid included";
+  const std::string before = where.empty() ? "Seeds" : fmt::format("I{}, seeds", where.substr(1));
   std::string text = lost.empty()
-                         ? fmt::format("No seed diverged in the {}.", mapped_runs(results))
-                         : fmt::format("In the {} seeds diverged with {}{}.", mapped_runs(results), listed(lost),
+                         ? fmt::format("No seed diverged{}{}.", where.empty() ? "" : " ", where)
+                         : fmt::format("{} diverged with {}{}.", before, listed(lost),
                                        lost.size() < cast.members().size() ? ", and with no other scheme" : "");
   if (!idle.empty())
     text += fmt::format(" Not diverging is not yet training: {} stayed at guessing level throughout.", listed(idle));
@@ -168,21 +189,28 @@ std::string comparison_sentence(const Results& results, const Cast& cast) {
     text += text.empty()
                 ? fmt::format("The final comparison does not separate {} from {}", cast.of(lead).label, listed(tied))
                 : fmt::format(", but not from {}", listed(tied));
-  if (!text.empty()) text += ". ";
   const auto lasting = std::count_if(results.comparisons.begin(), results.comparisons.end(),
                                      [](const Comparison& pair) { return pair.lasting; });
-  text += fmt::format("Of {} it separates {} (paired over seeds and held-out data, corrected for their number).",
-                      draw::counted(static_cast<long long>(results.comparisons.size()), "pair", "pairs"),
-                      count == 0 ? "none" : std::to_string(count));
-  if (count > 0)
-    text += lasting == count
-                ? " At the pace of the last races the schemes behind would not catch up within ten times the "
-                  "training."
-                : fmt::format(
-                      " {} of these differences can be expected to last through ten times the training: "
-                      "the schemes behind may catch up.",
-                      lasting == 0 ? "None" : fmt::format("Only {}", lasting));
-  return text;
+  const bool one = results.comparisons.size() == 1 && !text.empty();
+  text +=
+      one ? " (paired over seeds and held-out data)."
+          : fmt::format("{}Of {} it separates {} (paired over seeds and held-out data, corrected for their number).",
+                        text.empty() ? "" : ". ",
+                        draw::counted(static_cast<long long>(results.comparisons.size()), "pair", "pairs"),
+                        count == 0 ? "none" : std::to_string(count));
+  if (count == 0) return text;
+  if (lasting == count)
+    return text + fmt::format(
+                      " At the pace of the last races the scheme{} behind would not catch up within ten times the "
+                      "training.",
+                      one ? "" : "s");
+  if (one)
+    return text +
+           " The difference cannot be expected to last through ten times the training: the scheme behind may catch up.";
+  return text + fmt::format(
+                    " {} of these differences can be expected to last through ten times the training: "
+                    "the schemes behind may catch up.",
+                    lasting == 0 ? "None" : fmt::format("Only {}", lasting));
 }
 
 std::string accuracy_sentence(const Results& results, const Cast& cast) {
@@ -212,9 +240,8 @@ std::string depth_sentence(const Results& results, const Cast& cast) {
   }
   if (most == nullptr) return "";
   const auto used = [&](const DepthFinding& one) {
-    const Estimate& depth = one.effective_depth;
-    const std::string interval = depth.n > 1 ? fmt::format(" [{:.1f}, {:.1f}]", depth.low, depth.high) : "";
-    return fmt::format("{} uses {:.1f}{} of {} layers", cast.of(one.scheme).label, depth.mean, interval, one.layers);
+    return fmt::format("{} uses {} of {} layers", cast.of(one.scheme).label, draw::depth_text(one.effective_depth),
+                       one.layers);
   };
   if (most == least) return used(*most) + ".";
   if (most->effective_depth.low > least->effective_depth.high) return used(*most) + ", " + used(*least) + ".";
