@@ -136,11 +136,13 @@ bool names_label(std::string_view text, Layout layout, const DataConfig& config)
 }
 
 Look look_at_head(const DataConfig& config, std::size_t longest, std::size_t fewest) {
+  bool named = false;
   try {
     std::string head = head_of_text_file(config.path, longest);
     if (head.size() >= longest) head.resize(std::min(head.rfind('\n'), head.size()));  // the last line may be cut
     const Layout layout = layout_of(config, config.path, head);
-    const bool in_front = layout == Layout::label_first, named = !in_front && names_label(head, layout, config);
+    const bool in_front = layout == Layout::label_first;
+    named = !in_front && names_label(head, layout, config);
     const std::vector<LabelledText> records = read_text(head, config.path, config);
     std::set<std::string> labels;
     std::size_t text = 0, label = 0;
@@ -155,8 +157,8 @@ Look look_at_head(const DataConfig& config, std::size_t longest, std::size_t few
     // Few labels that come again and again, beside texts that are longer than they are.
     const bool texts = records.size() >= fewest && text > label;
     return {texts && labels.size() >= 2 && 4 * labels.size() <= records.size(), texts && labels.size() == 1};
-  } catch (const Error&) {  // no table; whoever opens it as something else says what is wrong
-    return {};
+  } catch (const Error&) {  // no whole table; whoever opens it says what is wrong
+    return {.labelled = named};
   }
 }
 

@@ -179,6 +179,8 @@ TEST(Formats, LabelledTablesShowThemselves) {
   const std::string table = folder.write("small.csv", "text,label\nso it goes,a\nand so on,b\n");
   EXPECT_TRUE(looks_labelled({.path = table})) << "titles say so, however few the rows";
   EXPECT_FALSE(looks_labelled({.path = table, .header = "no"}));
+  const std::string ragged = folder.write("ragged.csv", "text,label\nso it goes,a\nand so on\n");
+  EXPECT_TRUE(looks_labelled({.path = ragged})) << "a row that lacks its label is for the reader of labels to name";
   if (const std::string real = shared_data("tinyshakespeare/input.txt"); !real.empty()) {
     EXPECT_FALSE(looks_labelled({.path = real}));
   }
