@@ -225,7 +225,7 @@ void add_bench(CLI::App& app, int&) {
       ->check(CLI::IsMember({"all", "limits", "norms", "attention", "graphs", "convolutions", "steps", "theory"}));
   verb->add_option("--match", options->measure.match, "Only what has this text in its name");
   verb->add_option("--seconds", options->measure.seconds, "Time per measurement")->check(CLI::Range(0.001, 600.0));
-  verb->add_option("--threads", options->measure.threads, "Threads; 0 = all cores")->check(CLI::Range(0, 1024));
+  verb->add_option("--threads", options->measure.threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
   verb->add_option("--device", options->device, "cpu, or cuda: training steps on a GPU, and where their time goes")
       ->type_name("cpu|cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}));

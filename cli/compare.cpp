@@ -72,7 +72,7 @@ std::vector<double> sampled(const LossCurve& curve, std::int64_t last, std::size
 }
 
 // The lowest and the highest loss that are drawn. A run that diverges must not flatten all others: what lies far above
-// where they began is cut off.
+// where they began is cut off. Where nothing has fallen, a run that rises must still be seen to rise.
 std::pair<double, double> scale_of(const std::vector<std::vector<double>>& lines) {
   double low = INFINITY, high = -INFINITY, start = -INFINITY;
   for (const std::vector<double>& line : lines) {
@@ -82,7 +82,7 @@ std::pair<double, double> scale_of(const std::vector<std::vector<double>>& lines
       high = std::max(high, loss);
     }
   }
-  return {low, std::min(high, start + 0.5 * (start - low))};
+  return {low, std::min(high, start + std::max(0.5 * (start - low), 0.1 * std::abs(start)))};
 }
 
 // A line of bars on that scale.
@@ -180,7 +180,7 @@ void add_compare(CLI::App& app, int& /*exit_code*/) {
   command->add_option("runs", verb->runs, "Run directories; members of one run count as runs")
       ->required()
       ->type_name(kFolder);
-  command->add_option("--out", verb->out, "Write a page with curves and tables to this file, compare.html say")
+  command->add_option("--out", verb->out, "Write a page with curves and tables to this file, such as compare.html")
       ->type_name(kFile);
   command->add_flag("--json", verb->json, "Print JSON, with the curves");
   add_schemes_dir(*command, verb->schemes);

@@ -122,6 +122,9 @@ int try_suggestions(const DiagnoseVerb& verb, const RunHistory& history, Diagnos
     if (!verb.json) print("nothing to try: no suggestion is a change of the configuration\n");
     return 0;
   }
+  std::error_code none;
+  if (std::filesystem::equivalent(trial_folder(verb), verb.run, none))
+    fail("--out: '{}' is the run itself; expected another folder for the experiments", trial_folder(verb));
   std::fflush(stdout);  // the diagnosis first, also in a pipe
   if (!verb.quiet && !verb.json) announce(trials, trial_folder(verb));
   const bool done = run_trials(verb, trials, trial_folder(verb), report.trials);

@@ -199,10 +199,10 @@ void add_generate(CLI::App& app, int&) {
   CLI::Option* top_k = verb->add_option(
       "--top-k", options->top_k, "Sample from so many of the most probable tokens; 0: all (language models: 40)");
   beam->excludes(temperature)->excludes(top_k);
-  verb->add_option("--seed", options->seed, "Of the sampling")->capture_default_str();
-  verb->add_option("--member", options->member, "Of a run with several")->capture_default_str();
-  verb->add_option("--threads", options->threads, "0: as in the run")->capture_default_str();
-  verb->add_option("--device", options->device, "Where it runs; without it as in the run")->type_name("auto|cpu|cuda");
+  verb->add_option("--seed", options->seed, "Of the sampling")
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{0}, kLargestSeed));
+  add_trained_options(*verb, options->member, options->threads, options->device);
   verb->add_flag("--json", options->json, "Print as JSON, with tokens and log-probabilities");
   add_schemes_dir(*verb, options->schemes);
   verb->callback([options] { Generation(*options).run(); });

@@ -227,11 +227,13 @@ void add_inspect(CLI::App& app, int&) {
   command->add_option("--task", verb->task, "random, or a task of norma train (random)");
   command->add_option("--vocabulary", verb->vocabulary, "Of random tokens (256)")->check(CLI::Range(2, 1 << 20));
   command->add_option("--text", verb->text, "A text file to read bytes from")->type_name(kFile);
-  command->add_option("--only", verb->only, fmt::format("Some of {}", fmt::join(instrument_names(), ",")))
+  command
+      ->add_option("--only", verb->only,
+                   fmt::format("Some of {}; commas between them", fmt::join(instrument_names(), ", ")))
       ->type_name(kList);
   command->add_option("--run", verb->run, "A run's directory or a checkpoint: inspect this trained model")
       ->type_name(kRun);
-  command->add_option("--threads", verb->threads, "0: all cores")->check(CLI::Range(0, 1024));
+  command->add_option("--threads", verb->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
   command->add_option("--device", verb->device, "Where models run (auto)")->type_name("auto|cpu|cuda");
   command->add_option("--out", verb->out, "Write results.json to this file")->type_name(kFile);
   command->add_option("--report", verb->report, "Write a report to this file: one HTML page with figures")

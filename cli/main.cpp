@@ -6,12 +6,12 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
-#include <sstream>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "cli/interface.h"
+#include "cli/mistakes.h"
 #include "cli/output.h"
 #include "cli/stop.h"
 #include "cli/verbs.h"
@@ -24,13 +24,19 @@ namespace {
 
 using norma::cli::note;
 
-// An unknown verb is named, with the nearest known one, before anything else is read.
-void check_verb(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return;
-  std::vector<std::string> verbs;
-  for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
-  if (std::find(verbs.begin(), verbs.end(), argv[1]) != verbs.end()) return;
-  norma::fail("there is no verb '{}'{}; norma --help lists them", argv[1], norma::did_you_mean(argv[1], verbs));
+// An unknown verb, or an option in its place, is named with the nearest known one before anything else is read.
+void check_verb(const CLI::App& app, const std::string& first) {
+  std::vector<std::string> known;
+  if (first.starts_with('-')) {
+    if (app.get_option_no_throw(first) != nullptr) return;
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+    norma::fail("norma has no option '{}'{}; norma --help lists its verbs", first, norma::did_you_mean(first, known));
+  }
+  for (const CLI::App* verb : app.get_subcommands({})) known.push_back(verb->get_name());
+  if (std::find(known.begin(), known.end(), first) != known.end()) return;
+  norma::fail("there is no verb '{}'{}; norma --help lists them", first, norma::did_you_mean(first, known));
 }
 
 // What the parser takes, last first. "--train.lr 3e-4" is one argument, "--train.lr=3e-4": the parser knows no such
@@ -44,34 +50,12 @@ std::vector<std::string> arguments(int argc, char** argv) {
     if (key && i + 1 < argc && argv[i + 1][0] != '-') argument += std::string("=") + argv[++i];
     all.push_back(std::move(argument));
   }
+  if (!all.empty() && all[0] == "help") {  // "help train" is "train --help"
+    all.erase(all.begin());
+    all.push_back("--help");
+  }
   std::reverse(all.begin(), all.end());
   return all;
-}
-
-// What the parser says of an option that a verb does not have, or of a value that is no number, in plain words.
-std::string words_of(const CLI::App& app, const CLI::Error& error) {
-  const std::string said = error.what(), unread = "Could not convert: ";
-  const auto verbs = app.get_subcommands();
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !verbs.empty()) {
-    std::vector<std::string> extras = verbs[0]->remaining();
-    if (extras.empty()) {  // the parser has let go of them
-      std::istringstream words(said.substr(said.find(": ") + 1));
-      for (std::string word; words >> word;) extras.insert(extras.begin(), word);
-    }
-    const auto option = std::ranges::find_if(extras, [](const std::string& one) { return one.starts_with("-"); });
-    if (option == extras.end())
-      return fmt::format("norma {} takes no '{}'; --help says what it takes", verbs[0]->get_name(), extras[0]);
-    std::vector<std::string> names;
-    for (const CLI::Option* known : verbs[0]->get_options()) {
-      for (const std::string& name : known->get_lnames()) names.push_back("--" + name);
-    }
-    return fmt::format("'{}' is not an option of norma {}{}; --help says what it takes", *option, verbs[0]->get_name(),
-                       norma::did_you_mean(option->substr(0, option->find('=')), names));
-  }
-  if (const std::size_t equals = said.find(" = "); said.starts_with(unread) && equals != std::string::npos)
-    return fmt::format("{}: '{}' was given; expected a number", said.substr(unread.size(), equals - unread.size()),
-                       said.substr(equals + 3));
-  return CLI::FailureMessage::simple(&app, error);
 }
 
 // Also for what is thrown where nobody can catch it, as in a thread of the engine.
@@ -111,7 +95,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.formatter(norma::cli::help_formatter());
   app.failure_message([](const CLI::App* program, const CLI::Error& error) {
-    std::string words = "norma: " + words_of(*program, error);
+    std::string words = "norma: " + norma::cli::words_of(*program, error);
     return words.ends_with('\n') ? words : words + "\n";
   });
   int exit_code = 0;
@@ -121,8 +105,9 @@ int run(int argc, char** argv) {
       norma::cli::print("{}", app.help());
       return 0;
     }
-    check_verb(app, argc, argv);
-    app.parse(arguments(argc, argv));
+    std::vector<std::string> words = arguments(argc, argv);
+    check_verb(app, words.back());
+    app.parse(std::move(words));
     return exit_code;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;

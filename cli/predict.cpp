@@ -132,9 +132,7 @@ void add_predict(CLI::App& app, int&) {
       ->type_name(kText);
   verb->add_option("--source", options->source, "File with one text a line; or one more file or folder of images")
       ->type_name(kFile);
-  verb->add_option("--member", options->member, "Of a run with several")->capture_default_str();
-  verb->add_option("--threads", options->threads, "0: as in the run")->capture_default_str();
-  verb->add_option("--device", options->device, "Where it runs; without it as in the run")->type_name("auto|cpu|cuda");
+  add_trained_options(*verb, options->member, options->threads, options->device);
   verb->add_flag("--json", options->json, "Print JSON, with the probability of every label");
   add_schemes_dir(*verb, options->schemes);
   verb->callback([options] { run_predict(*options); });

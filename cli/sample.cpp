@@ -179,15 +179,15 @@ void add_sample(CLI::App& app, int&) {
       ->capture_default_str();
   verb->add_option("--class", command->label, "All of this one, from 0; without it classes in turn");
   verb->add_option("--count", options.count, "Samples")->capture_default_str();
-  verb->add_option("--seed", options.seed, "Of the noise")->capture_default_str();
+  verb->add_option("--seed", options.seed, "Of the noise")
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{0}, kLargestSeed));
   verb->add_option("--clip", options.clip, "Bound of the clean sample behind each step; 0: none")
       ->capture_default_str();
   verb->add_option("--out", command->out, "PNG file; without it samples.png in the run")->type_name(kFile);
   verb->add_option("--judge", command->judge, "A classifier of the same images, for a Frechet distance")
       ->type_name(kRun);
-  verb->add_option("--member", command->member, "Of a run with several")->capture_default_str();
-  verb->add_option("--threads", command->threads, "0: as in the run")->capture_default_str();
-  verb->add_option("--device", command->device, "Where it runs; without it as in the run")->type_name("auto|cpu|cuda");
+  add_trained_options(*verb, command->member, command->threads, command->device);
   verb->add_flag("--json", command->json, "Print JSON");
   add_schemes_dir(*verb, command->schemes);
   verb->callback([command] { run_sample(*command); });

@@ -57,6 +57,9 @@ void check_is_key(const CLI::App& verb, const std::string& argument) {
     if (key.name.substr(key.name.rfind('.') + 1) == name)
       fail("'{}' is not an option; write --{}=VALUE", argument, key.name);
   }
+  if (const CLI::Option* option = verb.get_option_no_throw(name); option != nullptr && option->get_positional())
+    fail("'--{}' is not an option; write the {} by itself, as in norma {} {}", name, name, verb.get_name(),
+         name + (name == "config" ? ".toml" : ""));
   const std::string given = argument.substr(0, argument.find('='));
   fail("'{}' is not an option{}; expected a key of the configuration such as --train.lr=3e-4", argument,
        did_you_mean(given, long_options(verb)));
@@ -76,6 +79,14 @@ void add_run_options(CLI::App& verb) {
   verb.add_option("--scheme,--schemes", "Name, file or formula; short for --model.scheme")->type_name(kScheme);
   const std::string seeds = std::string("Members side by side, one for each seed. ") + kSeedsHelp;
   verb.add_option("--seeds", seeds)->type_name(kList);
+}
+
+void add_trained_options(CLI::App& verb, int& member, std::int64_t& threads, std::string& device) {
+  verb.add_option("--member", member, "Of a run with several, counted from 0")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 20));
+  verb.add_option("--threads", threads, "0: as in the run")->capture_default_str()->check(CLI::Range(0, kMostThreads));
+  verb.add_option("--device", device, "Where it runs; without it as in the run")->type_name("auto|cpu|cuda");
 }
 
 void take_keys(CLI::App& verb, const std::string& example) {

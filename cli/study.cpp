@@ -252,8 +252,9 @@ void add_study(CLI::App& app, int& exit_code) {
                    std::string("That settings are chosen with; the final comparison has others. ") + kSeedsHelp)
       ->type_name(kList);
   verb->add_option("--steps", options->steps, "Of the short runs")->check(CLI::Range(1, 1000000000));
-  verb->add_option("--for-layers", options->asked_layers, "Depth of the model that you will train, for the advice");
-  verb->add_option("--for-width", options->asked_width, "Its width");
+  verb->add_option("--for-layers", options->asked_layers, "Depth of the model that you will train, for the advice")
+      ->check(CLI::Range(1, 1000000));
+  verb->add_option("--for-width", options->asked_width, "Its width")->check(CLI::Range(1, 1000000));
   verb->add_option("--text", options->text, "Train on this text instead of the generated task")->type_name(kFile);
   verb->add_option("--config", options->config, "TOML file of the runs, as for norma train")->type_name(kFile);
   verb->add_option("--out", options->out, "Folder for results.json, report.html and the runs")

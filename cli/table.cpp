@@ -38,6 +38,14 @@ std::string cell_text(const std::string& text, std::size_t width, bool left) {
 
 }  // namespace
 
+void Table::add(std::vector<std::string> row) {
+  for (std::string& cell : row) {
+    for (std::size_t at = 0; (at = cell.find_first_of("\n\t", at)) != std::string::npos; at += 4)
+      cell.replace(at, 1, cell[at] == '\n' ? "\\x0a" : "\\x09");
+  }
+  rows_.push_back(std::move(row));
+}
+
 std::vector<std::size_t> Table::natural_widths() const {
   std::vector<std::size_t> widths;
   for (std::size_t column = 0; column < columns_.size(); ++column) {

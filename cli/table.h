@@ -21,7 +21,7 @@ class Table {
   explicit Table(std::vector<TableColumn> columns) : columns_(std::move(columns)) {}
 
   void column(TableColumn column) { columns_.push_back(std::move(column)); }
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void add(std::vector<std::string> row);  // a cell is one line: what would end it is spelled out
 
   // In so many columns of the terminal; none: as wide as it is. Texts are cut, and optional columns left out.
   std::string text(std::optional<std::size_t> width) const;

@@ -46,6 +46,10 @@ inline constexpr const char* kNumber = "N";
 inline constexpr const char* kText = "TEXT";
 inline constexpr const char* kList = "LIST";  // between commas
 
+// What seeds and threads may be, as in the configuration.
+inline constexpr int kMostThreads = 4096;
+inline constexpr std::int64_t kLargestSeed = 1'000'000'000'000;
+
 // --schemes-dir, for every verb that takes a scheme or reads a model that was trained with one.
 void add_schemes_dir(CLI::App& verb, SchemeLibrary& schemes);
 // Schemes as words behind the verb, or behind --scheme or --schemes: all mean the same.
@@ -59,6 +63,8 @@ inline constexpr const char* kSeedsHelp = "How many, counted from 1, or which: 5
 void add_device(CLI::App& verb);
 // --scheme and --seeds, for those that build one run; short for --model.scheme, --members.seed and --members.data_seed.
 void add_run_options(CLI::App& verb);
+// --member, --threads and --device, for those that read a trained model.
+void add_trained_options(CLI::App& verb, int& member, std::int64_t& threads, std::string& device);
 // Whether any key of the configuration may be given: --train.lr=3e-4. `example` is the last line of the verb's help.
 void take_keys(CLI::App& verb, const std::string& example);
 std::vector<std::string> overrides_of(const CLI::App& verb);  // the keys that were given, short ones among them

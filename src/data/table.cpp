@@ -129,12 +129,21 @@ struct Look {
   bool labelled = false, one_label = false;  // one_label: it would be, were there a second one
 };
 
+// Whether its first line names a text and a label.
+bool names_label(std::string_view text, Layout layout, const DataConfig& config) {
+  const TableRows table = read_rows(text, layout, config.path);
+  return config.header != "no" && !table.rows.empty() && named_columns(table.rows.front().cells).header;
+}
+
 Look look_at_head(const DataConfig& config, std::size_t longest, std::size_t fewest) {
+  bool named = false;
   try {
     std::string head = head_of_text_file(config.path, longest);
     if (head.size() >= longest) head.resize(std::min(head.rfind('\n'), head.size()));  // the last line may be cut
+    const Layout layout = layout_of(config, config.path, head);
+    const bool in_front = layout == Layout::label_first;
+    named = !in_front && names_label(head, layout, config);
     const std::vector<LabelledText> records = read_text(head, config.path, config);
-    const bool in_front = layout_of(config, config.path, head) == Layout::label_first;
     std::set<std::string> labels;
     std::size_t text = 0, label = 0;
     for (const LabelledText& one : records) {
@@ -143,11 +152,13 @@ Look look_at_head(const DataConfig& config, std::size_t longest, std::size_t few
       label += one.label.size();
     }
     if (in_front && !looks_like_labels(labels)) return {};
+    // A column that is called so needs no proof; but one of numbers that hardly repeat is no class.
+    if (named && (labels.size() < 2 || records.size() < fewest)) return {.labelled = true};
     // Few labels that come again and again, beside texts that are longer than they are.
     const bool texts = records.size() >= fewest && text > label;
     return {texts && labels.size() >= 2 && 4 * labels.size() <= records.size(), texts && labels.size() == 1};
-  } catch (const Error&) {  // no table; whoever opens it as something else says what is wrong
-    return {};
+  } catch (const Error&) {  // no whole table; whoever opens it says what is wrong
+    return {.labelled = named};
   }
 }
 

@@ -12,8 +12,21 @@
 namespace norma {
 
 double NumberAlgebra::finite(const Expression& e, double value) const {
-  if (!std::isfinite(value)) throw FormulaError(text_, e.span, fmt::format("this is {}, not a finite number", value));
+  if (!std::isfinite(value))
+    throw FormulaError(text_, e.span,
+                       fmt::format("this is {}{}, not a finite number",
+                                   std::isnan(value) ? "nan" : fmt::format("{}", value), values_in(e, variables_)));
   return value;
+}
+
+std::string values_in(const Expression& expression, const Variables& variables) {
+  std::string values;
+  for (const std::string& name : names_in(expression)) {
+    const auto found = variables.find(name);
+    if (found != variables.end())
+      values += fmt::format("{} {} = {}", values.empty() ? " with" : ",", name, found->second);
+  }
+  return values;
 }
 
 double NumberAlgebra::text(const Expression& e) const {
@@ -86,8 +99,9 @@ double apply_binary(std::string_view op, double a, double b) {
 }
 
 std::string wrong_count(const Expression& call, std::size_t expected) {
-  return fmt::format("{} takes {} argument{} but {} were given", call.name, expected, expected == 1 ? "" : "s",
-                     call.children.size() + call.named.size());
+  const std::size_t given = call.children.size() + call.named.size();
+  return fmt::format("{} takes {} argument{} but {} {} given", call.name, expected, expected == 1 ? "" : "s", given,
+                     given == 1 ? "was" : "were");
 }
 
 std::vector<std::string> names_in(const Expression& expression) {

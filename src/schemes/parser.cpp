@@ -265,12 +265,23 @@ std::size_t shown_columns(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
+// The end of a character of UTF-8, not before `at`.
+std::size_t character_end(std::string_view text, std::size_t at) {
+  while (at < text.size() && (text[at] & 0xc0) == 0x80) ++at;
+  return std::min(at, text.size());
+}
+
+// The line of a mistake with a mark below it; of a long line what surrounds the mistake.
 std::string show(std::string_view text, Span span, std::string_view message) {
+  constexpr std::size_t kShown = 100, kBefore = 40;
   const auto [line, at] = line_of(text, span.begin);
-  const std::size_t before = shown_columns(printable(line.substr(0, at))),
-                    marked = shown_columns(printable(line.substr(at, span.end - span.begin)));
-  return fmt::format("{}\n  {}\n  {}{}", message, printable(line), std::string(before, ' '),
-                     std::string(std::max<std::size_t>(1, marked), '^'));
+  const std::size_t begin = line.size() <= kShown || at <= kBefore ? 0 : character_end(line, at - kBefore);
+  const std::size_t end = character_end(line, std::min(begin + kShown, line.size()));
+  const std::string lead = begin == 0 ? "" : "... ", rest = end == line.size() ? "" : " ...";
+  const std::size_t before = shown_columns(lead + printable(line.substr(begin, at - begin))),
+                    marked = shown_columns(printable(line.substr(at, std::min(span.end - span.begin, end - at))));
+  return fmt::format("{}\n  {}{}{}\n  {}{}", message, lead, printable(line.substr(begin, end - begin)), rest,
+                     std::string(before, ' '), std::string(std::max<std::size_t>(1, marked), '^'));
 }
 
 }  // namespace

@@ -100,7 +100,8 @@ class WireAlgebra {
     const double *a = std::get_if<double>(&left), *b = std::get_if<double>(&right);
     if (a != nullptr && b != nullptr) return numbers_.binary(e, *a, *b);
     if (e.name != "+" && e.name != "-" && e.name != "*" && e.name != "/") needs_numbers(e);
-    if (e.name == "/" && b != nullptr && *b == 0) error(*e.children[1], "this is zero");
+    if (e.name == "/" && b != nullptr && *b == 0)
+      error(*e.children[1], "this divisor is zero" + values_in(*e.children[1], s_.numbers));
     try {
       if (a != nullptr) return combine(e.name, *a, std::get<Wire>(right));
       return b != nullptr ? combine(e.name, std::get<Wire>(left), *b)

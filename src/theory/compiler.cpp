@@ -197,7 +197,7 @@ TheoryWires TheoryCompiler::wire_binary(const Expression& e, const Value& a, con
   if (e.name == "/" && !is_wire(b)) {
     const Coefficient divisor = number(right, b);
     if (divisor.expression == nullptr && divisor.value == 0)
-      throw FormulaError(formula_.text, right.span, "this is zero");
+      throw FormulaError(formula_.text, right.span, "this divisor is zero");
     return scaled(wires(left, a), divisor, "/");
   }
   if ((e.name != "+" && e.name != "-") || !is_wire(a) || !is_wire(b)) throw not_predicted(e);

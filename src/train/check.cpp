@@ -34,9 +34,23 @@ std::vector<std::int32_t> read_ids(const SafetensorsFile& file, const std::strin
   return ids;
 }
 
+// What members differ in is nothing that a check depends on, except for their seeds.
+TrainConfig only_member(const RunConfig& config) {
+  const std::vector<TrainConfig> members = member_configs(config);
+  for (const TrainConfig& one : members) {
+    if (one.seed != members[0].seed || one.data_seed != members[0].data_seed)
+      fail(
+          "{} members with seeds of their own were given, but norma check writes one model; expected one seed, such as "
+          "--train.seed={}",
+          members.size(), one.seed);
+  }
+  return members[0];
+}
+
 class Check {
  public:
-  explicit Check(const CheckRequest& request) : request_(request), config_(request.config.model) {
+  explicit Check(const CheckRequest& request)
+      : request_(request), config_(request.config.model), train_(only_member(request.config)) {
     if (request.tokens) {
       file_.emplace(*request.tokens);
       shapes_from_file();
@@ -105,7 +119,7 @@ class Check {
   void batch_from_data() {
     const auto source = open_data(request_.config);
     take_sizes(*source, config_);
-    source->fill(0, static_cast<std::uint64_t>(request_.config.train.data_seed), batch_);
+    source->fill(0, static_cast<std::uint64_t>(train_.data_seed), batch_);
   }
 
   void load_batch(Session& session, const Model& model) {
@@ -142,7 +156,7 @@ class Check {
   }
 
   void load_weights(Session& session, const std::vector<ParameterSpec>& specs) {
-    initialise(session, specs, static_cast<std::uint64_t>(request_.config.train.seed));
+    initialise(session, specs, static_cast<std::uint64_t>(train_.seed));
     if (!request_.weights) return;
     const SafetensorsFile file(*request_.weights);
     for (const ParameterSpec& spec : specs) {
@@ -168,7 +182,7 @@ class Check {
     if (graph.outputs().empty()) return;
     const auto profiled = make_session(compile(graph, device_backend(request_.config)),
                                        {.members = 1, .threads = static_cast<int>(request_.config.train.threads)});
-    initialise(*profiled, model.parameters, static_cast<std::uint64_t>(request_.config.train.seed));
+    initialise(*profiled, model.parameters, static_cast<std::uint64_t>(train_.seed));
     load_batch(*profiled, model);
     profiled->run();
     apply_profile(*profiled, session, specs, 0);
@@ -203,6 +217,7 @@ class Check {
 
   const CheckRequest& request_;
   ModelConfig config_;
+  TrainConfig train_;  // of the member
   std::optional<SafetensorsFile> file_;
   std::map<std::string, std::int64_t> sizes_;  // that the file gave
   std::vector<InputSpec> inputs_;

@@ -81,7 +81,9 @@ void check_reads(const ModelConfig& model, const Source& source) {
   try {
     check_batch(batch, model);
   } catch (const Error& error) {
-    fail("{} ({})", error.what(), source.describe());
+    const bool classifier = model.classes > 0 && !source.sizes().contains("classes");
+    fail("{} ({}){}", error.what(), source.describe(),
+         classifier ? fmt::format("; model.classes is {}, which makes the model a classifier", model.classes) : "");
   }
 }
 

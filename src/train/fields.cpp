@@ -6,6 +6,7 @@
 namespace norma {
 
 std::string given(const toml::node& node) {
+  if (const auto* number = node.as_floating_point()) return number_text(number->get());
   std::ostringstream text;
   node.visit([&](const auto& value) { text << value; });
   return text.str();

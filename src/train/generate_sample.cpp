@@ -27,7 +27,7 @@ std::int32_t draw(std::span<const float> logits, const std::vector<std::int32_t>
 std::vector<Hypothesis> sample(Predictor& predictor, std::span<const std::vector<std::int32_t>> prefixes,
                                const TokenRules& rules, const SampleOptions& options) {
   if (!(options.temperature >= 0) || !std::isfinite(options.temperature))
-    fail("a temperature of {}; expected 0 or more", options.temperature);
+    fail("a temperature of {}; expected a finite number from 0", options.temperature);
   if (options.top_k < 0) fail("the best {} tokens; expected at least 1, or 0 for all", options.top_k);
   if (predictor.rows_per_source() != 1 && predictor.has_source())
     fail("sampling takes one row for each source, not {}", predictor.rows_per_source());

@@ -38,14 +38,6 @@ std::string value_of(const Entries& entries, const std::string& key) {
   return found == entries.end() ? "nothing" : found->second;
 }
 
-// Read without the configuration's checks, which would resolve the scheme.
-std::string scheme_named_in(const RunView& run) {
-  const toml::table config = parse_toml(run.config(), run.config_path().string());
-  const std::optional<std::string> name = config["model"]["scheme"].value<std::string>();
-  if (!name) fail("'{}' names no scheme", run.config_path().string());
-  return *name;
-}
-
 SchemeLibrary with_scheme_of(const std::filesystem::path& run, SchemeLibrary library, SchemeLibrary::Rank rank) {
   const RunView view(run);
   if (!view.exists()) return library;
@@ -62,6 +54,14 @@ SchemeLibrary with_scheme_of(const std::filesystem::path& run, SchemeLibrary lib
 }
 
 }  // namespace
+
+// Read without the configuration's checks, which would resolve the scheme.
+std::string scheme_named_in(const RunView& run) {
+  const toml::table config = parse_toml(run.config(), run.config_path().string());
+  const std::optional<std::string> name = config["model"]["scheme"].value<std::string>();
+  if (!name) fail("'{}' names no scheme", run.config_path().string());
+  return *name;
+}
 
 SchemeLibrary library_of_run(const std::filesystem::path& run, SchemeLibrary others) {
   return with_scheme_of(run, std::move(others), SchemeLibrary::Rank::first);

@@ -38,7 +38,8 @@ template <typename... Args>
 
 void check_same_scheme(const RunView& run, const SchemeChoice& wanted) {
   const std::string kept = run.scheme();
-  if (kept.empty()) return;
+  // Of another name it has not changed, it is another: the keys say so.
+  if (kept.empty() || scheme_named_in(run) != wanted.asked()) return;
   std::optional<std::string> difference;
   try {
     difference = scheme_difference(kept, wanted->text);
@@ -86,8 +87,7 @@ void require_same_data(const RunView& run, const DataRecord& now) {
   if (const auto difference = data_difference(stored_record(run), now))
     fail(
         "the data of the run in '{}' have changed since it began: {}; put them back to go on with it, or choose "
-        "another "
-        "directory",
+        "another directory",
         run.path().string(), *difference);
 }
 

@@ -111,6 +111,9 @@ TEST(DiagnoseProcess, HostileInputIsAMistakeWithAMessage) {
   EXPECT_EQ(test::run(folder, {"runs", folder.path().string(), "--sort", "beauty"}).code, 2);
   EXPECT_EQ(test::run(folder, {"diagnose", folder / "run", "--member", "7"}).code, 2);
   EXPECT_EQ(test::run(folder, {"diagnose"}).code, 2);
+  const Ended itself = test::run(folder, {"diagnose", folder / "run", "--try", "--out", folder / "run/../run/"});
+  EXPECT_EQ(itself.code, 2);
+  EXPECT_NE(itself.err.find("is the run itself"), std::string::npos) << itself.err;
 }
 
 TEST(DiagnoseProcess, NothingIsWiderThanTheTerminal) {
@@ -141,6 +144,32 @@ TEST(CompareProcess, ShowsLossesCurvesDifferencesAndWhatTheSeedsSupport) {
   const auto parsed = nlohmann::json::parse(test::run(folder, {"compare", folder / "a", folder / "b", "--json"}).out);
   EXPECT_TRUE(parsed.at("pairs").at(0).at("supported"));
   EXPECT_GT(parsed.at("runs").at(0).at("curve").at("loss").size(), 5u);
+}
+
+// A run that rises beside one that stays where it was: the first step may not set the scale for all.
+TEST(CompareProcess, ARunThatRisesIsSeenToRise) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(train(folder, "still", {"--train.steps=20", "--train.lr=1e-12"}).code, 0);
+  ASSERT_EQ(train(folder, "rising", {"--train.steps=20", "--train.lr=1", "--detect.rise=0", "--detect.spike=0"}).code,
+            0);
+  const Ended told = test::run(folder, {"compare", folder / "still", folder / "rising"});
+  ASSERT_EQ(told.code, 0) << told.err;
+  const auto line = [&](const std::string& name) {
+    const std::size_t at = told.out.find("  " + name + " ");
+    return told.out.substr(at, told.out.find('\n', at) - at);
+  };
+  const std::size_t curves = told.out.find("training loss by step");
+  ASSERT_NE(curves, std::string::npos) << told.out;
+  EXPECT_NE(line("rising").find("█"), std::string::npos) << told.out;
+  EXPECT_EQ(line("still").find("█"), std::string::npos) << told.out;
+}
+
+TEST(RunsProcess, ANameOfSeveralLinesIsOneLineOfTheTable) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "all");
+  ASSERT_EQ(train(folder, "all/two\nlines", {"--train.steps=2"}).code, 0);
+  const Ended told = test::run(folder, {"runs", folder / "all"});
+  EXPECT_NE(told.out.find("two\\x0alines"), std::string::npos) << told.out;
 }
 
 TEST(RunsProcess, ListsSortsAndNamesTheRest) {

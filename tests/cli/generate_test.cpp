@@ -150,7 +150,7 @@ TEST(GenerateProcess, MistakesExitWithTwoAndOneClearMessage) {
     std::string message;
   };
   const std::vector<Mistake> mistakes = {
-      {{}, "run is required"},
+      {{}, "run is missing; expected norma generate run"},
       {{folder / "nowhere"}, "there is no run"},
       {{folder.path().string()}, "there is no config.toml"},
       {{bare}, "holds no checkpoint"},
@@ -163,8 +163,8 @@ TEST(GenerateProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{translator, "--source", empty}, "is empty"},
       {{translator, "--source", folder / "missing"}, "missing"},
       {{translator, "--prompt", "one", "--beam", "0"}, "a beam of 0"},
-      {{translator, "--prompt", "one", "--beam", "2", "--temperature", "1"}, "excludes"},
-      {{translator, "--prompt", "one", "--evaluate"}, "excludes"},
+      {{translator, "--prompt", "one", "--beam", "2", "--temperature", "1"}, "were given; expected one of them"},
+      {{translator, "--prompt", "one", "--evaluate"}, "were given; expected one of them"},
       {{translator, "--prompt", "one", "--member", "3"}, "has no member 3"},
       {{translator, "--prompt", "one", "--tokens", "0"}, "at most 0 tokens"},
       {{grammar, "--prompt", "word"}, "'word' is not a token"},

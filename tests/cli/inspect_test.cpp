@@ -296,7 +296,7 @@ TEST(InspectProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{"--scheme", "norm(x + "}, "^"},
       {{"--depths", "0"}, "'0' in '0' is not a depth"},
       {{"--depths", "2,,4"}, "'' in '2,,4' is not a depth"},
-      {{"--layers", "0"}, "not in range 1 to 10000"},
+      {{"--layers", "0"}, "expected a whole number from 1 to 10000"},
       {{"--depths", ""}, "--depths: '' is empty; expected numbers between commas, such as 6,12,24"},
       {{"--only", ""}, "--only: '' is empty; expected some of gradient,"},
       {{"--only", "gradient,"}, "there is no analysis ''"},

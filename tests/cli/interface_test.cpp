@@ -162,12 +162,38 @@ TEST(Interface, WhatAVerbDoesNotTakeIsNamed) {
       {{"generate", "run", "--promt", "a"},
        "norma: '--promt' is not an option of norma generate (did you mean '--prompt'?); --help says what it takes\n"},
       {{"diagnose", "a", "b"}, "norma: norma diagnose takes no 'b'; --help says what it takes\n"},
-      {{"study", "--lr", "abc"}, "norma: --lr: 'abc' was given; expected a number\n"}};
+      {{"study", "--lr", "abc"}, "norma: --lr: 'abc' was given; expected a number\n"},
+      {{"inspect", "--width", "abc"}, "norma: --width: 'abc' was given; expected a whole number from 1 to 65536\n"},
+      {{"inspect", "--width=-1"}, "norma: --width: '-1' was given; expected a whole number from 1 to 65536\n"},
+      {{"study", "--for-layers", "0"},
+       "norma: --for-layers: '0' was given; expected a whole number from 1 to 1000000\n"},
+      {{"inspect", "--width", "8", "--width", "9"}, "norma: --width is given 2 times; expected once\n"},
+      {{"inspect", "--text="}, "norma: --text has no value; expected FILE\n"},
+      {{"bench", "--seconds", "0"}, "norma: --seconds: '0' was given; expected a number from 0.001 to 600\n"},
+      {{"--verison"},
+       "norma: norma has no option '--verison' (did you mean '--version'?); norma --help lists its verbs\n"},
+      {{"inspect", "--quiet=maybe"}, "norma: --quiet: 'maybe' was given; expected no value\n"},
+      {{"train", "--config", "a.toml"},
+       "norma: '--config' is not an option; write the config by itself, as in norma train config.toml\n"},
+      {{"completion", "tcsh"}, "norma: shell: 'tcsh' was given; expected bash, zsh or fish\n"},
+      {{"diagnose"}, "norma: run is missing; expected norma diagnose run [options]\n"},
+      {{"generate", "r", "--seed=-1"},
+       "norma: --seed: '-1' was given; expected a whole number from 0 to 1000000000000\n"},
+      {{"generate", "r", "--threads=-1"}, "norma: --threads: '-1' was given; expected a whole number from 0 to 4096\n"},
+      {{"generate", "r", "--prompt", "a", "--evaluate"},
+       "norma: --prompt and --evaluate were given; expected one of them\n"}};
   for (const auto& [arguments, words] : mistakes) {
     const Ended ended = test::run(folder, arguments);
     EXPECT_EQ(ended.code, 2);
     EXPECT_EQ(ended.err, words);
   }
+}
+
+TEST(Interface, HelpIsAWordAsWell) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(printed(folder, {"help"}), printed(folder, {"--help"}));
+  EXPECT_EQ(printed(folder, {"help", "train"}), printed(folder, {"train", "--help"}));
+  EXPECT_EQ(test::run(folder, {"help", "trian"}).code, 2);
 }
 
 }  // namespace

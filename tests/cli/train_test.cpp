@@ -242,6 +242,15 @@ TEST(TrainProcess, ARunKeepsItsSchemeAndNoticesAnotherOfTheSameName) {
   EXPECT_EQ(test::run(folder, {"generate", checkpoint, "--tokens", "12", "--temperature", "0"}).out, said.out);
 }
 
+TEST(TrainProcess, AnotherSchemeIsNotOneThatHasChanged) {
+  const TemporaryFolder folder;
+  const std::string out = folder / "run";
+  ASSERT_EQ(test::run(folder, test::small_model("train", out, {"--train.steps=2"})).code, 0);
+  const Ended other = test::run(folder, test::small_model("train", out, {"--train.steps=2", "--scheme", "post"}));
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("its model.scheme is \"pre\", this one's is \"post\""), std::string::npos) << other.err;
+}
+
 TEST(TrainProcess, ARunOfEarlierVersionsHasNoSchemeOfItsOwn) {
   const TemporaryFolder folder;
   fs::create_directory(folder / "mine");

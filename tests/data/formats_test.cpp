@@ -176,6 +176,11 @@ TEST(Formats, LabelledTablesShowThemselves) {
   EXPECT_TRUE(labelled(sorted)) << "the second label comes late";
   EXPECT_FALSE(labelled(sorted.substr(0, sorted.size() / 2))) << "one label tells nothing apart";
   EXPECT_FALSE(looks_labelled({.path = folder / "missing"}));
+  const std::string table = folder.write("small.csv", "text,label\nso it goes,a\nand so on,b\n");
+  EXPECT_TRUE(looks_labelled({.path = table})) << "titles say so, however few the rows";
+  EXPECT_FALSE(looks_labelled({.path = table, .header = "no"}));
+  const std::string ragged = folder.write("ragged.csv", "text,label\nso it goes,a\nand so on\n");
+  EXPECT_TRUE(looks_labelled({.path = ragged})) << "a row that lacks its label is for the reader of labels to name";
   if (const std::string real = shared_data("tinyshakespeare/input.txt"); !real.empty()) {
     EXPECT_FALSE(looks_labelled({.path = real}));
   }

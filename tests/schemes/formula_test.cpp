@@ -98,6 +98,23 @@ TEST(Formula, OneLineOfManyIsShown) {
             "      ^");
 }
 
+TEST(Formula, OfALongLineThePlaceIsShown) {
+  std::string sum;
+  for (int i = 0; i < 60; ++i) sum += "2*x + ";
+  EXPECT_EQ(
+      error_of([&] { parse_formula(sum + "* + " + sum + "x"); }),
+      "expected a value but found '*'\n"
+      "  ... *x + 2*x + 2*x + 2*x + 2*x + 2*x + 2*x + * + 2*x + 2*x + 2*x + 2*x + 2*x + 2*x + 2*x + 2*x + 2*x + 2 ...\n"
+      "                                               ^");
+  const std::string end = error_of([&] { parse_formula(sum); });
+  EXPECT_LT(end.size(), 300U) << end;
+  EXPECT_TRUE(end.ends_with(" ^")) << end;
+  for (std::size_t shift = 0; shift < 4; ++shift) {
+    const std::string cut = error_of([&] { parse_formula("'" + std::string(shift, 'x') + std::string(500, '\xce')); });
+    EXPECT_LT(cut.size(), 1000U) << cut;
+  }
+}
+
 TEST(Formula, HostileInputIsRefusedNotFollowed) {
   for (const std::string& text :
        {std::string(100000, '('), std::string(5000, '('), std::string(5000, '-') + "x", std::string(""),

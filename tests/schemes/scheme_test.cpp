@@ -136,11 +136,15 @@ TEST(Evaluate, NumbersConditionsAndMistakes) {
   EXPECT_EQ(error_of([] {
               evaluate("1/(N - N)", {{"N", 2}});
             }),
-            "this is inf, not a finite number\n"
+            "this is inf with N = 2, not a finite number\n"
             "  1/(N - N)\n"
             "  ^^^^^^^^^");
+  EXPECT_EQ(error_of([] { evaluate("sqrt(-1)", {}); }),
+            "this is nan, not a finite number\n"
+            "  sqrt(-1)\n"
+            "  ^^^^^^^^");
   EXPECT_EQ(error_of([] { evaluate("min(1)", {}); }),
-            "min takes 2 arguments but 1 were given\n"
+            "min takes 2 arguments but 1 was given\n"
             "  min(1)\n"
             "  ^^^^^^");
 }

@@ -70,6 +70,30 @@ TEST(Check, WithoutWeightsShowsWhatTheSchemeMeasures) {
   }
 }
 
+// Seeds of members are seeds of a check as well; it has one model, so they must agree.
+TEST(Check, HasTheSeedOfItsMembers) {
+  const test::TemporaryFolder folder;
+  const auto weights = [&](const std::string& keys) {
+    CheckRequest request{.config = parse_config("model.layers = 1\nmodel.width = 8\nmodel.heads = 2\nmodel.batch = 2\n"
+                                                "model.time = 8\ntrain.threads = 1\n" +
+                                                    keys,
+                                                "test"),
+                         .weights = {},
+                         .tokens = {},
+                         .out = folder / "out.safetensors"};
+    check_model(request);
+    const SafetensorsFile file(request.out);
+    std::vector<float> all = file.to_f32("weight.embedding.token"), logits = file.to_f32("logits");
+    all.insert(all.end(), logits.begin(), logits.end());
+    return all;
+  };
+  const std::vector<float> third = weights("train.seed = 3\ntrain.data_seed = 3");
+  EXPECT_NE(third, weights(""));
+  EXPECT_EQ(third, weights("members.seed = [3]\nmembers.data_seed = [3]\nmembers.lr = [1, 2]"));
+  EXPECT_NE(test::error_of([&] { weights("members.seed = [3, 4]"); }).find("norma check writes one model"),
+            std::string::npos);
+}
+
 TEST(Check, ReadsTensorsThatBeginAtAnyByte) {
   const test::TemporaryFolder folder;
   const std::vector<std::int64_t> ids = {0, 1, 2, 3, 4, 5, 6, 7};

@@ -42,6 +42,15 @@ TEST(Data, AFileThatIsNamedIsRead) {
   }
 }
 
+TEST(Data, ADecoderThatIsToldClassesIsNamedAClassifier) {
+  RunConfig config = with("decoder", "grammar");
+  config.model.classes = 3;
+  const std::shared_ptr<const Source> source = open_data(config);
+  EXPECT_NE(
+      test::error_of([&] { check_reads(resolve_config(config, *source).model, *source); }).find("model.classes is 3"),
+      std::string::npos);
+}
+
 TEST(Data, EveryPairOfFamilyAndTaskIsOpenedOrRefusedByName) {
   const std::vector<std::string> all(task_names().begin(), task_names().end());
   int refused = 0;

@@ -49,6 +49,9 @@ double evaluate(std::string_view text, const Variables& variables);
 double apply_unary(std::string_view op, double a);
 double apply_binary(std::string_view op, double a, double b);
 
+// " with l = 1, N = 6": what the names of an expression stand for; empty where it mentions none of them.
+std::string values_in(const Expression& expression, const Variables& variables);
+
 // "sqrt takes 1 argument but 2 were given".
 std::string wrong_count(const Expression& call, std::size_t expected);
 

@@ -11,6 +11,11 @@
 
 namespace norma {
 
+class RunView;
+
+// As its configuration has it.
+std::string scheme_named_in(const RunView& run);
+
 // For whoever reads a run: its own scheme comes first. The others as they are where it keeps none, or there is no run.
 SchemeLibrary library_of_run(const std::filesystem::path& run, SchemeLibrary others = {});
 

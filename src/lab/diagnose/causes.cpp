@@ -179,8 +179,8 @@ bool stopped_too_soon(Case& one) {
   one.found.condition = Condition::undertrained;
   one.found.cause = Cause::too_few_steps;
   one.found.words =
-      s.falling ? fmt::format("it was still learning when it ended: {} steps were too few to tell", s.last_step)
-                : fmt::format("{} steps were too few to tell: the weights are almost those of the start", s.last_step);
+      s.falling ? fmt::format("{} steps were too few to tell; it was still learning when it ended", s.last_step)
+                : fmt::format("{} steps were too few to tell; the weights are almost those of the start", s.last_step);
   const std::string pace = s.trend_is_known() ? fmt::format(", at the end by {:.2g} in 100 steps", -100 * s.slope) : "";
   add_evidence(one,
                fmt::format("the training loss {} from {:.4f} at step 1 to {:.4f} at step {}{}",
