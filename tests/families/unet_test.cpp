@@ -141,6 +141,28 @@ TEST(Unet, HasTheRightGradients) {
   }
 }
 
+// Also where there are no more channels than groups are usual: a norm of each channel by itself would remove what the
+// timestep adds to it, and samples then come out in any brightness.
+TEST(Unet, TheTimestepReachesTheAnswer) {
+  for (const std::int64_t width : {6, 16, 32}) {
+    ModelConfig config = tiny_unet("resnet_v2", DType::f64);
+    config.width = width;
+    config.norm = NormKind::group;
+    Graph graph;
+    const Model model = build_model(graph, config, {.logits = true});
+    graph.output("logits", model.logits);
+    CpuSession session(test::plain_plan(graph), {.threads = 1});
+    initialise(session, model.parameters, 1);
+    test::fill_inputs(session, config);
+    const auto answer_at = [&](double timestep) {
+      session.write<double>("timestep", std::vector<double>(2, timestep));
+      session.run();
+      return std::vector<double>(session.tensor<double>("logits").begin(), session.tensor<double>("logits").end());
+    };
+    EXPECT_GT(test::largest_difference(answer_at(10), answer_at(900)), 1e-2) << width;
+  }
+}
+
 TEST(Unet, GrowsByTransposedConvolutionsWhereAsked) {
   ModelConfig config = tiny_unet("unet", DType::f64);
   set_size(config, "transposed", 1);
@@ -171,6 +193,12 @@ TEST(Unet, MistakesAreNamed) {
               set_size(c, "attention", 4);
             }),
             "the U-Net attends to images 4 x 8 of 6 channels, which 4 heads do not divide");
+  EXPECT_EQ(error([](ModelConfig& c) { c.norm_groups = 6; }),
+            "GroupNorm of single channels behind the first convolution of a U-Net's block removes what the condition "
+            "adds to each of its 6 channels, so that the model would not know the timestep; expected groups of several "
+            "channels, or another norm");
+  EXPECT_EQ(error([](ModelConfig& c) { c.norm = NormKind::instance; }, "resnet_v2").substr(0, 65),
+            "InstanceNorm of single channels behind the first convolution of a");
   EXPECT_EQ(error([](ModelConfig& c) { set_size(c, "attention", 8); }),
             "model.sizes.attention is 8, but no level has images of that height; expected one of 4, 2");
   EXPECT_EQ(error([](ModelConfig& c) { set_size(c, "width3", 8); }),

@@ -9,6 +9,7 @@
 #include "norma/ops/elementwise.h"
 #include "norma/ops/linear.h"
 #include "norma/ops/views.h"
+#include "norma/schemes/trace.h"
 
 namespace norma {
 namespace {
@@ -40,6 +41,18 @@ Wire shifted(const BranchCall& call, Wire x) {
   return x + reshape(shift, {shift.shape()[0], 1, width});
 }
 
+// A norm of each channel of a sample by itself removes what was added to it.
+void check_keeps_condition(const BranchCall& call, const std::string& inner, std::int64_t channels) {
+  const NormInfo& info = norm_called(inner, call.stack.norm);
+  const bool alone = info.kind == NormKind::group && (call.stack.norm_groups == channels || channels == 1);
+  if (info.kind != NormKind::instance && !alone) return;
+  throw NotBuiltError(
+      fmt::format("{} of single channels behind the first convolution of a U-Net's block removes what the condition "
+                  "adds to each of its {} channels, so that the model would not know the timestep; expected groups of "
+                  "several channels, or another norm",
+                  info.title, channels));
+}
+
 Wire build_block(const BranchCall& call, const UnetBlock& block, Told told) {
   if (call.style.unit) throw NotBuiltError("convolutions have no weights of unit length");
   if (!call.options.text("form").empty())
@@ -51,7 +64,9 @@ Wire build_block(const BranchCall& call, const UnetBlock& block, Told told) {
                {.scope = "in", .role = "conv", .out = block.out, .bias = call.style.biases, .form = call.style.form},
                call.rules);
   Wire x = as_stream(first);
-  if (told == Told::by_block && call.stack.condition) x = shifted(call, x);
+  const bool told_here = told == Told::by_block && call.stack.condition;
+  if (told_here && !inner.empty()) check_keeps_condition(call, inner, block.out);
+  if (told_here) x = shifted(call, x);
   if (!inner.empty()) x = call.norm(inner, "inner_norm", x);
   x = as_image(activate(x, activation), block.height, block.width);
   // A rule for the deviation of output projections holds for the last weight of any branch.
