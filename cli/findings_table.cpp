@@ -189,8 +189,9 @@ std::string depth_table(const DepthFinding& found) {
   };
   const std::vector<double> influence = means_of(found.influence), probe = means_of(found.probe);
   for (std::size_t layer = 0; layer < found.deletion.size(); ++layer)
-    table.add({fmt::format("{}", layer), cell(found.deletion, layer), cell(found.swap, layer),
-               cell(found.width_equivalence, layer), number(influence, layer), number(found.lens_divergence, layer + 1),
+    table.add({layer < found.layer_names.size() ? found.layer_names[layer] : fmt::format("{}", layer),
+               cell(found.deletion, layer), cell(found.swap, layer), cell(found.width_equivalence, layer),
+               number(influence, layer), number(found.lens_divergence, layer + 1),
                number(found.lens_agreement, layer + 1), number(probe, layer + 1)});
   text += table.folded(output_columns());
   text += fmt::format("  loss with 0 to {} layers  {}  {:.3g} \u2192 {:.3g}\n", found.layers,

@@ -67,9 +67,8 @@ StackNumbers numbers_of(const ExplainOptions& options, const Scheme& scheme, con
                           .heads = options.heads,
                           .kind = sites.kind,
                           .other_layers = sites.other_layers};
-  const std::int64_t sublayers = std::ssize(sites.branches) * sites.layers;
   return {sites.scope, sites.kind, stack_numbers(scheme, stack, options.width, 1, 1),
-          stack_numbers(scheme, stack, options.width, sites.layers, sublayers)};
+          stack_numbers(scheme, stack, options.width, sites.layers, sites.sublayers())};
 }
 
 // The question that inspect() asks of networks, and thus the same number.

@@ -96,6 +96,7 @@ template <typename Io>
 void fields(Io& io, In<Io, DepthFinding>& found) {
   io.field("scheme", found.scheme);
   io.field("layers", found.layers);
+  io.sparse("layer_names", found.layer_names);
   io.field("loss", found.loss);
   io.field("effective_depth", found.effective_depth);
   io.object("curve", [&](Io& curve) {

@@ -58,7 +58,9 @@ std::string StackSites::site(std::int64_t layer, const BranchKind& branch) const
 std::vector<std::string> StackSites::names() const {
   std::vector<std::string> all;
   for (std::int64_t layer = 0; layer < layers; ++layer) {
-    for (const LayerBranch& branch : branches) all.push_back(site(layer, *branch.kind));
+    for (const LayerBranch& branch : branches) {
+      if (branch.in(layer)) all.push_back(site(layer, *branch.kind));
+    }
   }
   return all;
 }
@@ -67,6 +69,27 @@ std::vector<const BranchKind*> StackSites::kinds() const {
   std::vector<const BranchKind*> all;
   for (const LayerBranch& branch : branches) all.push_back(branch.kind);
   return all;
+}
+
+const BranchKind& StackSites::closing() const {
+  const auto everywhere =
+      std::find_if(branches.rbegin(), branches.rend(), [](const LayerBranch& branch) { return branch.layers.empty(); });
+  NORMA_ASSERT(everywhere != branches.rend());
+  return *everywhere->kind;
+}
+
+std::size_t first_of_last_stream(std::span<const StackSites> stacks) {
+  std::size_t first = stacks.size() - 1;
+  while (first > 0 && stacks[first].stream == StackSites::Stream::goes_on) --first;
+  return first;
+}
+
+std::int64_t sublayers_before(const LayerBranches& branches, std::int64_t layer) {
+  std::int64_t count = 0;
+  for (const LayerBranch& branch : branches) {
+    count += branch.layers.empty() ? layer : std::distance(branch.layers.begin(), branch.layers.lower_bound(layer));
+  }
+  return count;
 }
 
 bool reads_memory(const LayerBranches& layer) {

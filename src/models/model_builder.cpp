@@ -58,8 +58,28 @@ StackConfig ModelBuilder::stack_config(std::size_t index) const {
                     .weight_form = config_.weight_form,
                     .constants = config_.constants,
                     .profile = options_.profile};
-  if (index + 1 == sites_.size()) stack.order = options_.order;
+  stack.order = order_of(index);
   return stack;
+}
+
+// The part of the order that is this stack's, whose layers count from 0. A layer that there is not goes to the nearest
+// stack, which refuses it.
+std::optional<LayerOrder> ModelBuilder::order_of(std::size_t index) const {
+  const std::size_t begin = first_of_last_stream(sites_);
+  if (!options_.order || index < begin) return std::nullopt;
+  std::int64_t first = 0;
+  for (std::size_t i = begin; i < index; ++i) first += sites_[i].layers;
+  const auto own = [&](std::int64_t layer) {
+    const bool before = layer < first && index > begin;
+    const bool behind = layer >= first + sites_[index].layers && index + 1 < sites_.size();
+    return !before && !behind;
+  };
+  LayerOrder order;
+  for (const std::int64_t layer : options_.order->layers) {
+    if (own(layer)) order.layers.push_back(layer - first);
+  }
+  if (options_.order->beside >= 0 && own(options_.order->beside)) order.beside = options_.order->beside - first;
+  return order;
 }
 
 BatchStatistics ModelBuilder::statistics() const {

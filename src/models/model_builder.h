@@ -48,6 +48,8 @@ class ModelBuilder {
   Model take();
 
  private:
+  std::optional<LayerOrder> order_of(std::size_t index) const;
+
   Graph& graph_;
   const ModelConfig& config_;
   const ModelOptions& options_;

@@ -70,13 +70,18 @@ void refuse_single_numbers(const NormInfo& info, std::string_view site, Wire x, 
 
 }  // namespace
 
+// A group of one channel would leave nothing of what is added to a channel, as a U-Net's condition is.
 std::int64_t NormSites::groups_of(Wire x) const {
   if (groups_ > 0) return groups_;
   const std::int64_t width = x.shape().channels();
   std::int64_t groups = std::gcd(NormSettings().groups, width);
   // Of sequences it must not depend on their length: a model is the same for all of them.
-  if (positions_ == NormPositions::image)
-    while (groups % 2 == 0 && positions_of_sample(x) * (width / groups) < kFewestInGroup) groups /= 2;
+  if (positions_ == NormPositions::image) {
+    const auto too_small = [&] {
+      return groups == width || positions_of_sample(x) * (width / groups) < kFewestInGroup;
+    };
+    while (groups % 2 == 0 && too_small()) groups /= 2;
+  }
   return groups;
 }
 

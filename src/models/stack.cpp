@@ -51,7 +51,7 @@ class StackBuilder {
     std::int64_t next = 0;
     for (const std::int64_t layer : order()) {
       pass_over(next, layer);
-      next = layer + 1;
+      next = std::max(next, layer + 1);
       if (config_.enter) wires_["x"] = config_.enter(layer, wires_.at("x"));
       const auto scope = graph_.scope("layers." + std::to_string(layer));
       const auto segment = graph_.segment();
@@ -88,19 +88,23 @@ class StackBuilder {
     const auto layer = static_cast<std::size_t>(l - 1);
     return stack_numbers(scheme_, config_, config_.widths.empty() ? config_.width : config_.widths[layer], l, k);
   }
-  std::int64_t sublayers() const { return std::ssize(config_.branches); }
+  // Numbers k of sublayers; layers l from 1.
+  std::int64_t first_sublayer(std::int64_t layer) const { return sublayers_before(config_.branches, layer - 1) + 1; }
+  std::int64_t last_sublayer() const { return sublayers_before(config_.branches, config_.layers); }
 
   // Of layers that are left out, what they do to the shape of the stream remains.
   void pass_over(std::int64_t from, std::int64_t to) {
     if (!config_.order) return;
     for (std::int64_t layer = from; layer < to; ++layer) {
+      if (std::ranges::find(config_.order->layers, layer) != config_.order->layers.end()) continue;  // it is moved
       const auto scope = graph_.scope("layers." + std::to_string(layer));
       layer_ = layer;
       if (config_.enter) wires_["x"] = config_.enter(layer, wires_.at("x"));
       read_ = {};  // nobody calls its branch
-      numbers_ = numbers(layer + 1, sublayers() * layer + 1);
+      numbers_ = numbers(layer + 1, first_sublayer(layer + 1));
       rules_ = rules_of(scheme_, numbers_);
       for (const LayerBranch& branch : config_.branches) {
+        if (!branch.in(layer)) continue;
         const auto inside = graph_.scope(branch.kind->scope);
         enter(branch);
         if (branch.skip != nullptr) wires_["x"] = called(branch, branch.skip, wires_.at("x"), {});
@@ -116,7 +120,7 @@ class StackBuilder {
   }
 
   void build_layer(std::int64_t layer) {
-    const std::int64_t first = sublayers() * (layer - 1) + 1;
+    const std::int64_t first = first_sublayer(layer);
     calls_.clear();
     layer_ = layer - 1;
     numbers_ = numbers(layer, first);
@@ -129,7 +133,9 @@ class StackBuilder {
       return;
     }
     std::int64_t k = first;
-    for (const LayerBranch& branch : config_.branches) build_sublayer(branch, layer, k++, in_layer);
+    for (const LayerBranch& branch : config_.branches) {
+      if (branch.in(layer - 1)) build_sublayer(branch, layer, k++, in_layer);
+    }
   }
 
   void build_whole(std::int64_t layer, NamedWires& in_layer) {
@@ -174,7 +180,7 @@ class StackBuilder {
   void build_final(const Formula& final) {
     const auto scope = graph_.scope("final");
     in_final_ = true;
-    numbers_ = numbers(config_.layers, sublayers() * config_.layers);
+    numbers_ = numbers(config_.layers, last_sublayer());
     rules_ = rules_of(scheme_, numbers_);
     NamedWires here = wires_;
     std::set<std::string> used;
@@ -286,12 +292,13 @@ class StackBuilder {
   std::set<std::string> names_of_layer(std::int64_t layer) const {
     std::set<std::string> used;
     if (scheme_.learned.empty()) return used;
-    std::int64_t k = sublayers() * (layer - 1) + 1;
+    std::int64_t k = first_sublayer(layer);
     if (scheme_.formula("layer") != nullptr)
       add_names(*layer_formula(scheme_, config_), numbers(layer, k), used);
     else
-      for (const LayerBranch& branch : config_.branches)
-        add_names(*branch_formula(scheme_, *branch.kind), numbers(layer, k++), used);
+      for (const LayerBranch& branch : config_.branches) {
+        if (branch.in(layer - 1)) add_names(*branch_formula(scheme_, *branch.kind), numbers(layer, k++), used);
+      }
     return used;
   }
 
@@ -300,7 +307,7 @@ class StackBuilder {
     for (std::int64_t layer = 1; layer <= config_.layers; ++layer) used.merge(names_of_layer(layer));
     for (const NamedExpression& stream : scheme_.streams) add_names(*stream.value, numbers_, used);
     if (const Formula* final = scheme_.formula("final"); final != nullptr && config_.ends)
-      add_names(*final, numbers(config_.layers, sublayers() * config_.layers), used);
+      add_names(*final, numbers(config_.layers, last_sublayer()), used);
     return used;
   }
 
@@ -361,7 +368,7 @@ Variables stack_numbers(const Scheme& scheme, const StackConfig& config, std::in
                     .heads = config.heads,
                     .layer = l,
                     .sublayer = k,
-                    .branches = std::ssize(config.branches),
+                    .sublayers = sublayers_before(config.branches, config.layers),
                     .since = config.since.empty() ? k - 1 : config.since[static_cast<std::size_t>(l - 1)]};
   return numbers_at(scheme, place, config.constants);
 }

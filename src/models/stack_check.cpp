@@ -22,7 +22,8 @@ NotBuiltError no_formula(const Scheme& scheme, const BranchKind& kind, std::stri
 // A formula for a whole layer names its branches; those that read a memory have one of their own.
 void check_whole(const Scheme& scheme, const StackConfig& config) {
   const auto has = [&](const BranchKind* kind) {
-    return std::ranges::find(config.branches, kind, &LayerBranch::kind) != config.branches.end();
+    return std::ranges::any_of(config.branches,
+                               [&](const LayerBranch& branch) { return branch.kind == kind && branch.layers.empty(); });
   };
   const Formula* formula = layer_formula(scheme, config);
   if (formula == nullptr) {

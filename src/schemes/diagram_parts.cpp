@@ -166,7 +166,7 @@ class DrawingAlgebra {
     result_.sections.push_back(section.title);
     section_ = &section;
     const bool closing = section.title == "after the last layer";
-    const std::int64_t last = place_of(options_, 1, 0).branches - 1;
+    const std::int64_t last = std::ssize(options_.branches) - 1;
     numbers_ = numbers_at_start(
         scheme_, closing ? place_of(options_, options_.layers, last) : place_of(options_, layer_, section.offset));
     wires_ = streams_;

@@ -74,8 +74,8 @@ Place place_of(const DiagramOptions& options, std::int64_t layer, std::int64_t o
               .width = options.width,
               .heads = options.heads,
               .layer = layer,
-              .branches = std::ssize(options.branches)};
-  place.sublayer = place.branches * (layer - 1) + 1 + offset;
+              .sublayers = std::ssize(options.branches) * options.layers};
+  place.sublayer = std::ssize(options.branches) * (layer - 1) + 1 + offset;
   return place;
 }
 

@@ -65,7 +65,7 @@ Variables numbers_at(const Scheme& scheme, const Place& place, const Variables& 
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   Variables known = {{"l", number(place.layer)},
                      {"k", number(place.sublayer)},
-                     {"n", number(place.branches * place.layers)},
+                     {"n", number(place.sublayers > 0 ? place.sublayers : 2 * place.layers)},
                      {"N", number(place.layers)},
                      {"M", number(place.layers)},
                      {"d", number(place.width)},

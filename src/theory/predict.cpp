@@ -131,7 +131,7 @@ struct ModelTheory::Parts {
     const double output = theory.output_rms * theory.output_rms;
     return {.layers = layers,
             .input_rms = std::sqrt(place.input.own),
-            .closing = sites.back().branches.back().kind,
+            .closing = &sites.back().closing(),
             .streams = std::move(theory.streams),
             .branches = std::move(theory.branches),
             .profiled = std::move(theory.profiled),

@@ -143,6 +143,7 @@ class ShareReader {
     std::int64_t k = 1;
     for (std::int64_t layer = 1; layer <= layers_; ++layer) {
       for (const LayerBranch& branch : stack.branches) {
+        if (!branch.in(layer - 1)) continue;
         const std::size_t site = shares_.size();
         if (site >= theory_.streams.size()) return;
         const Variables numbers = numbers_of({.stack = stack.kind,
@@ -152,7 +153,7 @@ class ShareReader {
                                               .heads = model_.heads,
                                               .layer = layer,
                                               .sublayer = k++,
-                                              .branches = std::ssize(stack.branches)},
+                                              .sublayers = sublayers_before(stack.branches, layers_)},
                                              site);
         const std::optional<Residual> found = residual(*branch.kind, numbers);
         if (!found) return;

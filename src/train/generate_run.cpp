@@ -43,7 +43,11 @@ void load_model(const TrainedModel& model, const std::vector<Schedule>& schedule
   for (const std::string& name : names) {
     const std::span<const std::byte> from = model.weights(name);
     const Handle to = session.handle(name);
-    if (from.size() != to.bytes()) fail("'{}' has {} bytes but the model needs {}", name, from.size(), to.bytes());
+    if (from.size() != to.bytes())
+      fail(
+          "the run's weight '{}' has {} bytes, but this model needs {}: the run is of another model, or of another "
+          "version of norma",
+          name, from.size(), to.bytes());
     session.stage(to, 0, from);
   }
   for (const Schedule& schedule : schedules) {

@@ -145,6 +145,8 @@ double ema_share(double decay, std::int64_t step) {
   return 1 - std::min(decay, (1 + t) / (10 + t));
 }
 
+std::string_view stack_of(std::string_view name) { return name.substr(0, name.find("layers.")); }
+
 std::string layer_of(std::string_view name) {
   const std::size_t layers = name.find("layers.");
   if (layers == std::string_view::npos) {

@@ -14,17 +14,18 @@
 namespace norma {
 namespace {
 
-// Makes the branches of some layers return nothing.
+// Makes the branches of some layers return nothing; what projects the stream stays.
 class Hollow final : public Weights {
  public:
-  Hollow(std::shared_ptr<const Weights> weights, std::vector<std::int64_t> layers)
+  Hollow(std::shared_ptr<const Weights> weights, std::vector<std::string> layers)
       : weights_(std::move(weights)), layers_(std::move(layers)) {}
   int members() const override { return weights_->members(); }
   void load(Session& session, const std::vector<ParameterSpec>& specs) const override {
     weights_->load(session, specs);
     for (const ParameterSpec& spec : specs) {
-      for (const std::int64_t layer : layers_) {
-        if (!spec.name.starts_with(fmt::format("layers.{}.", layer)) || spec.role == "norm") continue;
+      for (const std::string& layer : layers_) {
+        const bool projects = spec.name.find(".skip.") != std::string::npos;
+        if (!spec.name.starts_with(layer + ".") || spec.role == "norm" || projects) continue;
         for (int member = 0; member < session.members(); ++member)
           transform(session, spec.name, member, [](std::size_t, double) { return 0.0; });
       }
@@ -33,12 +34,12 @@ class Hollow final : public Weights {
 
  private:
   std::shared_ptr<const Weights> weights_;
-  std::vector<std::int64_t> layers_;
+  std::vector<std::string> layers_;
 };
 
 TEST(DepthUse, OfLayersThatDoNothingIsNothing) {
   Subject subject = test::theory_subject(test::theory_model("pre", 6, 32, 16), 2);
-  subject.weights = std::make_shared<Hollow>(subject.weights, std::vector<std::int64_t>{1, 4});
+  subject.weights = std::make_shared<Hollow>(subject.weights, std::vector<std::string>{"layers.1", "layers.4"});
   const DepthUse use = measure_depth_use(subject, {.batches = 2});
   ASSERT_EQ(use.deletion.size(), 6u);
   ASSERT_EQ(use.swap.size(), 5u);
@@ -54,6 +55,37 @@ TEST(DepthUse, OfLayersThatDoNothingIsNothing) {
   EXPECT_NEAR(use.kept.back()[0], use.loss[0], 1e-9);
   EXPECT_NEAR(use.angular_distance[1][2], 0, 1e-3);
   EXPECT_GT(use.angular_distance[0][6], use.angular_distance[0][1]);
+}
+
+// Of a U-Net every layer on the way down, in the middle and on the way up.
+TEST(DepthUse, CoversAllStacksThatOneStreamGoesThrough) {
+  ModelConfig model{.family = "unet", .layers = 3, .width = 6, .heads = 2, .batch = 2, .scheme = "x + f(norm(x))"};
+  model.norm = NormKind::group;
+  model.sizes = {{"image_height", 4}, {"image_width", 8}, {"image_channels", 3}, {"levels", 2}, {"attention", 2}};
+  Subject subject = initial_subject(model, random_data(model), {1});
+  subject.weights =
+      std::make_shared<Hollow>(subject.weights, std::vector<std::string>{"middle.layers.1", "up.layers.1"});
+  const DepthUse use = measure_depth_use(subject, {.batches = 2});
+  const std::vector<std::string> names = layers_of_last_stacks(subject.model);
+  ASSERT_EQ(names.size(), 10u);
+  EXPECT_EQ(names.front(), "down.layers.0");
+  EXPECT_EQ(names[3], "middle.layers.0");
+  EXPECT_EQ(names.back(), "up.layers.4");
+  ASSERT_EQ(use.deletion.size(), names.size());
+  for (std::size_t layer = 0; layer < names.size(); ++layer) {
+    if (names[layer] == "middle.layers.1" || names[layer] == "up.layers.1")
+      EXPECT_NEAR(use.deletion[layer][0], 0, 1e-6) << names[layer];
+    else
+      EXPECT_GT(std::abs(use.deletion[layer][0]), 1e-5) << names[layer];
+  }
+  ASSERT_EQ(use.swap.size(), names.size() - 1);
+  EXPECT_GT(std::abs(use.swap[0][0]), 1e-6) << "two blocks of one level";
+  EXPECT_TRUE(std::isnan(use.swap[1][0])) << "the next one reads smaller images";
+  EXPECT_GT(std::abs(use.width_equivalence[0][0]), 1e-6);
+  EXPECT_NEAR(use.swap[3][0] - use.deletion[4][0], 0, 1e-6)
+      << "an order of the middle, whose second layer does nothing";
+  EXPECT_TRUE(std::isnan(use.swap[4][0])) << "the next one belongs to the way up";
+  EXPECT_NEAR(use.kept.back()[0], use.loss[0], 1e-9);
 }
 
 TEST(DepthUse, CrossesWhereTheLossDoes) {

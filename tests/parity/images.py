@@ -23,7 +23,7 @@ def reference_model(name):
 
 def conv(x, weight, stride=1, padding=0, dilation=1, groups=1):
     """x[batch, height, width, in], weight[height, width, in / groups, out]"""
-    y = F.conv2d(x.permute(0, 3, 1, 2), weight.permute(3, 2, 0, 1), None, stride, padding, dilation, groups)
+    y = F.conv2d(x.permute(0, 3, 1, 2), weight.permute(3, 2, 0, 1).contiguous(), None, stride, padding, dilation, groups)
     return y.permute(0, 2, 3, 1)
 
 

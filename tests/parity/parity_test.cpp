@@ -216,9 +216,10 @@ void check_model(const json& test, Family family) {
   for (const auto& [name, tensor] : test.at("expected").items()) compare<T>(test, name, session.tensor<T>(name));
 }
 
-// Loss and gradients with the statistics of the batch, logits with running ones.
+// A model of a family with sizes of its own: loss and gradients with the statistics of the batch, logits with running
+// ones.
 template <typename T>
-void check_classifier(const json& test, Family family, const char* usual) {
+void check_sized(const json& test, Family family, const char* usual) {
   const json& a = test.at("attributes");
   const std::string scheme = a.value("scheme", usual);
   ModelConfig config{.family = family,
@@ -230,6 +231,7 @@ void check_classifier(const json& test, Family family, const char* usual) {
                      .norm = NormKind::batch,
                      .dtype = dtype_of<T>()};
   config.sizes = a.at("sizes").get<std::map<std::string, double>>();
+  config.norm_groups = a.value("norm_groups", 0);
   if (a.contains("heads")) config.heads = a.at("heads");
   if (a.contains("hidden")) config.hidden = a.at("hidden");
   test::set_graph_options(a, config);
@@ -309,9 +311,10 @@ void check(const json& test) {
   const std::string op = test.at("op");
   if (op == "decoder" || op == "scheme") return check_model<T>(test, "decoder");
   if (op == "encoder_decoder") return check_model<T>(test, "encoder_decoder");
-  if (op == "resnet") return check_classifier<T>(test, "resnet", "resnet_v1");
-  if (op == "vit") return check_classifier<T>(test, "vit", "pre");
-  if (op == "gcn" || op == "graphs") return check_classifier<T>(test, Family(op), "gcn");
+  if (op == "resnet") return check_sized<T>(test, "resnet", "resnet_v1");
+  if (op == "vit") return check_sized<T>(test, "vit", "pre");
+  if (op == "unet") return check_sized<T>(test, "unet", "unet");
+  if (op == "gcn" || op == "graphs") return check_sized<T>(test, Family(op), "gcn");
   if (op == "optimiser") return check_optimiser<T>(test);
   if (op == "batch_running") return check_running_statistics<T>(test);
   check_op<T>(test);

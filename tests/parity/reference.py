@@ -20,6 +20,7 @@ from blocks import blocks
 from graphs import graphs
 from images import images
 from schemes import schemes
+from unet import unets
 
 DTYPES = {"f32": torch.float32, "f64": torch.float64}
 
@@ -316,6 +317,7 @@ def main():
         images(writer, dtype, differentiable)
         graphs(writer, dtype, differentiable)
         blocks(writer, dtype)
+        unets(writer, dtype)
     writer.finish()
     print(f"{len(writer.cases)} cases from PyTorch {torch.__version__}")
 

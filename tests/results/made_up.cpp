@@ -26,6 +26,7 @@ void add_analyses(Results& results) {
                        .series = {exact, {.scheme = "post", .x = {}, .y = {}}}}};
   results.depth_use = {{.scheme = "pre",
                         .layers = 2,
+                        .layer_names = {"down.layers.0", "up.layers.0"},
                         .loss = kLoss,
                         .effective_depth = kLoss,
                         .kept_loss = {3, 2, 1.5},

@@ -12,7 +12,7 @@ using test::error_of;
 TEST(Place, CountsAndDepths) {
   const Scheme scheme = parse_scheme("mine", "sublayer = \"x\"\n[constants]\nhalf = \"n/2\"\nown = \"N\"");
   const Place encoder{.stack = StackKind::encoder, .layers = 12, .other_layers = 6, .width = 64, .heads = 4};
-  Place decoder{.stack = StackKind::decoder, .layers = 6, .other_layers = 12, .width = 64, .heads = 4, .branches = 3};
+  Place decoder{.stack = StackKind::decoder, .layers = 6, .other_layers = 12, .width = 64, .heads = 4, .sublayers = 18};
   decoder.layer = 2;
   decoder.sublayer = 5;
   const Variables below = numbers_at(scheme, encoder), above = numbers_at(scheme, decoder);

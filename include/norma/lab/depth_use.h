@@ -14,7 +14,7 @@
 namespace norma {
 
 struct DepthUse {
-  std::int64_t layers = 0;          // of the only stack, or of the decoder
+  std::int64_t layers = 0;          // of the stacks through which one stream goes to the output
   std::vector<double> loss;         // by member
   std::vector<double> loss_hollow;  // by member: without any layer
 
@@ -32,9 +32,10 @@ struct DepthUse {
   bool learned = true;  // some member knows more than frequencies
   static constexpr double kTolerance = 0.1;
 
-  // Layers that change the shape of the stream can be left out, but not moved: `swap` and `width_equivalence` have NaN
-  // there, or are empty where no two neighbours keep one shape; so has angular_distance between streams of two shapes.
-  // The influence of such a layer is that on what it keeps of the stream, its projection.
+  // Layers that change the shape of the stream can be left out, but not moved, and none moves to another stack: `swap`
+  // and `width_equivalence` have NaN there, or are empty where no two neighbours keep one shape; so has
+  // angular_distance between streams of two shapes. The influence of such a layer is that on what it keeps of the
+  // stream, its projection.
   bool shape_changes = false;
   std::vector<std::vector<double>> influence;  // 1 - mean cosine of the stream before and after layer l; by member
   std::vector<std::vector<double>> angular_distance;  // [from][to] over layer borders 0 to all, first member

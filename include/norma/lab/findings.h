@@ -66,6 +66,7 @@ struct SchemeSummary {
 struct DepthFinding {
   std::string scheme;
   std::int64_t layers = 0;
+  std::vector<std::string> layer_names = {};  // "down.layers.0", where they are of several stacks
   Estimate loss = {}, effective_depth = {};
   std::vector<double> kept_loss = {};  // mean loss with 0, 1, ... layers
   std::vector<Estimate> deletion = {}, swap = {}, width_equivalence = {}, influence = {};

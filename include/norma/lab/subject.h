@@ -38,6 +38,11 @@ Subject initial_subject(ModelConfig model, std::shared_ptr<const Source> source,
 // The stack whose end is the output.
 StackSites last_stack(const ModelConfig& model);
 
+// Those through which one stream goes to the output: the last one alone, or all of a U-Net. Their layers count on, and
+// have these names: "down.layers.0".
+std::vector<StackSites> last_stacks(const ModelConfig& model);
+std::vector<std::string> layers_of_last_stacks(const ModelConfig& model);
+
 // Independent draws for every input of the model: what theories of initialisation assume. Its sizes must be known.
 std::shared_ptr<const Source> random_data(const ModelConfig& model);
 

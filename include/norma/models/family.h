@@ -48,17 +48,26 @@ struct StackSites {
   StackKind kind = StackKind::single;  // whose constants of a scheme it takes
   std::int64_t layers = 0;
   std::int64_t other_layers = 0;          // of the stack that it belongs together with
-  LayerBranches branches = {};            // of every layer, in order
+  LayerBranches branches = {};            // of a layer, in order
   std::vector<std::int64_t> widths = {};  // of the stream behind each layer; empty: that of the model everywhere
   // How many branches the stream that enters each layer has taken up since a projection last made it anew; empty: all.
   std::vector<std::int64_t> since = {};
 
   std::string prefix() const { return scope.empty() ? "" : scope + "."; }
+  // Whether its stream begins anew, or is what the stack before has answered.
+  enum class Stream { anew, goes_on } stream = Stream::anew;
+
   // "decoder.layers.3.ffn"
   std::string site(std::int64_t layer, const BranchKind& kind) const;
   std::vector<std::string> names() const;
   std::vector<const BranchKind*> kinds() const;
+  std::int64_t sublayers() const { return sublayers_before(branches, layers); }
+  // The last branch that every layer has.
+  const BranchKind& closing() const;
 };
+
+// The first of the stacks through which one stream goes to the output.
+std::size_t first_of_last_stream(std::span<const StackSites> stacks);
 
 // What a study of a family does unless it is told otherwise; what is empty is as for transformers.
 struct FamilyStudy {

@@ -1,7 +1,9 @@
 // The branches of a layer: each a kind of the table and what builds it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <set>
 #include <vector>
 
 #include "norma/models/branches.h"
@@ -38,8 +40,15 @@ struct LayerBranch {
   BranchBuilder skip = nullptr;
   // Of a branch that changes the shape of the stream before its formula begins: what the stream becomes.
   BranchBuilder enter = nullptr;
+  // Layers of the stack that have it, from 0; empty: all of them.
+  std::set<std::int64_t> layers = {};
+
+  bool in(std::int64_t layer) const { return layers.empty() || layers.contains(layer); }
 };
 using LayerBranches = std::vector<LayerBranch>;
+
+// Of all layers before this one (from 0) together.
+std::int64_t sublayers_before(const LayerBranches& branches, std::int64_t layer);
 
 // Attention and feed-forward, and with a memory cross-attention between them: what transformers are made of. The mask
 // is that of attention; all of a memory is seen.

@@ -90,7 +90,7 @@ enum class Purpose { look, train, evaluate };
 struct ModelOptions {
   bool logits = false;                   // they take memory: the loss alone never holds them
   bool profile = false;                  // see profile.h
-  std::optional<LayerOrder> order = {};  // of the only stack, or of the decoder
+  std::optional<LayerOrder> order = {};  // of the stacks through which one stream goes to the output
   Purpose purpose = Purpose::look;
 };
 

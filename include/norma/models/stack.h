@@ -26,8 +26,8 @@ class NotBuiltError : public Error {
   using Error::Error;
 };
 
-// Which layers of a stack are evaluated, and in which order: what analyses of depth change. Every layer keeps its name,
-// weights and constants.
+// Which layers are evaluated, and in which order: what analyses of depth change. Of several stacks that one stream goes
+// through, their layers are counted on. Every layer keeps its name, weights and constants.
 struct LayerOrder {
   std::vector<std::int64_t> layers = {};  // from 0, each at most once
   std::int64_t beside = -1;  // this layer's branches read what the layer evaluated before it read; -1: none does
@@ -38,7 +38,7 @@ struct LayerOrder {
 enum class BatchStatistics { of_batch, followed, running };
 
 struct StackConfig {
-  LayerBranches branches = {};  // of every layer, in order
+  LayerBranches branches = {};  // of a layer, in order
   std::int64_t layers = 6;
   std::int64_t width = 0;                 // that of what enters it, where 0
   std::vector<std::int64_t> widths = {};  // of what leaves each layer; empty: all as wide as what enters

@@ -19,10 +19,10 @@ struct Place {
   std::int64_t other_layers = 0;  // of the other stack of an encoder-decoder
   std::int64_t width = 1;
   std::int64_t heads = 1;
-  std::int64_t layer = 1;     // l
-  std::int64_t sublayer = 1;  // k
-  std::int64_t branches = 2;  // of one layer; n is this times `layers`
-  std::int64_t since = -1;    // branches since a projection last made the stream anew; -1: k - 1
+  std::int64_t layer = 1;      // l
+  std::int64_t sublayer = 1;   // k
+  std::int64_t sublayers = 0;  // of all layers together, n; 0: two in each
+  std::int64_t since = -1;     // branches since a projection last made the stream anew; -1: k - 1
 };
 
 // l, k, n, N, M, d, heads, since, and the constants that do not depend on the step, `given` ones instead of the

@@ -87,4 +87,7 @@ double ema_share(double decay, std::int64_t step);
 // The layer that a parameter or site belongs to: "encoder.layers.3" of "encoder.layers.3.attn.out.weight".
 std::string layer_of(std::string_view name);
 
+// The stack that a layer or site belongs to: "decoder." of "decoder.layers.3.ffn"; empty where there is one.
+std::string_view stack_of(std::string_view name);
+
 }  // namespace norma

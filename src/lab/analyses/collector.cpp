@@ -5,13 +5,13 @@
 
 #include "norma/core/error.h"
 #include "norma/lab/statistics.h"
+#include "norma/train/step.h"
 
 namespace norma {
 namespace {
 
 // A decoder's stream begins anew, whatever stands below it; so does that of every stack.
 std::size_t first_of_last_stack(const std::vector<std::string>& sites) {
-  const auto stack_of = [](std::string_view site) { return site.substr(0, site.find("layers.")); };
   std::size_t first = sites.empty() ? 0 : sites.size() - 1;
   while (first > 0 && stack_of(sites[first - 1]) == stack_of(sites.back())) --first;
   return first;

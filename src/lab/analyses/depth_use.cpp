@@ -34,18 +34,20 @@ std::vector<double> minus(std::vector<double> a, const std::vector<double>& b) {
   return a;
 }
 
-// Of the stack whose layers are counted.
+// Of the stacks whose layers are counted.
 std::vector<SublayerSite> own_sites(const ModelConfig& config, const Model& model) {
   std::vector<SublayerSite> sites;
-  const std::string prefix = stack_prefix(config) + "layers.";
-  for (const SublayerSite& site : model.sites) {
-    if (site.name.starts_with(prefix)) sites.push_back(site);
+  for (const StackSites& stack : last_stacks(config)) {
+    for (const SublayerSite& site : model.sites) {
+      if (stack_of(site.name) == stack.prefix()) sites.push_back(site);
+    }
   }
   return sites;
 }
 
 // Of the stream behind the layer before, where a layer reads it (beside what else it has been given), and behind it.
 struct LayerShapes {
+  std::string stack;
   Shape before, in, out;
   bool keeps() const { return before == in && in == out; }
 };
@@ -60,7 +62,10 @@ std::vector<LayerShapes> shapes_of(const std::vector<SublayerSite>& sites) {
   for (std::size_t i = 0; i < sites.size(); ++i) {
     const Shape& in = sites[i].stream_in.shape();
     if (i == 0 || ends_layer(sites, i - 1))
-      shapes.push_back({.before = i == 0 ? in : shapes.back().out, .in = in, .out = {}});
+      shapes.push_back({.stack = std::string(stack_of(sites[i].name)),
+                        .before = i == 0 ? in : shapes.back().out,
+                        .in = in,
+                        .out = {}});
     shapes.back().out = sites[i].stream_out.shape();
   }
   return shapes;
@@ -72,8 +77,8 @@ class DepthMeter {
       : subject_(subject), options_(options), share_(std::exchange(subject_.share, {})) {
     batches_ = std::min(options.batches, subject.source->evaluation_batches());
     if (batches_ < 1) fail("depth use is measured on held-out batches, but the data has none");
-    const auto layers = static_cast<double>(subject.model.layers);
-    planned_ = 2 + 4 * layers;
+    layers_ = std::ssize(layers_of_last_stacks(subject.model));
+    planned_ = 2 + 4 * static_cast<double>(layers_);
     // Drawing initial weights again for every variant would cost more than running it.
     Rig rig(subject, [&](Graph& graph, const Model& model) {
       graph.output("loss", model.loss);
@@ -83,7 +88,7 @@ class DepthMeter {
   }
 
   DepthUse measure() {
-    const std::int64_t layers = subject_.model.layers;
+    const std::int64_t layers = layers_;
     DepthUse use;
     use.layers = layers;
     const Layers all = whole();
@@ -127,7 +132,7 @@ class DepthMeter {
 
  private:
   Layers whole() const {
-    Layers all(static_cast<std::size_t>(subject_.model.layers));
+    Layers all(static_cast<std::size_t>(layers_));
     std::iota(all.begin(), all.end(), 0);
     return all;
   }
@@ -199,10 +204,10 @@ class DepthMeter {
     use.effective_depth = effective_depth_over_batches(by_batch, guessing);
   }
 
-  // Whether two neighbours leave the stream in its shape.
+  // Whether two neighbours leave the stream of one stack in its shape.
   bool alike(std::int64_t a, std::int64_t b) const {
     const LayerShapes &one = shapes_.at(static_cast<std::size_t>(a)), &other = shapes_.at(static_cast<std::size_t>(b));
-    return one.keeps() && other.keeps();
+    return one.stack == other.stack && one.keeps() && other.keeps();
   }
 
   // How far each layer turns the stream, and angles between the stream at any two borders of layers, where it has one
@@ -269,7 +274,7 @@ class DepthMeter {
   const DepthUseOptions& options_;
   const Workshop::Threads share_;  // of the threads, for variants side by side
   std::mutex telling_;
-  std::int64_t batches_ = 0;
+  std::int64_t batches_ = 0, layers_ = 0;
   double planned_ = 1, done_ = 0;
   std::vector<LayerShapes> shapes_;
 };

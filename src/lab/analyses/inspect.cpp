@@ -73,7 +73,7 @@ void explain_missing(const std::vector<Instrument>& used, const ModelConfig& mod
   }
   if (const std::string part = jacobian_part(model); !part.empty()) {
     note(fmt::format("the Jacobian is that of {} alone, of {} layers: others change the shape of the stream", part,
-                     model.layers));
+                     layers_of_last_stacks(model).size()));
     return;
   }
   const std::string pooled = why_no_jacobian(model, StackEnd::after_final);

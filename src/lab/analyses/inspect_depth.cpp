@@ -45,7 +45,9 @@ DepthFinding inspect_depth(const Subject& subject, std::vector<std::string>& not
     add_note(notes,
              "layers that change the shape of the stream are left out one by one, not swapped with others or compared "
              "with them");
-  if (subject.model.family->sites(subject.model).size() > 1)
+  const std::size_t counted = last_stacks(subject.model).size();
+  if (counted > 1) found.layer_names = layers_of_last_stacks(subject.model);
+  if (subject.model.family->sites(subject.model).size() > counted)
     add_note(notes, fmt::format("what layers are worth is that of the layers of '{}' alone, the last stack",
                                 last_stack(subject.model).scope));
   if (!use.learned) found.effective_depth = {};

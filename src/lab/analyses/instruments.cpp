@@ -33,7 +33,7 @@ std::vector<std::string> roles_of(const GradientProfile& profile, const std::str
 std::vector<Reading> read_gradient(const Subject& subject, int batches) {
   const GradientProfile profile = measure_gradient(subject, batches);
   const StackSites stack = last_stack(subject.model);
-  const BranchKind& closing = *stack.branches.back().kind;
+  const BranchKind& closing = stack.closing();
   const std::string ending = "." + closing.scope + "." + closing.last_weight();
   const std::string last = stack.site(stack.layers - 1, closing) + "." + closing.last_weight();
   Reading mean{.name = "gradient", .value = profile.at(last).of_mean};

@@ -47,17 +47,12 @@ bool shape_kept(std::span<const SublayerSite> sites) {
   });
 }
 
-// "down." of "down.layers.0.conv".
-std::string_view stack_of(const SublayerSite& site) {
-  return std::string_view(site.name).substr(0, site.name.find("layers."));
-}
-
 // The longest row of sites of one stack between which the stream keeps its shape, the first of several.
 std::span<const SublayerSite> longest_part(std::span<const SublayerSite> sites) {
   std::span<const SublayerSite> longest;
   for (std::size_t begin = 0; begin < sites.size(); ++begin) {
     std::size_t end = begin;
-    while (end < sites.size() && stack_of(sites[end]) == stack_of(sites[begin]) &&
+    while (end < sites.size() && stack_of(sites[end].name) == stack_of(sites[begin].name) &&
            shape_kept(sites.subspan(begin, end + 1 - begin)))
       ++end;
     if (end - begin > longest.size()) longest = sites.subspan(begin, end - begin);

@@ -106,11 +106,26 @@ void transform(Session& session, std::string_view name, int member,
 
 StackSites last_stack(const ModelConfig& model) { return model.family->sites(model).back(); }
 
+std::vector<StackSites> last_stacks(const ModelConfig& model) {
+  std::vector<StackSites> all = model.family->sites(model);
+  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(first_of_last_stream(all)));
+  return all;
+}
+
+std::vector<std::string> layers_of_last_stacks(const ModelConfig& model) {
+  std::vector<std::string> names;
+  for (const StackSites& stack : last_stacks(model)) {
+    for (std::int64_t layer = 0; layer < stack.layers; ++layer)
+      names.push_back(fmt::format("{}layers.{}", stack.prefix(), layer));
+  }
+  return names;
+}
+
 std::string stack_prefix(const ModelConfig& model) { return last_stack(model).prefix(); }
 
 std::int64_t sublayers(const ModelConfig& model) {
   std::int64_t count = 0;
-  for (const StackSites& stack : model.family->sites(model)) count += stack.layers * std::ssize(stack.branches);
+  for (const StackSites& stack : model.family->sites(model)) count += stack.sublayers();
   return count;
 }
 

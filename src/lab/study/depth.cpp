@@ -93,9 +93,9 @@ void measure_depth_of(const std::vector<DepthSubject>& subjects, const std::shar
                       evidence[scheme].title, seconds));
     if (depths.empty()) continue;
     Estimate depth = depths.size() > 1 ? estimate_of(depths) : findings.depth_use.back().effective_depth;
-    const double layers = static_cast<double>(evidence[scheme].layers);  // the interval cannot leave the model
-    depth.low = std::max(0.0, depth.low);
-    depth.high = std::min(layers, depth.high);
+    evidence[scheme].depth_layers = findings.depth_use.back().layers;
+    depth.low = std::max(0.0, depth.low);  // the interval cannot leave the model
+    depth.high = std::min(static_cast<double>(evidence[scheme].depth_layers), depth.high);
     findings.depth_use.back().effective_depth = depth;
     evidence[scheme].effective_depth = depth;
   }

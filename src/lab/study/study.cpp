@@ -62,8 +62,8 @@ class Study {
     for (const SchemeChoice& scheme : config_.schemes) {
       SchemeEvidence evidence{.scheme = scheme.asked(), .title = scheme->title, .layers = config_.base.model.layers};
       if (evidence.title.empty()) evidence.title = scheme.asked();
-      const std::string scope = last_stack(config_.base.model).scope;
-      if (!scope.empty()) evidence.stack = scope + " ";
+      const std::vector<StackSites> stacks = last_stacks(config_.base.model);
+      if (stacks.size() == 1 && !stacks[0].scope.empty()) evidence.stack = stacks[0].scope + " ";
       evidence.map_steps = config_.base.train.steps;
       evidence_.push_back(std::move(evidence));
     }

@@ -278,7 +278,7 @@ std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all) {
       const std::string interval =
           depth.high - depth.low >= 0.05 ? fmt::format(" ({:.1f} to {:.1f})", depth.low, depth.high) : "";
       parts.push_back(
-          fmt::format("uses {:.1f} of its {} {}layers{}", depth.mean, evidence.layers, evidence.stack, interval));
+          fmt::format("uses {:.1f} of its {} {}layers{}", depth.mean, evidence.depth_layers, evidence.stack, interval));
       verdict.evidence.push_back({"effective depth after training", depth.mean, depth.low, depth.high});
     }
     for (std::string words : {law_text("the gradient of the last layer at init", "L", evidence.gradient),

@@ -62,10 +62,11 @@ struct DepthLaw {
 struct SchemeEvidence {
   std::string scheme, title;
   std::int64_t layers = 0;
-  std::string stack = {};  // "decoder " where there are two and `layers` is of one
+  std::string stack = {};  // "decoder " where there are two and the use of depth is that of one
   std::vector<TrainedCell> cells = {};
   DepthLaw gradient = {}, amplification = {}, stream = {};
   std::optional<Estimate> effective_depth = {};
+  std::int64_t depth_layers = 0;          // of how many
   std::optional<Training> training = {};  // nothing: as the cells say
   std::optional<FinalEvidence> final = {};
   std::int64_t map_steps = 0;       // of the cells

@@ -82,7 +82,7 @@ Wire build_condition(ModelBuilder& b, std::int64_t width, const SchemeRules& rul
   const ModelConfig& c = b.config();
   const std::int64_t given = size_of(c, "time_features");
   const Wire features =
-      time_features(b.input("timestep"), given == 0 ? std::max<std::int64_t>(2, width) : given, "time.frequencies");
+      time_features(b.input("timestep"), given == 0 ? std::max<std::int64_t>(2, c.width) : given, "time.frequencies");
   const auto scope = b.graph().scope("time");
   const Wire hidden = time_layer(b, "in", features, width, rules, Activation::silu);
   const Wire told = time_layer(b, "out", hidden, width, rules, Activation::none);

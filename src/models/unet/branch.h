@@ -1,5 +1,5 @@
-// The residual block of a U-Net: f(x) = conv(act(inner norm(conv(x)) (1 + scale) + shift)), 3 x 3 each, where scale and
-// shift are made of the condition.
+// The residual block of a U-Net: f(x) = conv(act(inner norm(conv(x) + shift))), 3 x 3 each, where the shift is made of
+// the condition.
 #pragma once
 
 #include "models/unet/layout.h"

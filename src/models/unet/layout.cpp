@@ -10,6 +10,13 @@ namespace norma {
 namespace {
 
 constexpr std::int64_t kMostLevels = 6;
+constexpr std::int64_t kWidths = 4;  // levels whose channels can be given: width, width2 to width4
+
+struct Level {
+  std::int64_t height = 0, width = 0, channels = 0;
+  std::int64_t blocks = 0;  // on the way down
+  bool attends = false;
+};
 
 std::int64_t levels_of(const ModelConfig& c) {
   const std::int64_t given = size_of(c, "levels");
@@ -24,48 +31,72 @@ std::int64_t levels_of(const ModelConfig& c) {
   if (given > c.layers) fail("layers is {}; expected at least one block for each of {} levels", c.layers, given);
   const std::int64_t halved = std::int64_t{1} << (given - 1);
   if (height % halved != 0 || width % halved != 0)
-    fail("images of {} x {} cannot be halved {} times for {} levels; expected multiples of {}, or fewer levels", height,
-         width, given - 1, given, halved);
+    fail("images of {} x {} cannot be halved {} time{} for {} levels; expected multiples of {}, or fewer levels",
+         height, width, given - 1, given == 2 ? "" : "s", given, halved);
   return given;
 }
 
 // Channels of a level behind the first, as given or else `usual`.
 std::int64_t level_width(const ModelConfig& c, std::int64_t level, std::int64_t usual) {
-  if (level >= 4) return usual;
-  const std::int64_t given = size_of(c, "width" + std::to_string(level + 1));
+  const std::int64_t given = level < kWidths ? size_of(c, "width" + std::to_string(level + 1)) : 0;
   return given > 0 ? given : usual;
+}
+
+std::vector<Level> levels_in(const ModelConfig& c) {
+  const std::int64_t count = levels_of(c), attended = size_of(c, "attention");
+  for (std::int64_t level = count; level < kWidths; ++level) {
+    if (level_width(c, level, 0) > 0)
+      fail("model.sizes.width{} is given, but the U-Net has {} level{}", level + 1, count, count == 1 ? "" : "s");
+  }
+  std::vector<Level> levels;
+  std::vector<std::int64_t> heights;
+  for (std::int64_t i = 0; i < count; ++i) {
+    Level level{.height = size_of(c, "image_height") >> i, .width = size_of(c, "image_width") >> i};
+    level.channels = i == 0 ? c.width : level_width(c, i, 2 * levels.back().channels);
+    level.blocks = c.layers / count + (i < c.layers % count ? 1 : 0);
+    level.attends = level.height == attended;
+    heights.push_back(level.height);
+    levels.push_back(level);
+  }
+  if (attended > 0 && std::ranges::find(heights, attended) == heights.end())
+    fail("model.sizes.attention is {}, but no level has images of that height; expected one of {}", attended,
+         fmt::join(heights, ", "));
+  return levels;
+}
+
+UnetBlock block_of(const Level& level, std::int64_t in) {
+  return {.height = level.height, .width = level.width, .in = in, .out = level.channels, .attends = level.attends};
 }
 
 }  // namespace
 
 UnetLayout unet_layout(const ModelConfig& c) {
-  const std::int64_t levels = levels_of(c);
+  const std::vector<Level> levels = levels_in(c);
   UnetLayout layout;
-  std::int64_t height = size_of(c, "image_height"), width = size_of(c, "image_width"), in = c.width;
-  std::int64_t channels = c.width;
-  for (std::int64_t level = 0; level < levels; ++level) {
-    if (level > 0) channels = level_width(c, level, 2 * channels);
-    const std::int64_t blocks = c.layers / levels + (level < c.layers % levels ? 1 : 0);
-    for (std::int64_t block = 0; block < blocks; ++block) {
-      const UnetBlock one{
-          .height = height, .width = width, .in = in, .out = channels, .stride = level > 0 && block == 0 ? 2 : 1};
-      layout.down.push_back(one);
-      height = one.out_height(), width = one.out_width(), in = one.out;
+  std::vector<std::int64_t> kept = {c.width};  // channels of what the way up will read, the stem's answer first
+  std::int64_t in = c.width;
+  for (const Level& level : levels) {
+    for (std::int64_t i = 0; i < level.blocks; ++i) {
+      UnetBlock block = block_of(level, in);
+      block.resized = i == 0 && &level != &levels.front();
+      if (block.resized) kept.push_back(in);
+      kept.push_back(in = block.out);
+      layout.down.push_back(block);
     }
   }
-  const std::int64_t middle = size_of(c, "middle");
-  for (std::int64_t block = 0; block < std::max<std::int64_t>(1, middle); ++block)
-    layout.middle.push_back({.height = height, .width = width, .in = in, .out = in});
-  for (auto mirrored = layout.down.rbegin(); mirrored != layout.down.rend(); ++mirrored) {
-    const bool grows = mirrored->out_height() != height || mirrored->out_width() != width;
-    height = mirrored->out_height(), width = mirrored->out_width();
-    layout.up.push_back({.height = height,
-                         .width = width,
-                         .in = in + mirrored->out,
-                         .out = mirrored->out,
-                         .skip = mirrored->out,
-                         .grows = grows});
-    in = mirrored->out;
+  for (const bool attends : {true, false}) {
+    layout.middle.push_back(block_of(levels.back(), in));
+    layout.middle.back().attends = attends;
+  }
+  for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
+    for (std::int64_t i = 0; i <= level->blocks; ++i) {
+      UnetBlock block = block_of(*level, in + kept.back());
+      block.skip = kept.back();
+      block.resized = i == 0 && level != levels.rbegin();
+      kept.pop_back();
+      in = block.out;
+      layout.up.push_back(block);
+    }
   }
   return layout;
 }

@@ -126,8 +126,9 @@ draw::Panel measure_panel(const Results& results, const Cast& cast, const Measur
       line.x.push_back(static_cast<double>(i) + measure.first);
       line.y.push_back(values[i].mean);
       if (banded) line.low.push_back(values[i].low), line.high.push_back(values[i].high);
-      line.tips.push_back(
-          fmt::format("{}, {} {}: {}", line.label, measure.x_label, line.x.back(), draw::plain(values[i])));
+      const bool named = std::string_view(measure.x_label) == "layer" && i < one->layer_names.size();
+      const std::string at = named ? one->layer_names[i] : fmt::format("{} {}", measure.x_label, line.x.back());
+      line.tips.push_back(fmt::format("{}, {}: {}", line.label, at, draw::plain(values[i])));
     }
     panel.lines.push_back(std::move(line));
   }

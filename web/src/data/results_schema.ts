@@ -112,6 +112,8 @@ export type Analysis = {
 export type DepthUse = {
   scheme: string;
   layers: Count;
+  // where the layers are of several stacks
+  layer_names?: Texts;
   loss: Estimate;
   effective_depth: Estimate;
   curve: {
