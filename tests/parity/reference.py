@@ -109,6 +109,15 @@ def norms(writer, dtype):
                        kind="group", eps=eps, groups=groups)
     differentiable(writer, "sample", "norm", dtype, {"x": x, **both},
                    lambda x, gain, bias: gain * F.layer_norm(x, x.shape[1:], None, None, eps) + bias, x.numel(), kind="sample", eps=eps)
+    # Over the nodes of a graph: Cai et al. 2021, Zhao and Akoglu 2020, Yang et al. 2020.
+    x = 2 * torch.randn(31, 17, dtype=t) + 0.5
+    centred = lambda x, alpha=1: x - alpha * x.mean(0)
+    differentiable(writer, "graph norm", "norm", dtype, {"x": x, "alpha": torch.rand(17, dtype=t), **affine(17, gain=1, bias=1)},
+                   lambda x, alpha, gain, bias: gain * centred(x, alpha) / (centred(x, alpha).square().mean(0) + eps).sqrt() + bias,
+                   x.numel(), kind="graph", eps=eps)
+    differentiable(writer, "pair norm", "norm", dtype, {"x": x},
+                   lambda x: centred(x) / (centred(x).square().sum(-1).mean() + eps).sqrt(), x.numel(), kind="pair", eps=eps)
+    differentiable(writer, "mean norm", "norm", dtype, {"x": x}, centred, x.numel(), kind="mean", eps=eps)
 
 
 def attend(q, k, v, heads, causal, lengths=None):
