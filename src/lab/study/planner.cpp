@@ -237,21 +237,6 @@ std::optional<Round> more_seeds(const StudyState& state, double left, const Plan
   return std::nullopt;
 }
 
-// The tables as they were after so many finals.
-std::vector<LossTable> tables_at(const StudyState& state, std::vector<LossTable> tables,
-                                 const std::vector<std::size_t>& schemes, int look) {
-  const std::vector<const PlayedRound*> finals = rounds_in(state, Stage::final);
-  for (std::size_t i = 0; i < tables.size(); ++i) {
-    std::size_t seeds = 0;
-    for (std::size_t round = 0; round < static_cast<std::size_t>(look); ++round) {
-      for (const RoundEntry& entry : finals[round]->round.entries)
-        seeds += entry.scheme == schemes[i] ? entry.seeds.size() : 0;
-    }
-    tables[i].resize(std::min(tables[i].size(), seeds));
-  }
-  return tables;
-}
-
 }  // namespace
 
 bool is_long(const Round& round) { return round.stage == Stage::longest || round.steps >= PlannerRules{}.long_steps; }
@@ -272,36 +257,6 @@ Training training_after(const StudyState& state, std::size_t scheme) {
 
 double tokens_of_long_run(const StudyState& state, const PlannerRules& rules) {
   return static_cast<double>(steps_of_long_run(state, rules)) * state.tokens_per_step;
-}
-
-// What was told apart at an earlier look stays so while the data since, at the level of that look, do not deny it:
-// looks together spend alpha, and seeds for schemes that are tied take nothing from those that are not.
-std::vector<PairedDifference> final_pairs(const StudyState& state, const PlannerRules& rules) {
-  std::vector<LossTable> tables;
-  std::vector<std::size_t> schemes;
-  for (std::size_t scheme = 0; scheme < state.finals.size(); ++scheme) {
-    if (state.finals[scheme].empty()) continue;
-    tables.push_back(state.finals[scheme]);
-    schemes.push_back(scheme);
-  }
-  const int looks = std::max(1, static_cast<int>(rounds_in(state, Stage::final).size()));
-  std::vector<PairedDifference> pairs = compare_pairs(tables, alpha_of_look(rules.alpha, looks));
-  for (int look = 1; look < looks; ++look) {
-    const std::vector<PairedDifference> before =
-        compare_pairs(tables_at(state, tables, schemes, look), alpha_of_look(rules.alpha, look));
-    for (std::size_t i = 0; i < pairs.size(); ++i) {
-      if (pairs[i].apart || !before[i].apart) continue;
-      const Estimate now = difference_of(tables[pairs[i].a], tables[pairs[i].b]).interval(before[i].level);
-      if (now.low <= 0 && now.high >= 0) continue;
-      pairs[i] = before[i];
-      pairs[i].difference = now;
-    }
-  }
-  for (PairedDifference& pair : pairs) {
-    pair.a = schemes[pair.a];
-    pair.b = schemes[pair.b];
-  }
-  return pairs;
 }
 
 std::optional<Round> next_round(const StudyState& state, double tokens_left, const PlannerRules& rules) {

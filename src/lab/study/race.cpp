@@ -281,41 +281,4 @@ bool still_falls(const StudyState& state, std::size_t scheme, const PlannerRules
   return now < kNoLoss && now < before - rules.flat;
 }
 
-std::optional<double> closing_per_doubling(const StudyState& state, std::size_t behind, std::size_t ahead,
-                                           const PlannerRules& rules) {
-  const std::vector<std::int64_t> lengths = raced_lengths(state);
-  const auto doublings_from = [](std::int64_t shorter, std::int64_t longer) {
-    return std::log2(static_cast<double>(longer) / static_cast<double>(shorter));
-  };
-  if (doublings_from(lengths.front(), lengths.back()) < rules.least_doublings) return std::nullopt;
-  double most = 0;
-  for (std::size_t back = 1; back <= 2 && back < lengths.size(); ++back) {
-    const std::int64_t longer = lengths[lengths.size() - back], shorter = lengths[lengths.size() - back - 1];
-    const auto fall_of = [&](std::size_t scheme) {
-      const double now = best_loss_at(state, scheme, longer), before = best_loss_at(state, scheme, shorter);
-      return now == kNoLoss ? -kNoLoss : (before - now) / doublings_from(shorter, longer);
-    };
-    const double of_behind = fall_of(behind), of_ahead = fall_of(ahead);
-    if (of_behind == -kNoLoss || of_ahead == -kNoLoss) return std::nullopt;
-    if (of_behind == kNoLoss) return kNoLoss;
-    most = std::max({most, rules.least_closing * of_behind, of_behind - of_ahead});
-  }
-  return most;
-}
-
-bool is_lasting(const StudyState& state, const PairedDifference& pair, const PlannerRules& rules) {
-  if (!pair.apart) return false;
-  const bool first_is_behind = pair.difference.mean > 0;  // a loses more than b
-  const std::size_t behind = first_is_behind ? pair.a : pair.b, ahead = first_is_behind ? pair.b : pair.a;
-  const std::optional<double> closing = closing_per_doubling(state, behind, ahead, rules);
-  if (!closing) return false;
-  const double lead = std::min(std::abs(pair.difference.low), std::abs(pair.difference.high));
-  if (!(lead > *closing * std::log2(rules.more_training))) return false;
-  // One that has hardly begun may not have shown its pace.
-  if (!state.guessing || raced_steps(state) >= rules.long_steps) return true;
-  const double learned_behind = *state.guessing - crossed_mean(state.finals[behind]).mean;
-  const double learned_ahead = *state.guessing - crossed_mean(state.finals[ahead]).mean;
-  return learned_behind >= 0.5 * learned_ahead;
-}
-
 }  // namespace norma

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "report/figures/axis.h"
+#include "report/figures/init.h"
 #include "report/figures/parts.h"
 #include "report/page/pages.h"
 #include "report/page/words.h"
