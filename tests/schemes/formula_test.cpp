@@ -104,8 +104,8 @@ TEST(Formula, OfALongLineThePlaceIsShown) {
   EXPECT_EQ(
       error_of([&] { parse_formula(sum + "* + " + sum + "x"); }),
       "expected a value but found '*'\n"
-      "  ... *x + 2*x + 2*x + 2*x + 2*x + 2*x + 2*x + * + 2*x + 2*x + 2*x + 2*x + 2*x + 2*x + 2*x + 2*x + 2*x + 2 ...\n"
-      "                                               ^");
+      "  ... x + 2*x + 2*x + 2*x + 2*x + 2*x + 2*x + * + 2*x + 2*x + 2*x + 2*x + 2*x + 2*x + 2*x + 2*x + 2*x + 2* ...\n"
+      "                                              ^");
   const std::string end = error_of([&] { parse_formula(sum); });
   EXPECT_LT(end.size(), 300U) << end;
   EXPECT_TRUE(end.ends_with(" ^")) << end;

@@ -55,7 +55,7 @@ TEST(Trace, MistakesAreShownWithACaret) {
             "  copies(x, 1.5)\n"
             "  ^^^^^^^^^^^^^^");
   EXPECT_EQ(error("weigh(w)"),
-            "weigh takes 2 arguments but 1 were given\n"
+            "weigh takes 2 arguments but 1 was given\n"
             "  weigh(w)\n"
             "  ^^^^^^^^");
   EXPECT_EQ(error("matrix(w)"),
