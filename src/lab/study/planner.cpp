@@ -259,23 +259,6 @@ double tokens_of_long_run(const StudyState& state, const PlannerRules& rules) {
   return static_cast<double>(steps_of_long_run(state, rules)) * state.tokens_per_step;
 }
 
-std::vector<PairedDifference> final_pairs(const StudyState& state, const PlannerRules& rules) {
-  std::vector<LossTable> tables;
-  std::vector<std::size_t> schemes;
-  for (std::size_t scheme = 0; scheme < state.finals.size(); ++scheme) {
-    if (state.finals[scheme].empty()) continue;
-    tables.push_back(state.finals[scheme]);
-    schemes.push_back(scheme);
-  }
-  const int look = std::max(1, static_cast<int>(rounds_in(state, Stage::final).size()));
-  std::vector<PairedDifference> pairs = compare_pairs(tables, alpha_of_look(rules.alpha, look));
-  for (PairedDifference& pair : pairs) {
-    pair.a = schemes[pair.a];
-    pair.b = schemes[pair.b];
-  }
-  return pairs;
-}
-
 std::optional<Round> next_round(const StudyState& state, double tokens_left, const PlannerRules& rules) {
   NORMA_ASSERT(!state.tuning_seeds.empty());
   std::optional<Round> round;
