@@ -141,6 +141,12 @@ std::string groups_text(const RunComparison& comparison) {
     text += fmt::format("{}: mean loss {:.4f} [{:.4f}, {:.4f}] over {} seeds\n", printable(group.name), group.loss.mean,
                         group.loss.low, group.loss.high, group.loss.n);
   }
+  for (const RunGroup& group : comparison.groups) {
+    if (!group.accuracy) continue;
+    text += fmt::format("{}: accuracy {:.4f} [{:.4f}, {:.4f}] over {} and held-out records\n", printable(group.name),
+                        group.accuracy->mean, group.accuracy->low, group.accuracy->high,
+                        group.accuracy->n == 1 ? "one seed" : fmt::format("{} seeds", group.accuracy->n));
+  }
   for (const GroupDifference& pair : comparison.pairs) text += printable(pair.words) + "\n";
   for (const std::string& note : comparison.notes) text += fmt::format("note: {}\n", printable(note));
   if (comparison.groups.size() == 1)

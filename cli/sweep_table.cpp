@@ -21,6 +21,12 @@ std::string spread(const Estimate& e, int digits) {
   return fmt::format("{:.{}f} ± {:.{}f}", e.mean, digits, e.high - e.mean, digits);
 }
 
+// Its interval, over seeds and held-out records, is not the same on both sides.
+std::string share_text(const Estimate& share) {
+  if (share.low == share.high) return fmt::format("{:.3f}", share.mean);
+  return fmt::format("{:.3f} [{:.3f}, {:.3f}]", share.mean, share.low, share.high);
+}
+
 std::string rate_text(const StableRate& rate) {
   if (!rate.high) return "-";  // nothing was run
   if (!rate.lr) return "none";
@@ -43,7 +49,7 @@ std::string tuned_table(const std::vector<Tuned>& all) {
     std::vector<std::string> cells = {shortened(Contest{one.scheme, one.layers, one.rest, {}}.name()),
                                       one.lr ? fmt::format("{:.1e}", *one.lr) : "-",
                                       one.lr ? fmt::format("{}", one.warmup) : "-", spread(one.loss, 4)};
-    if (judged) cells.push_back(one.accuracy ? spread(*one.accuracy, 3) : "-");
+    if (judged) cells.push_back(one.accuracy ? share_text(*one.accuracy) : "-");
     for (const std::string& cell :
          {rate_text(one.with_warmup), rate_text(one.without_warmup),
           one.sensitivity ? spread(*one.sensitivity, 3) : "-",

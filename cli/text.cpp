@@ -26,9 +26,12 @@ std::string number_or_dash(double value, const char* format) {
   return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : "-";
 }
 
+// "0.8310 [0.7921, 0.8642]"
 std::string accuracy_text(const std::map<std::string, double>& scores) {
-  const auto found = scores.find("accuracy");
-  return found == scores.end() ? "-" : number_or_dash(found->second, "{:.4f}");
+  const auto found = scores.find("accuracy"), low = scores.find("accuracy_low"), high = scores.find("accuracy_high");
+  if (found == scores.end() || !std::isfinite(found->second)) return "-";
+  if (low == scores.end() || high == scores.end()) return fmt::format("{:.4f}", found->second);
+  return fmt::format("{:.4f} [{:.4f}, {:.4f}]", found->second, low->second, high->second);
 }
 
 // How many records an accuracy rests on, and how to have all of them.
@@ -37,8 +40,8 @@ std::string accuracy_note(const RunResult& result) {
     const auto records = member.scores.find("records"), all = member.scores.find("records_held_out");
     if (records == member.scores.end()) continue;
     const bool some = all != member.scores.end() && all->second > records->second;
-    return fmt::format("accuracy on {:.0f}{} held-out records{}\n", records->second,
-                       some ? fmt::format(" of {:.0f}", all->second) : "",
+    return fmt::format("accuracy on {:.0f}{} held-out records, with its 95 % interval over records, not seeds{}\n",
+                       records->second, some ? fmt::format(" of {:.0f}", all->second) : "",
                        some ? "; data.evaluation_batches=0 takes all of them" : "");
   }
   return "";

@@ -25,6 +25,16 @@ void add_findings(Results& results, Findings findings) {
   results.notes = std::move(findings.notes);
 }
 
+std::optional<Estimate> more_right(const Results& results, const std::string& a, const std::string& b) {
+  for (const Comparison& pair : results.comparisons) {
+    if (!pair.right) continue;
+    const Estimate& more = *pair.right;
+    if (pair.a == a && pair.b == b) return more;
+    if (pair.a == b && pair.b == a) return Estimate{-more.mean, -more.high, -more.low, more.n};
+  }
+  return std::nullopt;
+}
+
 void add_outcomes(Results& results, const Outcomes& outcomes, const std::vector<double>& sensitivity_rates) {
   results.runs = outcomes;
   results.maps = stability_maps(outcomes);

@@ -50,6 +50,7 @@ void fields(Io& io, In<Io, Comparison>& pair) {
   io.field("adjusted_p", pair.adjusted_p);
   io.field("apart", pair.apart);
   io.later("lasting", pair.lasting);
+  io.sparse("right", pair.right);
 }
 
 template <typename Io>

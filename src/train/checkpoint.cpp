@@ -33,6 +33,7 @@ json member_json(const MemberState& state, const Detector::State& detector, std:
           {"evaluation_loss", optional_exact(state.evaluation_loss)},
           {"best_evaluation_loss", optional_exact(state.best_evaluation_loss)},
           {"evaluation_accuracy", optional_exact(state.evaluation_accuracy)},
+          {"evaluation_records", optional_exact(state.evaluation_records)},
           {"diverged", state.diverged},
           {"diverged_at_step", state.diverged_at_step},
           {"diverged_because", state.diverged_because},
@@ -71,6 +72,7 @@ MemberState member_state(const json& saved) {
   state.evaluation_loss = optional_exact(saved.at("evaluation_loss"));
   state.best_evaluation_loss = optional_exact(saved.at("best_evaluation_loss"));
   state.evaluation_accuracy = optional_exact(saved.value("evaluation_accuracy", json()));
+  state.evaluation_records = optional_exact(saved.value("evaluation_records", json()));
   state.diverged = saved.at("diverged");
   state.diverged_at_step = saved.at("diverged_at_step");
   state.diverged_because = saved.at("diverged_because");

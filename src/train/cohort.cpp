@@ -258,7 +258,11 @@ void Cohort::evaluate() {
     if (state.diverged || counts[member] == 0) continue;
     state.evaluation_loss = sums[member] / counts[member];
     state.evaluation_margin = margin_of(losses[member]);
-    if (accuracies[member].counted > 0) state.evaluation_accuracy = accuracies[member].share();
+    if (accuracies[member].counted > 0) {
+      const RightShare share = accuracies[member].share();
+      state.evaluation_accuracy = share.value;
+      state.evaluation_records = share.records;
+    }
     if (!state.best_evaluation_loss || *state.evaluation_loss < *state.best_evaluation_loss)
       state.best_evaluation_loss = state.evaluation_loss;
   }

@@ -51,14 +51,18 @@ class Examination {
     if (counted_ == 0) return {};
     Scores scores = {{"loss", loss_ / counted_}};
     if (!judges_classes_) return scores;
-    scores.push_back({"accuracy", accuracy_.share()});
+    const RightShare share = accuracy_.share();
+    scores.push_back({"accuracy", share.value});
     // What an accuracy is worth depends on how many records it rests on.
-    if (config_.family->output(config_).shape.rank() == 2) {
+    if (is_classifier(config_)) {
+      const ShareInterval interval = wilson_interval(share);
+      scores.push_back({"accuracy_low", interval.low});
+      scores.push_back({"accuracy_high", interval.high});
       scores.push_back({"records", accuracy_.rows});
       if (source_.held_out_records() > 0)
         scores.push_back({"records_held_out", static_cast<double>(source_.held_out_records())});
     }
-    if (config_.family->output(config_).shape.rank() > 2) scores.push_back({"row_accuracy", accuracy_.share_of_rows()});
+    if (!is_classifier(config_)) scores.push_back({"row_accuracy", accuracy_.share_of_rows()});
     return scores;
   }
 
@@ -172,6 +176,10 @@ Examiner examination_plan(const ModelConfig& config, const Backend& backend) {
   examiner.schedules = built.schedules;
   examiner.plan = compile(graph, backend);
   return examiner;
+}
+
+bool is_classifier(const ModelConfig& config) {
+  return answers_classes(config) && config.family->output(config).shape.rank() == 2;
 }
 
 bool logits_are_small(const ModelConfig& config) {

@@ -76,6 +76,7 @@ MemberResult result_of_member(const Cohort& cohort, int member, const Source& so
                       .best_loss = state.best_evaluation_loss.value_or(state.best_loss),
                       .evaluation_loss = state.evaluation_loss,
                       .best_evaluation_loss = state.best_evaluation_loss,
+                      .evaluation_records = state.evaluation_records,
                       .unigram_entropy = std::isfinite(unigram) ? std::optional(unigram) : std::nullopt,
                       .outcome = outcome_of(state, unigram, source.optimum()),
                       .spikes = state.spikes,

@@ -16,6 +16,7 @@ void fields(Io& io, In<Io, MemberResult>& member) {
   io.field("best_loss", member.best_loss);
   io.field("evaluation_loss", member.evaluation_loss);
   io.field("best_evaluation_loss", member.best_evaluation_loss);
+  io.sparse("evaluation_records", member.evaluation_records);
   io.later("scores", member.scores);
   io.field("unigram_entropy", member.unigram_entropy);
   io.or_null("diverged_at_step", member.facts.diverged_at_step);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -38,6 +39,20 @@ TEST(Compare, RunsThatDifferInSeedsAloneAreOneGroup) {
   EXPECT_EQ(found.groups[0].loss.n, 2);
   ASSERT_EQ(found.differences.size(), 1u);
   EXPECT_EQ(found.differences[0].key, "model.scheme");
+}
+
+TEST(Compare, RightAnswersOfClassifiersAreOverSeedsAndRecords) {
+  RunHistory run = finished("a", {}, {{1, 0.5}, {2, 0.5}, {3, 0.5}});
+  EXPECT_FALSE(compare_runs({run}).groups[0].accuracy.has_value()) << "there are none";
+  for (MemberHistory& member : run.members) {
+    member.result->scores = {{"accuracy", 0.8}, {"records", 200}};
+    member.result->evaluation_records = 200;
+  }
+  const std::optional<Estimate> found = compare_runs({run}).groups[0].accuracy;
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->n, 3);
+  EXPECT_NEAR(found->mean, 0.8, 1e-12);
+  EXPECT_NEAR(found->high - found->low, 2 * 1.97 * std::sqrt(0.8 * 0.2 / 200), 0.01) << "seeds agree, records are few";
 }
 
 TEST(Compare, ARepeatedRunIsNoOtherSeed) {

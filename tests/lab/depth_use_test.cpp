@@ -182,9 +182,10 @@ TEST(DepthUse, OfATrainedModelIsPositive) {
   EXPECT_GT(use.effective_depth.mean, 0);
   EXPECT_LE(use.effective_depth.mean, 3);
   EXPECT_GT(use.effective_depth.high, use.effective_depth.low) << "over held-out batches";
-  const std::vector<std::vector<double>> probes = measure_probes(subject);
-  ASSERT_EQ(probes.size(), 4u);
-  EXPECT_GT(probes[3][0], 1.0 / static_cast<double>(source->vocabulary()));
+  const Probes probes = measure_probes(subject);
+  ASSERT_EQ(probes.share.size(), 4u);
+  EXPECT_GT(probes.targets, 0);
+  EXPECT_GT(probes.share[3][0], 1.0 / static_cast<double>(source->vocabulary()));
 
   const test::TemporaryFolder folder;
   const std::string path = folder / "checkpoint.safetensors";

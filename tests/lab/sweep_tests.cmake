@@ -1,7 +1,9 @@
 find_package(nlohmann_json REQUIRED)
 norma_test(lab_sweep_test DEPENDS norma::lab nlohmann_json::nlohmann_json SOURCES
+  lab/final_scores_test.cpp
   lab/planner_test.cpp
   lab/side_by_side_sweep_test.cpp
+  lab/share_test.cpp
   lab/statistics_test.cpp
   lab/study_depth_test.cpp
   lab/study_depths_test.cpp

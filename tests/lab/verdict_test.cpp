@@ -330,7 +330,7 @@ TEST(Advice, RightAnswersStandBesideThoseThatNeedNoModel) {
 }
 
 TEST(Advice, NamesASchemeWithClearlyMoreRightAnswers) {
-  const auto words = [](const Estimate& of_other, bool ranked = true) {
+  const auto words = [](const Estimate& less, bool ranked = true) {
     Results results = new_results(ResultsKind::study);
     results.advice.choice = "a";
     results.advice.ranking = ranked ? std::vector<std::string>{"a", "b"} : std::vector<std::string>{"a"};
@@ -338,15 +338,17 @@ TEST(Advice, NamesASchemeWithClearlyMoreRightAnswers) {
     results.tuned[0].scheme = "a";
     results.tuned[0].accuracy = Estimate{0.90, 0.88, 0.92, 5};
     results.tuned[1].scheme = "b";
-    results.tuned[1].accuracy = of_other;
+    results.tuned[1].accuracy = Estimate{0.95, 0.91, 0.98, 5};
+    results.comparisons = {{.a = "a", .b = "b", .right = less}};
     say_more_accurate(results);
     return results.advice.words;
   };
-  EXPECT_EQ(words({0.95, 0.93, 0.97, 5}),
-            " By right answers b is ahead, 95.0 % (93.0 to 97.0): the loss also asks how sure a model is.");
-  EXPECT_EQ(words({0.95, 0.91, 0.99, 5}), "") << "their intervals overlap";
-  EXPECT_EQ(words({0.95, 0.95, 0.95, 2}), "") << "two seeds that agree by chance";
-  EXPECT_EQ(words({0.95, 0.93, 0.97, 5}, false), "") << "it is not ranked, so what it reached means nothing";
+  // The intervals of the two overlap: paired, records that are hard for both do not count.
+  EXPECT_EQ(words({-0.05, -0.07, -0.03, 5}),
+            " By right answers b is ahead, by 5.0 points (3.0 to 7.0): the loss also asks how sure a model is.");
+  EXPECT_EQ(words({-0.05, -0.11, 0.01, 5}), "") << "the interval of the difference includes 0";
+  EXPECT_EQ(words({0.05, 0.03, 0.07, 5}), "") << "it has fewer";
+  EXPECT_EQ(words({-0.05, -0.07, -0.03, 5}, false), "") << "it is not ranked, so what it reached means nothing";
 }
 
 TEST(Advice, SaysHowFarTheQuestionIsFromWhatWasMeasured) {

@@ -199,6 +199,13 @@ TEST(Words, RightAnswersThatRankOtherwiseAreSaid) {
             "96.0) right. The loss, which ranks here, also counts how sure the answers are.");
   results.tuned[1].accuracy->low = 0.955;
   EXPECT_NE(accuracy_sentence(results, Cast(results)).find("; their intervals overlap."), std::string::npos);
+  results.comparisons = {{.a = "a", .b = "b", .right = Estimate{-0.03, -0.05, -0.01, 5}}};
+  EXPECT_NE(accuracy_sentence(results, Cast(results)).find("right; the paired difference is 3.0 points (1.0 to 5.0)."),
+            std::string::npos)
+      << accuracy_sentence(results, Cast(results));
+  results.comparisons[0].right->high = 0.01;
+  EXPECT_NE(accuracy_sentence(results, Cast(results)).find("; the interval of their paired difference includes 0."),
+            std::string::npos);
   results.tuned[1].accuracy->mean = 0.94;
   EXPECT_EQ(accuracy_sentence(results, Cast(results)), "");
 }

@@ -143,6 +143,7 @@ Results made_up_results(ResultsKind kind) {
     results.course = Course{.budget = "180s", .tokens = 1e7, .rounds = {{Stage::longest, 120, 8, {1, -2}, "because"}}};
     results.comparisons = {
         {.a = "pre", .b = "post", .difference = kLoss, .p = 0.01, .adjusted_p = 0.02, .apart = true, .lasting = true}};
+    results.comparisons[0].right = Estimate{0.02, 0.01, 0.03, 5};
     results.verdicts = {{"pre", 1, Judgement::needs_warmup, "words", {{"text", kNotANumber, 1, 2}}}};
     results.advice = {
         .words = "use pre", .confidence = "low", .choice = "pre", .ranking = {"pre"}, .not_tested = {"other data"}};
@@ -153,6 +154,7 @@ Results made_up_results(ResultsKind kind) {
 RunResult made_up_run() {
   MemberResult stable{.member = 0, .seed = 3, .lr = 1e-3, .warmup = 2, .final_loss = 1.5, .best_loss = 1.25};
   stable.evaluation_loss = stable.best_evaluation_loss = 1.25;
+  stable.evaluation_records = 200;
   stable.scores = {{"accuracy", 0.5}, {"bleu", kNotANumber}};
   stable.unigram_entropy = 2.5;
   stable.tokens_per_second = 1e5;

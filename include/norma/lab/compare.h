@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "norma/core/share.h"
 #include "norma/lab/estimate.h"
 #include "norma/lab/run_history.h"
 
@@ -21,7 +23,8 @@ struct ComparedRun {
   std::int64_t layers = 0, width = 0, parameters = 0, steps = 0, seed = 0, data_seed = 0;
   double lr = 0, loss = 0;  // loss: held out at the end, or of training where nothing is; NaN: diverged, or not ended
   bool held_out = false;
-  std::string verdict = {};  // "not finished" before the end
+  std::optional<RightShare> accuracy = {};  // of classifiers, held out
+  std::string verdict = {};                 // "not finished" before the end
   LossCurve curve = {}, evaluations = {};
 };
 
@@ -29,7 +32,8 @@ struct ComparedRun {
 struct RunGroup {
   std::string name;  // in what it differs from the others, or its run
   std::vector<std::size_t> runs = {};
-  Estimate loss = {};  // over those that have one; n = 0: none
+  Estimate loss = {};                     // over those that have one; n = 0: none
+  std::optional<Estimate> accuracy = {};  // of classifiers, over seeds and held-out records
   int diverged = 0;
 };
 

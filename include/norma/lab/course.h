@@ -41,6 +41,10 @@ struct Comparison {
   bool apart = false;
   // Apart, and more than the one behind would gain from ten times the training at its present pace.
   bool lasting = false;
+  // Of classifiers: how much larger the share of right answers of `a` is, paired over seeds and held-out records. At
+  // the level at which this pair was decided among all: excludes 0 exactly when one has more right answers at this
+  // length.
+  std::optional<Estimate> right = {};
 };
 
 }  // namespace norma

@@ -19,10 +19,14 @@ LogitLens measure_lens(const Subject& subject);
 
 // Ridge regression from the normalised stream at each border of layers to the target, fitted on training batches:
 // share of held-out targets that it finds, by border (0: the embedding) and member.
+struct Probes {
+  std::vector<std::vector<double>> share;
+  double targets = 0;  // that judged each
+};
 struct ProbeOptions {
   int batches = 8;      // to fit on
   double ridge = 1e-2;  // times the mean of the squared features
 };
-std::vector<std::vector<double>> measure_probes(const Subject& subject, const ProbeOptions& options = {});
+Probes measure_probes(const Subject& subject, const ProbeOptions& options = {});
 
 }  // namespace norma

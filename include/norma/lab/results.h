@@ -60,6 +60,8 @@ struct Results {
 
 // Of this version, made now.
 Results new_results(ResultsKind kind);
+// How much larger the share of right answers of `a` is than that of `b`; none where they were not compared.
+std::optional<Estimate> more_right(const Results& results, const std::string& a, const std::string& b);
 
 void add_findings(Results& results, Findings findings);
 // The runs and what they say together; `sensitivity_rates` as in sensitivity().

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "norma/core/share.h"
 #include "norma/lab/course.h"
 #include "norma/train/config.h"
 #include "norma/train/result.h"
@@ -44,8 +45,9 @@ struct RunOutcome {
   double final_loss = 0;  // of the last training step; NaN when there is none
   double best_loss = 0;   // held out, or of training where nothing is; NaN when there is none
   std::optional<double> evaluation_loss = {}, best_evaluation_loss = {};
-  std::optional<double> accuracy = {};  // of the last evaluation: share of right answers, where it was looked at
-  std::int64_t diverged_at_step = 0;    // when diverged
+  std::optional<RightShare> accuracy =
+      {};                             // of the last evaluation: right answers of a classifier, where they were counted
+  std::int64_t diverged_at_step = 0;  // when diverged
   std::string diverged_because = {}, first_bad_wire = {};
   std::int64_t spikes = 0;
   std::int64_t stopped_at_step = 0;  // when successive halving gave it up

@@ -1,5 +1,6 @@
-// What the runs of a sweep say together, with intervals over seeds. Pure functions of the outcomes; docs/sweeps.md
-// defines the words. Loss means RunOutcome::loss(): held out, at the end, infinite after divergence.
+// What the runs of a sweep say together, with intervals over seeds (of accuracies over held-out records as well). Pure
+// functions of the outcomes; docs/sweeps.md defines the words. Loss means RunOutcome::loss(): held out, at the end,
+// infinite after divergence.
 #pragma once
 
 #include <cstdint>
@@ -109,8 +110,8 @@ struct Tuned {
   std::optional<Estimate> accuracy = {};  // held out, of the same runs as the loss, where it was looked at
 };
 
-// A mean over the runs that came to their end and know theirs.
-std::optional<Estimate> accuracy_over_seeds(const Outcomes& runs);
+// A mean over the runs that came to their end and know theirs, with an interval over seeds and held-out records.
+std::optional<Estimate> mean_accuracy(const Outcomes& runs);
 
 // `target` for steps_to_target; without one the largest best loss of a tuned run of those schemes that learn something,
 // which every such run reaches. Schemes that learn nothing at any setting have a loss, but neither sensitivity nor

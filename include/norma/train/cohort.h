@@ -35,6 +35,7 @@ struct MemberState {
   std::optional<double> evaluation_loss, best_evaluation_loss;
   std::optional<double> evaluation_margin;    // half of its 99.9 % interval over held-out batches; none: a single one
   std::optional<double> evaluation_accuracy;  // where logits are small enough to be looked at every time
+  std::optional<double> evaluation_records;   // how many answers that is of
   bool diverged = false;
   std::int64_t diverged_at_step = 0;
   std::string diverged_because;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "norma/core/share.h"
 #include "norma/data/source.h"
 #include "norma/device/session.h"
 #include "norma/train/generate.h"
@@ -26,7 +27,7 @@ struct Accuracy {
 
   // The output "logits" [.., classes] of a member after a run, and one target for each of its rows.
   void add(Session& session, int member, std::span<const std::int32_t> targets);
-  double share() const { return right / counted; }
+  RightShare share() const { return {right / counted, counted}; }
   double share_of_rows() const { return rows_right / rows; }
 };
 
@@ -39,6 +40,9 @@ struct Examiner {
 };
 Examiner examination_plan(const ModelConfig& config, const Backend& backend);
 
+// Whether it says one class of each record, such as an image or a node, and not a token at every position.
+bool is_classifier(const ModelConfig& config);
+
 // Whether logits of a whole batch are so few that an evaluation may look at them every time.
 bool logits_are_small(const ModelConfig& config);
 
@@ -49,7 +53,8 @@ struct JudgeOptions {
 
 // Over the held-out batches of `source`:
 //   loss, accuracy     of counted targets, each predicted from what is right before it
-//   records, records_held_out   of a classifier: how many it was judged by, and how many there are
+//   accuracy_low, accuracy_high   of a classifier: 95 % interval over the records that were held out
+//   records, records_held_out     of a classifier: how many it was judged by, and how many there are
 //   row_accuracy       rows without a mistake; not of classifiers
 //   bleu, brevity_penalty, length_ratio   of translations by beam search, against Source::reference
 Scores judge(const TrainedModel& model, const Source& source, const JudgeOptions& options = {});

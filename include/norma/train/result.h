@@ -63,8 +63,9 @@ struct MemberResult {
   double final_loss = std::numeric_limits<double>::quiet_NaN();  // of the last training step
   double best_loss = std::numeric_limits<double>::quiet_NaN();   // held out, or of training where nothing is
   std::optional<double> evaluation_loss = {}, best_evaluation_loss = {};
-  std::map<std::string, double> scores = {};   // by name; NaN where one could not be had
-  std::optional<double> unigram_entropy = {};  // what a model that knows only frequencies loses; none: no such thing
+  std::optional<double> evaluation_records = {};  // how many answers its accuracy is of
+  std::map<std::string, double> scores = {};      // by name; NaN where one could not be had
+  std::optional<double> unigram_entropy = {};     // what a model that knows only frequencies loses; none: no such thing
   Outcome outcome = Outcome::stable;
   OutcomeFacts facts = {};
   std::int64_t spikes = 0, recovery_actions = 0, skipped_steps = 0;

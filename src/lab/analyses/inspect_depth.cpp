@@ -6,6 +6,7 @@
 #include "norma/lab/inspect.h"
 #include "norma/lab/lens.h"
 #include "norma/lab/paths.h"
+#include "norma/lab/share.h"
 #include "norma/train/result.h"
 
 namespace norma {
@@ -68,7 +69,12 @@ DepthFinding inspect_depth(const Subject& subject, std::vector<std::string>& not
   try {
     tell(0.8, "linear probes");
     if (numbers) fail("a {} answers numbers, no classes", subject.model.family->name);
-    found.probe = estimates_of(measure_probes(alone));
+    const Probes probes = measure_probes(alone);
+    for (const std::vector<double>& border : probes.share) {
+      std::vector<RightShare> models;
+      for (const double share : border) models.push_back({share, probes.targets});
+      found.probe.push_back(*mean_share(models));
+    }
   } catch (const Error& error) {
     add_note(notes, fmt::format("no linear probes: {}", error.what()));
   }

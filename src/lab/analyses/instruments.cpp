@@ -184,7 +184,7 @@ Instrument amplification_instrument() {
   return {.name = "amplification",
           .cost = 3,
           .analyses = {{.name = "amplification",
-                        .title = "Amplification: squared change of the output per token",
+                        .title = "Amplification: squared change of the output per position",
                         .x = "sublayers",
                         .about = "Every weight matrix of the layers is changed by -1e-4 sign(normal), the batch stays; "
                                  "squared change of the normalised output, summed over channels, mean over tokens.",

@@ -167,7 +167,7 @@ LogitLens measure_lens(const Subject& given) {
   return lens;
 }
 
-std::vector<std::vector<double>> measure_probes(const Subject& subject, const ProbeOptions& options) {
+Probes measure_probes(const Subject& subject, const ProbeOptions& options) {
   std::vector<std::string> borders;
   std::vector<std::size_t> widths;
   Rig rig(subject, [&](Graph& graph, const Model& model) {
@@ -227,7 +227,7 @@ std::vector<std::vector<double>> measure_probes(const Subject& subject, const Pr
   for (std::vector<double>& border : found) {
     for (double& share : border) share /= counted;
   }
-  return found;
+  return {std::move(found), counted};
 }
 
 }  // namespace norma

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "lab/limits.h"
+#include "norma/lab/share.h"
 #include "norma/lab/statistics.h"
 
 namespace norma {
@@ -69,6 +70,9 @@ ComparedRun compared(const RunHistory& run, const MemberHistory& member, const s
   if (run.members.size() > 1) one.name += fmt::format(" [{}]", member.member);
   if (!member.result) return one;
   one.held_out = member.result->evaluation_loss.has_value();
+  const std::map<std::string, double>& scores = member.result->scores;
+  if (scores.contains("accuracy") && scores.contains("records") && std::isfinite(scores.at("accuracy")))
+    one.accuracy = RightShare{scores.at("accuracy"), member.result->evaluation_records.value_or(scores.at("records"))};
   if (member.result->outcome != Outcome::diverged && member.result->outcome != Outcome::stopped)
     one.loss = member.result->evaluation_loss.value_or(member.result->final_loss);
   one.verdict = verdict_of(member.result->outcome, member.result->facts);
@@ -191,7 +195,7 @@ void add_notes(RunComparison& comparison) {
                                   [](const GroupDifference& pair) { return pair.difference.n > 1; });
   if (paired)
     comparison.notes.push_back(
-        "intervals cover seeds at a level of 95 % over all pairs, not which data happened to be held out");
+        "intervals of losses cover seeds at a level of 95 % over all pairs, not which data happened to be held out");
 }
 
 }  // namespace
@@ -221,6 +225,14 @@ RunComparison compare_runs(const std::vector<RunHistory>& runs, double alpha) {
     std::vector<double> losses;  // a run that is repeated says nothing new: each seed counts once
     for (const auto& [seeds, loss] : losses_by_seed(comparison, group)) losses.push_back(loss);
     if (!losses.empty()) one.loss = estimate_of(losses);
+    std::map<Seeds, RightShare> shares;
+    for (const std::size_t run : one.runs) {
+      const ComparedRun& each = comparison.runs[run];
+      if (each.accuracy && std::isfinite(each.loss)) shares.emplace(Seeds{each.seed, each.data_seed}, *each.accuracy);
+    }
+    std::vector<RightShare> models;
+    for (const auto& [seeds, share] : shares) models.push_back(share);
+    one.accuracy = mean_share(models);
   }
   const double count = static_cast<double>(groups.size());
   for (std::size_t a = 0; a < groups.size(); ++a) {

@@ -85,6 +85,7 @@ void fields(Io& io, In<Io, RunGroup>& group) {
   io.field("name", group.name);
   io.field("runs", std::vector<std::int64_t>(group.runs.begin(), group.runs.end()));
   compared_estimate(io, "loss", group.loss);
+  if (group.accuracy) compared_estimate(io, "accuracy", *group.accuracy);
   io.field("diverged", group.diverged);
 }
 

@@ -37,12 +37,7 @@ void add_training(const StudyFindings& study, Results& results) {
     tuned.warmup = evidence->final->warmup;
     tuned.loss = evidence->final->loss;
     tuned.steps = evidence->final->steps;
-    Outcomes of_final;
-    for (const StagedOutcome& one : study.rounds.outcomes()) {
-      if (one.stage == Stage::final && one.outcome.scheme == tuned.scheme && one.outcome.steps == tuned.steps)
-        of_final.push_back(one.outcome);
-    }
-    tuned.accuracy = accuracy_over_seeds(of_final);
+    tuned.accuracy = evidence->final->accuracy;
   }
   add_extra_rates(study, results);
 }
@@ -73,6 +68,12 @@ void add_comparisons(const StudyFindings& study, Results& results) {
                                    .apart = pair.apart,
                                    .lasting = is_lasting(study.rounds.state(), pair)});
   }
+  for (const PairedDifference& pair : right_pairs(study.rounds.state())) {
+    for (Comparison& known : results.comparisons) {
+      if (known.a == study.evidence[pair.a].scheme && known.b == study.evidence[pair.b].scheme)
+        known.right = pair.difference;
+    }
+  }
 }
 
 }  // namespace
@@ -86,10 +87,8 @@ void say_accuracy(Results& results, std::optional<double> most_frequent) {
     const auto verdict = std::ranges::find(results.verdicts, tuned.scheme, &Verdict::scheme);
     const bool ranked = std::ranges::find(results.advice.ranking, tuned.scheme) != results.advice.ranking.end();
     if (!ranked || verdict == results.verdicts.end()) continue;
-    constexpr double kDigit = 5e-4;
-    const std::string interval =
-        share.high - share.low >= kDigit ? fmt::format(" ({:.1f} to {:.1f})", 100 * share.low, 100 * share.high) : "";
-    const std::string words = fmt::format("{:.1f} % of held-out answers are right{}", 100 * share.mean, interval);
+    const std::string words = fmt::format("{:.1f} % of held-out answers are right ({:.1f} to {:.1f})", 100 * share.mean,
+                                          100 * share.low, 100 * share.high);
     verdict->words.pop_back();
     verdict->words += fmt::format("; {}.", words);
     verdict->evidence.push_back({"share of right held-out answers", share.mean, share.low, share.high});
@@ -101,17 +100,22 @@ void say_more_accurate(Results& results) {
   const auto chosen = std::ranges::find(results.tuned, results.advice.choice, &Tuned::scheme);
   if (chosen == results.tuned.end() || !chosen->accuracy) return;
   const Tuned* best = nullptr;
+  Estimate lead = {};
   for (const Tuned& other : results.tuned) {
     const bool ranked = std::ranges::find(results.advice.ranking, other.scheme) != results.advice.ranking.end();
-    if (!ranked || !other.accuracy || other.accuracy->n < 3 || other.accuracy->low <= chosen->accuracy->high) continue;
-    if (best == nullptr || other.accuracy->mean > best->accuracy->mean) best = &other;
+    const std::optional<Estimate> more = more_right(results, other.scheme, chosen->scheme);
+    if (!ranked || !other.accuracy || !more || more->low <= 0) continue;
+    if (best != nullptr && other.accuracy->mean <= best->accuracy->mean) continue;
+    best = &other;
+    lead = *more;
   }
   if (best == nullptr) return;
   const auto summary = std::ranges::find(results.schemes, best->scheme, &SchemeSummary::name);
-  results.advice.words +=
-      fmt::format(" By right answers {} is ahead, {:.1f} % ({:.1f} to {:.1f}): the loss also asks how sure a model is.",
-                  summary == results.schemes.end() || summary->title.empty() ? best->scheme : summary->title,
-                  100 * best->accuracy->mean, 100 * best->accuracy->low, 100 * best->accuracy->high);
+  results.advice.words += fmt::format(
+      " By right answers {} is ahead, by {:.1f} points ({:.1f} to {:.1f}): the loss also asks how sure a "
+      "model is.",
+      summary == results.schemes.end() || summary->title.empty() ? best->scheme : summary->title, 100 * lead.mean,
+      100 * lead.low, 100 * lead.high);
 }
 
 Results describe_study(Results results, const StudyFindings& study) {

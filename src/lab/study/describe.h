@@ -26,7 +26,7 @@ struct StudyFindings {
 void say_accuracy(Results& results, std::optional<double> most_frequent);
 
 // The loss ranks, but whoever wants right answers must hear that another scheme has clearly more of them than the
-// advised one: adds that to the advice.
+// advised one, paired over seeds and held-out records: adds that to the advice.
 void say_more_accurate(Results& results);
 
 // Adds them to results that say where they come from.

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "lab/study/parts.h"
+#include "norma/lab/share.h"
 
 namespace norma {
 namespace {
@@ -119,6 +120,7 @@ void gather_rounds(std::vector<SchemeEvidence>& evidence, const RoundPlayer& rou
     if (one.final && !state.finals[scheme].empty()) {
       one.final->loss = crossed_mean(state.finals[scheme]).interval();
       one.final->batches = std::ssize(state.finals[scheme].front());
+      if (!state.right[scheme].empty()) one.final->accuracy = share_of(state.right[scheme]);
     }
     for (const PairedDifference& pair : pairs) {
       if ((pair.a != scheme && pair.b != scheme) || !one.final) continue;

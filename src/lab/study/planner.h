@@ -24,5 +24,7 @@ double tokens_of_long_run(const StudyState& state, const PlannerRules& rules = {
 
 // Pairs of schemes that have finals, with indices into `state.schemes`, at the level of the last look.
 std::vector<PairedDifference> final_pairs(const StudyState& state, const PlannerRules& rules = {});
+// The same of classifiers: how much larger the share of right answers of `a` is.
+std::vector<PairedDifference> right_pairs(const StudyState& state, const PlannerRules& rules = {});
 
 }  // namespace norma

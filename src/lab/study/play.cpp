@@ -69,6 +69,7 @@ RoundPlayer::RoundPlayer(const StudyConfig& config, const StudyRequest& request,
 void RoundPlayer::play(StudyState state, const StudyAccount& before, double map_tokens) {
   state_ = std::move(state);
   state_.finals.assign(names_.size(), {});
+  state_.right.assign(names_.size(), {});
   map_tokens_ = map_tokens;
   if (config_.budget.unit == StudyBudget::Unit::none || stop_) return;
   log_ = read_rounds(Folder(request_.directory), print_budget(config_.budget), names_);
@@ -225,8 +226,8 @@ void RoundPlayer::judge_finals(const Round& round, const std::vector<RunOutcome>
                     static_cast<double>(outcome.last_step), static_cast<double>(outcome.steps)});
   }
   const std::int64_t asked = config_.base.train.threads;
-  const LossTable losses = losses_by_batch(runs, source, asked > 0 ? static_cast<int>(asked) : machine().cores,
-                                           [this] { return stop_.load(); });
+  const FinalScores scores = final_scores(runs, source, asked > 0 ? static_cast<int>(asked) : machine().cores,
+                                          [this] { return stop_.load(); });
   if (stop_) return;
   if (const double level = guessing_level(*source, static_cast<std::uint64_t>(config_.base.train.data_seed));
       std::isfinite(level))
@@ -237,12 +238,17 @@ void RoundPlayer::judge_finals(const Round& round, const std::vector<RunOutcome>
     if (outcome.diverged()) {
       diverged_in_final_[scheme] = 1;
     } else {
-      state_.finals[scheme].push_back(losses[next++]);
+      state_.finals[scheme].push_back(scores.losses[next]);
+      if (!scores.right[next].empty()) state_.right[scheme].push_back(scores.right[next]);
+      ++next;
     }
   }
   for (std::size_t scheme = 0; scheme < names_.size(); ++scheme) {
     if (is_below(state_.finals[scheme], source->optimum())) below_optimum_[scheme] = source->optimum();
-    if (diverged_in_final_[scheme] != 0 || below_optimum_[scheme]) state_.finals[scheme].clear();
+    if (diverged_in_final_[scheme] != 0 || below_optimum_[scheme]) {
+      state_.finals[scheme].clear();
+      state_.right[scheme].clear();
+    }
   }
 }
 

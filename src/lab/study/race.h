@@ -41,6 +41,7 @@ struct StudyState {
   std::vector<std::int64_t> tuning_seeds;
   std::vector<PlayedRound> played = {};
   std::vector<LossTable> finals = {};   // by scheme, empty where it was in none
+  std::vector<LossTable> right = {};    // likewise of classifiers: shares of right answers by seed and record
   double tokens_per_step = 1;           // of one run
   std::string counted = "tokens";       // what these are
   std::optional<double> guessing = {};  // the loss of guessing by frequency

@@ -30,16 +30,16 @@ RoundJson json_of(const Round& round, const std::vector<std::string>& schemes) {
       {"tokens_trained", round.tokens_trained}};
 }
 
-Round round_of(const RoundJson& json, const std::vector<std::string>& schemes) {
-  Round round{.stage = stage_of(json.at("stage").get<std::string>()),
-              .steps = json.at("steps"),
-              .why = json.at("why"),
-              .tokens_left = json.at("tokens_left"),
-              .ended = json.at("ended"),
-              .cut = json.value("cut", false),
-              .seconds = json.at("seconds"),
-              .tokens_trained = json.at("tokens_trained")};
-  for (const RoundJson& entry : json.at("entries")) {
+Round round_of(const RoundJson& saved, const std::vector<std::string>& schemes) {
+  Round round{.stage = stage_of(saved.at("stage").get<std::string>()),
+              .steps = saved.at("steps"),
+              .why = saved.at("why"),
+              .tokens_left = saved.at("tokens_left"),
+              .ended = saved.at("ended"),
+              .cut = saved.value("cut", false),
+              .seconds = saved.at("seconds"),
+              .tokens_trained = saved.at("tokens_trained")};
+  for (const RoundJson& entry : saved.at("entries")) {
     const auto scheme = std::find(schemes.begin(), schemes.end(), entry.at("scheme").get<std::string>());
     if (scheme == schemes.end()) fail("the scheme '{}' is not one of this study", entry.at("scheme").dump());
     round.entries.push_back({static_cast<std::size_t>(scheme - schemes.begin()), entry.at("lr"), entry.at("warmup"),

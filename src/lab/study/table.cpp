@@ -21,10 +21,12 @@ std::string number(double value, const char* format) {
   return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : std::string("-");
 }
 
-// "1.958 to 1.967"; empty without seeds to tell.
+// "1.958 to 1.967"
+std::string ends(const Estimate& estimate) { return fmt::format("{:.3f} to {:.3f}", estimate.low, estimate.high); }
+
+// A dash without seeds to tell.
 std::string interval(const Estimate& estimate) {
-  if (estimate.n < 2 || !std::isfinite(estimate.low)) return "-";
-  return fmt::format("{:.3f} to {:.3f}", estimate.low, estimate.high);
+  return estimate.n < 2 || !std::isfinite(estimate.low) ? "-" : ends(estimate);
 }
 
 // No loss is below 0, which the interval of few seeds does not know.
@@ -70,7 +72,9 @@ std::string legend(const std::optional<TaskFacts>& task, bool judged, std::int64
     text += fmt::format("; {} loses {:.3f}", numbers ? "predicting the mean" : "guessing by frequency", *task->unigram);
   if (task && task->optimum) text += fmt::format(", the optimum is {:.3f}", *task->optimum);
   if (judged)
-    text += "\naccuracy: share of right answers, held out, of the same runs, interval over seeds; the loss ranks";
+    text +=
+        "\naccuracy: share of right answers, held out, of the same runs, 95 % interval over seeds and held-out "
+        "records; the loss ranks";
   if (compared_after > 0)
     text +=
         "\nrank: the place that ten times the training can be expected to leave, 1-3 where it may be any of these; "
@@ -130,11 +134,8 @@ std::string study_table(const Results& results) {
                                                       used->second->layers)
                                         : "-"});
     if (!judged) continue;
-    constexpr double kDigit = 5e-4;  // seeds that agree to the last digit tell nothing of other data
     const bool known = found != nullptr && found->accuracy;
-    rows.back().insert(rows.back().begin() + 4, known && found->accuracy->high - found->accuracy->low >= kDigit
-                                                    ? interval(*found->accuracy)
-                                                    : "-");
+    rows.back().insert(rows.back().begin() + 4, known ? ends(*found->accuracy) : "-");
     rows.back().insert(rows.back().begin() + 4, known ? number(found->accuracy->mean, "{:.3f}") : "-");
   }
   std::string text = aligned(rows);

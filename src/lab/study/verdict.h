@@ -41,9 +41,10 @@ enum class Training {
 struct FinalEvidence {
   double lr = 0;
   std::int64_t warmup = 0, steps = 0;
-  Estimate loss = {};  // over seeds and held-out batches; n = 0 where a seed diverged
+  Estimate loss = {};                     // over seeds and held-out batches; n = 0 where a seed diverged
+  std::optional<Estimate> accuracy = {};  // of classifiers, over seeds and held-out records
   int seeds = 0, diverged = 0;
-  std::ptrdiff_t batches = 0;                   // held-out ones that judged it
+  std::ptrdiff_t batches = 0;                   // held-out ones that judged it, or records where there is one batch
   bool margin = false;                          // the next larger rate of the map trains too
   bool falls = false;                           // the loss still fell when the length was last doubled
   std::vector<std::string> tied_with = {};      // titles of schemes that no interval separates it from

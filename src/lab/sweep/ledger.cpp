@@ -11,7 +11,8 @@
 namespace norma {
 namespace {
 
-// Right answers are spoken of where samples or nodes have a class: of tokens the loss says more.
+// Right answers are spoken of where samples or nodes have a class: of tokens the loss says more. The configuration is
+// one whose sizes the data have yet to tell, so this goes by the kind of data.
 bool answers_tokens(const RunConfig& config) {
   const std::string& kind = config.model.family->data;
   return (kind == "onward" || kind == "whole" || kind == "paired") && config.data.task != "classification";

@@ -8,7 +8,8 @@
 namespace norma {
 namespace {
 
-void read_curves(RunOutcome& outcome, const std::filesystem::path& metrics) {
+// `records`: how many independent answers an accuracy is worth.
+void read_curves(RunOutcome& outcome, const std::filesystem::path& metrics, double records) {
   if (!std::filesystem::exists(metrics)) return;
   for (const MetricRecord& record : read_metrics(metrics)) {
     const auto add = [&](const char* name, LossCurve& curve) {
@@ -22,7 +23,7 @@ void read_curves(RunOutcome& outcome, const std::filesystem::path& metrics) {
     add("evaluation_loss", outcome.evaluations);
     const MetricValue* accuracy = record.find("evaluation_accuracy");
     const double* share = accuracy == nullptr ? nullptr : std::get_if<double>(accuracy);
-    if (share != nullptr) outcome.accuracy = *share;
+    if (share != nullptr) outcome.accuracy = RightShare{*share, records};
   }
 }
 
@@ -105,7 +106,8 @@ RunOutcome read_outcome(RunOutcome known, const std::filesystem::path& run) {
   known.unigram_entropy = member.unigram_entropy;
   known.outcome = member.outcome;
   known.status = status_after(member.outcome);
-  read_curves(known, view.metrics_path());
+  // Runs of older versions did not count records.
+  read_curves(known, view.metrics_path(), member.evaluation_records.value_or(kInfinity));
   return known;
 }
 

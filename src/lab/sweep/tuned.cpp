@@ -4,6 +4,7 @@
 
 #include "lab/limits.h"
 #include "lab/sweep/parts.h"
+#include "norma/lab/share.h"
 #include "norma/lab/sweep_results.h"
 
 namespace norma {
@@ -57,7 +58,7 @@ Tuned tune(const Contest& contest, const std::vector<double>& sensitivity_rates)
     }
   }
   if (one.lr) one.loss = loss_over_seeds(one.best);
-  if (one.lr) one.accuracy = accuracy_over_seeds(one.best);
+  if (one.lr) one.accuracy = mean_accuracy(one.best);
   one.diverged = static_cast<double>(std::count_if(contest.runs.begin(), contest.runs.end(),
                                                    [](const RunOutcome& run) { return run.diverged(); })) /
                  static_cast<double>(contest.runs.size());
@@ -107,16 +108,12 @@ std::optional<Estimate> gain_per_doubling(const std::vector<const Tuned*>& depth
 
 }  // namespace
 
-std::optional<Estimate> accuracy_over_seeds(const Outcomes& runs) {
-  std::vector<double> shares;
+std::optional<Estimate> mean_accuracy(const Outcomes& runs) {
+  std::vector<RightShare> shares;
   for (const RunOutcome& run : runs) {
     if (run.status == RunStatus::finished && run.accuracy) shares.push_back(*run.accuracy);
   }
-  if (shares.empty()) return std::nullopt;
-  Estimate all = estimate_of(shares);
-  all.low = std::max(all.low, 0.0);  // a share ends there
-  all.high = std::min(all.high, 1.0);
-  return all;
+  return mean_share(shares);
 }
 
 std::vector<Tuned> tuned(const Outcomes& outcomes, std::optional<double> target,

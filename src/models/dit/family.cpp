@@ -92,7 +92,8 @@ FamilyRow dit_family() {
           .build = build_dit,
           .start = noised_variance,
           .study = {.schemes = {"adaln_zero", "adaln", "pre", "post", "rezero", "layerscale", "deepnorm", "peri"},
-                    .keys = {"model.batch=64"},
+                    .keys = {"model.batch=32", "data.evaluation_batches=32"},
+                    .rates = {3e-3, 1e-2, 3e-2},
                     .depths = {6, 12, 24}}};
 }
 

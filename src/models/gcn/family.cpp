@@ -134,7 +134,8 @@ FamilyRow gcn_family() {
           .start = no_variance_of_nodes,
           .study = {.schemes = {"gcn", "gcn_res", "graph_post", "res_plus", "pairnorm", "gcnii"},
                     .fits = fits_convolution,
-                    .keys = {"model.head_std=0.2"}}};
+                    .keys = {"model.head_std=0.2"},
+                    .depths = {6, 12, 24}}};
 }
 
 FamilyRow graphs_family() {
@@ -154,8 +155,11 @@ FamilyRow graphs_family() {
           .start = no_variance_of_nodes,
           .study = {.schemes = {"gcn", "gcn_res", "graph_post", "res_plus", "pairnorm", "gcnii"},
                     .fits = fits_convolution,
-                    .keys = {"model.head_std=0.2", "model.batch=32", "data.settings.graphs=10000",
-                             "data.evaluation_batches=31"}}};
+                    // Plain layers begin to learn between 100 and 200 steps, and later with twice the depth.
+                    .keys = {"model.head_std=0.2", "model.layers=6", "model.batch=32", "train.steps=200",
+                             "data.settings.graphs=10000", "data.evaluation_batches=31"},
+                    .rates = {3e-3, 1e-2, 3e-2},
+                    .depths = {6, 12, 24}}};
 }
 
 }  // namespace norma

@@ -80,7 +80,8 @@ FamilyRow mixer_family() {
       .build = build_mixer,
       .start = mixer_variance,
       .study = {.schemes = {"post", "pre", "layerscale", "rezero", "deepnorm", "peri", "dyt", "lns"},
-                .keys = {"model.batch=32", "model.sizes.patch=2", "data.settings.size=6", "data.evaluation_batches=32"},
+                .keys = {"model.batch=16", "model.sizes.patch=2", "data.settings.size=6", "data.evaluation_batches=64"},
+                .rates = {3e-3, 1e-2, 3e-2},
                 .depths = {6, 12, 24}}};
 }
 

@@ -74,7 +74,8 @@ FamilyRow mlp_family() {
           .build = build_mlp,
           .start = stream_variance,
           .study = {.schemes = {"post", "pre", "x + f(x)", "rezero", "layerscale", "deepnorm", "peri", "lns"},
-                    .keys = {"model.batch=64"}}};
+                    .keys = {"model.batch=64"},
+                    .depths = {6, 12, 24}}};
 }
 
 }  // namespace norma

@@ -124,6 +124,7 @@ FamilyRow resnet_family() {
           .study = {.schemes = {"resnet_v1", "resnet_v2", "fixup", "skipinit", "rezero", "nf_resnet"},
                     .keys = {"model.norm=batch", "model.layers=9", "model.width=8", "model.batch=32",
                              "data.settings.size=8", "data.evaluation_batches=48"},
+                    .rates = {3e-3, 1e-2, 3e-2},
                     .depths = {6, 12, 24}}};
 }
 

@@ -114,8 +114,7 @@ std::string beyond_words(const Results& results, const std::vector<draw::Line>& 
 
 std::string right_answers(const Estimate& accuracy) {
   const std::string mean = fmt::format("{:.1f}\u00a0%", 100 * accuracy.mean);  // no line ends between them
-  constexpr double kDigit = 5e-4;  // seeds that agree to the last digit tell nothing of other data
-  return accuracy.n < 2 || accuracy.high - accuracy.low < kDigit
+  return accuracy.low == accuracy.high  // of runs of older versions, which counted no records
              ? mean + " right"
              : fmt::format("{} ({:.1f} to {:.1f}) right", mean, 100 * accuracy.low, 100 * accuracy.high);
 }

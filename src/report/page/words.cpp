@@ -223,12 +223,17 @@ std::string accuracy_sentence(const Results& results, const Cast& cast) {
     if (best == nullptr || one->accuracy->mean > best->accuracy->mean) best = one;
   }
   if (lead == nullptr || best == lead || best->scheme == lead->scheme) return "";
-  const bool apart = lead->accuracy->n > 1 && best->accuracy->n > 1 && best->accuracy->low > lead->accuracy->high;
+  const std::optional<Estimate> more = more_right(results, best->scheme, lead->scheme);
+  const std::string difference = !more ? (best->accuracy->low > lead->accuracy->high ? "" : "; their intervals overlap")
+                                 : more->low > 0
+                                     ? fmt::format("; the paired difference is {:.1f} points ({:.1f} to {:.1f})",
+                                                   100 * more->mean, 100 * more->low, 100 * more->high)
+                                     : "; the interval of their paired difference includes 0";
   return fmt::format(
       "By right answers the order is different: {} has {}, {} {}{}. The loss, which ranks here, also counts how sure "
       "the answers are.",
       cast.of(best->scheme).label, right_answers(*best->accuracy), cast.of(lead->scheme).label,
-      right_answers(*lead->accuracy), apart ? "" : "; their intervals overlap");
+      right_answers(*lead->accuracy), difference);
 }
 
 std::string depth_sentence(const Results& results, const Cast& cast) {
