@@ -185,8 +185,8 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
     print("\n  {}\n", error.what());
   }
   std::string depths;
-  for (std::size_t i = 0; i < said.stacks.size(); ++i)
-    depths += fmt::format("{}{}", i > 0 ? " + " : "", options.about.layers);
+  for (const StackNumbers& stack : said.stacks)
+    depths += fmt::format("{}{}", depths.empty() ? "" : " + ", stack.first.at("N"));
   print("\n{} of {} layers, width {}, {} heads\n", options.about.family->name, depths, options.about.width,
         options.about.heads);
   print_constants(scheme, said);

@@ -37,6 +37,13 @@ TEST(SchemesProcess, ListsTheCatalogue) {
   EXPECT_NE(text.out.find("norm(alpha*x + f(x))"), std::string::npos);
 }
 
+TEST(SchemesProcess, CountsTheLayersOfEveryStack) {
+  const TemporaryFolder folder;
+  const Ended text =
+      test::run(folder, {"schemes", "unet", "--family", "unet", "--layers", "4", "--width", "16", "--heads", "2"});
+  EXPECT_NE(text.out.find("unet of 4 + 2 + 7 layers"), std::string::npos) << text.out << text.err;
+}
+
 TEST(SchemesProcess, CountsTheNormsOfEncoderDecoders) {
   const TemporaryFolder folder;
   const auto six = [&](const char* scheme) {

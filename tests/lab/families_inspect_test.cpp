@@ -93,18 +93,20 @@ TEST_P(FamiliesInLab, EveryAnalysisAndTheWorthOfLayersOfOneModel) {
     const DepthFinding& depth = findings.depth_use[0];
     std::string notes;
     for (const std::string& note : findings.notes) notes += note + "\n";
-    ASSERT_EQ(depth.deletion.size(), 5u);
-    ASSERT_EQ(depth.influence.size(), 5u) << scheme;
-    for (std::size_t layer = 0; layer < 5; ++layer) {
+    const std::size_t layers = layers_of_last_stacks(subject.model).size();
+    EXPECT_EQ(layers, config.model.family == "unet" ? 15u : 5u);  // down, middle and up
+    ASSERT_EQ(depth.deletion.size(), layers);
+    ASSERT_EQ(depth.influence.size(), layers) << scheme;
+    for (std::size_t layer = 0; layer < layers; ++layer) {
       EXPECT_TRUE(std::isfinite(depth.deletion[layer].mean)) << scheme << " layer " << layer;
       EXPECT_TRUE(std::isfinite(depth.influence[layer].mean)) << scheme << " layer " << layer;
     }
-    EXPECT_EQ(depth.kept_loss.size(), 6u);
+    EXPECT_EQ(depth.kept_loss.size(), layers + 1);
     const bool says_shape = notes.find("change the shape of the stream") != std::string::npos;
-    EXPECT_TRUE(depth.swap.size() == 4u || says_shape) << scheme << "\n" << notes;
+    EXPECT_TRUE(depth.swap.size() == layers - 1 || says_shape) << scheme << "\n" << notes;
     const bool numbers = !loss_unit(subject.model).empty();
-    EXPECT_EQ(depth.probe.size(), numbers ? 0u : 6u) << scheme << "\n" << notes;
-    EXPECT_EQ(depth.lens_divergence.size(), numbers ? 0u : 6u) << scheme << "\n" << notes;
+    EXPECT_EQ(depth.probe.size(), numbers ? 0u : layers + 1) << scheme << "\n" << notes;
+    EXPECT_EQ(depth.lens_divergence.size(), numbers ? 0u : layers + 1) << scheme << "\n" << notes;
     EXPECT_TRUE(!depth.path_share.empty() || notes.find("no path lengths") != std::string::npos) << notes;
   }
 }
