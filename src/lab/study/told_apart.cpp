@@ -1,4 +1,5 @@
-// What the final tells: which schemes it separates, over all looks at it, and which of these differences last.
+// What the final tells: which schemes it separates, by loss and classifiers by right answers, over all looks at it, and
+// which of these differences last.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -33,16 +34,16 @@ std::vector<LossTable> tables_at(const StudyState& state, std::vector<LossTable>
   return tables;
 }
 
-}  // namespace
-
-// What was told apart at an earlier look stays so while the data since, at the level of that look, do not deny it:
-// looks together spend alpha, and seeds for schemes that are tied take nothing from those that are not.
-std::vector<PairedDifference> final_pairs(const StudyState& state, const PlannerRules& rules) {
+// All pairs of the schemes that have a table. What was told apart at an earlier look stays so while the data since, at
+// the level of that look, do not deny it: looks together spend alpha, and seeds for schemes that are tied take nothing
+// from those that are not.
+std::vector<PairedDifference> pairs_of(const std::vector<LossTable>& all, const StudyState& state,
+                                       const PlannerRules& rules) {
   std::vector<LossTable> tables;
   std::vector<std::size_t> schemes;
-  for (std::size_t scheme = 0; scheme < state.finals.size(); ++scheme) {
-    if (state.finals[scheme].empty()) continue;
-    tables.push_back(state.finals[scheme]);
+  for (std::size_t scheme = 0; scheme < all.size(); ++scheme) {
+    if (all[scheme].empty()) continue;
+    tables.push_back(all[scheme]);
     schemes.push_back(scheme);
   }
   const int looks = std::max(1, static_cast<int>(finals_of(state).size()));
@@ -63,6 +64,16 @@ std::vector<PairedDifference> final_pairs(const StudyState& state, const Planner
     pair.b = schemes[pair.b];
   }
   return pairs;
+}
+
+}  // namespace
+
+std::vector<PairedDifference> final_pairs(const StudyState& state, const PlannerRules& rules) {
+  return pairs_of(state.finals, state, rules);
+}
+
+std::vector<PairedDifference> right_pairs(const StudyState& state, const PlannerRules& rules) {
+  return pairs_of(state.right, state, rules);
 }
 
 std::optional<double> closing_per_doubling(const StudyState& state, std::size_t behind, std::size_t ahead,
