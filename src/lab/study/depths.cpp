@@ -107,7 +107,8 @@ std::string length_words(const std::vector<Results>& studies, const std::vector<
   return parts.empty() ? "" : fmt::format(" Longer runs than {} may turn this around.", fmt::join(parts, " and "));
 }
 
-// How sure each answer is and what it rests on, as its own study says: "Confidence low, measured at 12 layers, width 64, ...".
+// How sure each answer is and what it rests on, as its own study says: "Confidence low, measured at 12 layers, width
+// 64, ...".
 std::string scale_words(const std::vector<Results>& studies) {
   constexpr std::string_view kMeasured = "Measured at ";
   std::string words;
