@@ -11,6 +11,7 @@
 #include "norma/lab/diagnose.h"
 #include "norma/report/run_report.h"
 #include "norma/store/atomic_file.h"
+#include "norma/store/directory_lock.h"
 #include "norma/store/run_directory.h"
 
 namespace norma::cli {
@@ -72,8 +73,12 @@ std::string close_run(const std::filesystem::path& run, const SchemeLibrary& sch
   try {
     const RunHistory history = read_history(run, schemes);
     const std::vector<Diagnosis> found = diagnose_some(history);
-    if (page == PageOfRun::anew || kind_of(run / kReportName) != PathKind::file)
+    if (page == PageOfRun::anew || kind_of(run / kReportName) != PathKind::file) {
+      const Folder folder(run);
+      const DirectoryLock lock(folder);
+      remove_stale_temporaries(folder);  // of a page that a kill cut short
       write_page(run / kReportName, [&] { return make_run_report(page_of(history, found)); });
+    }
     return words_of(history, found);
   } catch (const std::exception& error) {
     note("warning: there is no page of '{}': {}\n", run.string(), error.what());

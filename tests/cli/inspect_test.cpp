@@ -246,7 +246,9 @@ TEST(InspectProcess, ADamagedNewestCheckpointIsPassedOverByEveryVerb) {
   ASSERT_EQ(test::run(folder, train).code, 0);
   const RunView run(folder / "run");
   const std::string newest = run.checkpoint_path(20).string(), whole = test::read_file(newest);
-  for (const std::string& damaged : {whole.substr(0, whole.size() / 2), std::string("x") + whole.substr(1)}) {
+  std::string flipped = whole;
+  flipped[0] ^= 1;
+  for (const std::string& damaged : {whole.substr(0, whole.size() / 2), flipped}) {
     folder.write("run/checkpoints/step-00000020.safetensors", damaged);
     const std::string warning = "warning: '" + newest + "'";
     const Ended said = test::run(folder, {"generate", folder / "run", "--tokens", "3", "--json"});
