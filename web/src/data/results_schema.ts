@@ -268,6 +268,8 @@ export type Comparison = {
   adjusted_p: Number;
   apart: boolean;
   lasting?: boolean;
+  // of classifiers: how much larger a's share of right answers is
+  right?: Estimate;
 };
 export type Evidence = {
   text: string;
@@ -355,6 +357,8 @@ export type MemberResult = {
   best_loss: FiniteOrNull;
   evaluation_loss: FiniteOrNull;
   best_evaluation_loss: FiniteOrNull;
+  // how many answers evaluation_accuracy (metrics) is of
+  evaluation_records?: Number;
   scores: Record<string, FiniteOrNull>;
   unigram_entropy: FiniteOrNull;
   diverged: boolean;
