@@ -155,7 +155,9 @@ void show(const Outcomes& outcomes, const std::string& results, const std::strin
   if (as_json) {
     write_json(results);
   } else {
-    print("{}written to {}, with {}\n", sweep_tables(outcomes), directory, kReportName);
+    const bool has_page = kind_of(std::filesystem::path(directory) / kReportName) == PathKind::file;
+    print("{}written to {}{}\n", sweep_tables(outcomes), directory,
+          has_page ? fmt::format(", with {}", kReportName) : "");
   }
 }
 
@@ -220,6 +222,8 @@ int run(const SweepOptions& options, const std::vector<std::string>& extras) {
   if (result.finished_before) note("all {} runs are already finished; nothing was trained\n", result.outcomes.size());
   const auto before = result.finished_before ? results_before(config, directory) : std::nullopt;
   if (before) {
+    const std::filesystem::path page = std::filesystem::path(directory) / kReportName;
+    if (kind_of(page) != PathKind::file) write_page(page, [&] { return make_report(*before); });
     show(result.outcomes, *before, directory, options.json);
   } else {
     report(result.outcomes, config, directory, result.seconds, options.json);

@@ -51,7 +51,9 @@ TEST(Pages, ASweepEndsWithOne) {
   const Ended ended = test::run(folder, command);
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_TRUE(is_page(folder / "sweep/report.html"));
+  fs::remove(folder / "sweep/report.html");
   EXPECT_EQ(test::run(folder, command).code, 0) << "the same sweep again";
+  EXPECT_TRUE(is_page(folder / "sweep/report.html")) << "made again";
 }
 
 TEST(Pages, AComparisonWritesOneWhereItIsAsked) {
