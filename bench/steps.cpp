@@ -12,6 +12,7 @@
 #include "bench/prepare.h"
 #include "bench/split.h"
 #include "norma/backends/device.h"
+#include "norma/lab/study.h"
 #include "norma/train/config.h"
 #include "norma/train/step.h"
 
@@ -124,6 +125,9 @@ void bench_steps(Report& report, const Options& options) {
                                 .batch = 16,
                                 .time = 32,
                                 .activation = Activation::relu};
+  // What the default study trains, hundreds of times.
+  ModelConfig study = StudyConfig{}.base.model;
+  study.vocabulary = 16;
   bench_step(report, "6 layers d=128 T=64 B=16", small, options);
   ModelConfig small_post = small;
   small_post.scheme = "post";
@@ -132,6 +136,8 @@ void bench_steps(Report& report, const Options& options) {
   bench_split(report, "6 layers d=128 T=64 B=16", small, options);
   bench_step(report, "12 layers d=64 T=32 B=16", shakespeare, options);
   bench_step(report, "100 layers d=64 T=32 B=8", deep, options);
+  bench_step(report, "study, 12 layers d=32 T=32 B=8", study, options);
+  bench_split(report, "study, 12 layers d=32 T=32 B=8", study, options);
 
   bench_probes(report, "6 layers d=128 T=64 B=16", small, options);
   bench_probes(report, "12 layers d=64 T=32 B=16", shakespeare, options);
