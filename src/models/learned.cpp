@@ -5,6 +5,7 @@
 
 #include "norma/core/error.h"
 #include "norma/models/stack.h"
+#include "norma/ops/elementwise.h"
 #include "norma/ops/linear.h"
 #include "norma/ops/views.h"
 
@@ -49,24 +50,11 @@ Init listed(const LearnedSpec& learned, Variables numbers, const Shape& shape) {
   return Init::listed(std::move(values));
 }
 
-}  // namespace
-
-void add_names(const Expression& expression, const Variables& numbers, std::set<std::string>& names) {
-  if (expression.kind == Expression::Kind::name) names.insert(expression.name);
-  if (expression.kind == Expression::Kind::conditional) {
-    const Expression& condition = *expression.children[0];
-    try {
-      const bool yes = evaluate(condition, numbers, print_expression(condition)) != 0;
-      return add_names(*expression.children[yes ? 1 : 2], numbers, names);
-    } catch (const Error&) {  // is refused when the formula is traced, with a caret
-    }
-  }
-  for (const ExpressionPtr& child : expression.children) add_names(*child, numbers, names);
-}
-
-void add_names(const Formula& formula, const Variables& numbers, std::set<std::string>& names) {
-  for (const Statement& statement : formula.statements) add_names(*statement.value, numbers, names);
-}
+struct LearnedStart {
+  Shape shape;
+  ParameterSpec spec;
+  double factor = 1;  // between what is stored and what a formula sees
+};
 
 LearnedStart start_of(const LearnedSpec& learned, const Variables& numbers, const std::string& scheme) {
   LearnedStart start{
@@ -100,6 +88,7 @@ LearnedStart start_of(const LearnedSpec& learned, const Variables& numbers, cons
   return start;
 }
 
+// condition W + b, in a scope of its name.
 Wire made_of_condition(Parameters& parameters, const LearnedSpec& learned, Wire condition, const LearnedPlace& place) {
   if (!condition)
     throw NotBuiltError(fmt::format(
@@ -119,6 +108,33 @@ Wire made_of_condition(Parameters& parameters, const LearnedSpec& learned, Wire 
   place.rules.optimiser.apply("bias", bias);
   const Wire made = linear(condition, parameters.share({in, out}, weight), parameters.share({out}, bias));
   return reshape(made, {made.shape()[0], 1, out});
+}
+
+}  // namespace
+
+void add_names(const Expression& expression, const Variables& numbers, std::set<std::string>& names) {
+  if (expression.kind == Expression::Kind::name) names.insert(expression.name);
+  if (expression.kind == Expression::Kind::conditional) {
+    const Expression& condition = *expression.children[0];
+    try {
+      const bool yes = evaluate(condition, numbers, print_expression(condition)) != 0;
+      return add_names(*expression.children[yes ? 1 : 2], numbers, names);
+    } catch (const Error&) {  // is refused when the formula is traced, with a caret
+    }
+  }
+  for (const ExpressionPtr& child : expression.children) add_names(*child, numbers, names);
+}
+
+void add_names(const Formula& formula, const Variables& numbers, std::set<std::string>& names) {
+  for (const Statement& statement : formula.statements) add_names(*statement.value, numbers, names);
+}
+
+Wire learned_value(Parameters& parameters, const LearnedSpec& learned, Wire condition, const LearnedPlace& place) {
+  if (learned.from == LearnedSpec::From::condition) return made_of_condition(parameters, learned, condition, place);
+  LearnedStart start = start_of(learned, place.numbers, place.scheme);
+  place.rules.optimiser.apply("learned", start.spec);
+  const Wire wire = parameters.share(start.shape, std::move(start.spec));
+  return start.factor == 1 ? wire : wire * start.factor;
 }
 
 }  // namespace norma

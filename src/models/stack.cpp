@@ -1,7 +1,6 @@
 #include "norma/models/stack.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -11,6 +10,7 @@
 #include "models/options.h"
 #include "models/schedule_inputs.h"
 #include "models/stack_check.h"
+#include "models/stack_places.h"
 #include "norma/core/error.h"
 #include "norma/models/branches.h"
 #include "norma/ops/dropout.h"
@@ -37,19 +37,20 @@ class StackBuilder {
         graph_(parameters.graph()),
         scheme_(scheme),
         config_(checked(scheme, config, x.shape().channels())),
+        places_(scheme, config_),
         norms_(parameters, scheme, config.norm, config.statistics, config.norm_groups, positions_in(config)),
         schedules_(graph_, parameters.dtype(), schedules_of(scheme, config.kind, config.constants)) {
-    numbers_ = numbers(1, 1);
+    numbers_ = places_.numbers(1, 1);
     rules_ = rules_of(scheme_, numbers_);
     schedules_.add(wires_, Reach::stack, numbers_);
-    make_learned(LearnedSpec::Per::stack, wires_, names_of_stack());
+    make_learned(LearnedSpec::Per::stack, wires_, places_.names_of_stack());
     start_streams(x);
   }
 
   Stack run() {
     NamedWires entered;  // what the layer before read
     std::int64_t next = 0;
-    for (const std::int64_t layer : order()) {
+    for (const std::int64_t layer : places_.order()) {
       pass_over(next, layer);
       next = std::max(next, layer + 1);
       if (config_.enter) wires_["x"] = config_.enter(layer, wires_.at("x"));
@@ -74,24 +75,6 @@ class StackBuilder {
  private:
   using Reach = ScheduleInputs::Reach;
 
-  std::vector<std::int64_t> order() const {
-    std::vector<std::int64_t> all(static_cast<std::size_t>(config_.layers));
-    std::iota(all.begin(), all.end(), 0);
-    if (!config_.order) return all;
-    for (const std::int64_t layer : config_.order->layers) {
-      if (layer < 0 || layer >= config_.layers) fail("layer {} of a stack of {}", layer, config_.layers);
-    }
-    return config_.order->layers;
-  }
-
-  Variables numbers(std::int64_t l, std::int64_t k) const {
-    const auto layer = static_cast<std::size_t>(l - 1);
-    return stack_numbers(scheme_, config_, config_.widths.empty() ? config_.width : config_.widths[layer], l, k);
-  }
-  // Numbers k of sublayers; layers l from 1.
-  std::int64_t first_sublayer(std::int64_t layer) const { return sublayers_before(config_.branches, layer - 1) + 1; }
-  std::int64_t last_sublayer() const { return sublayers_before(config_.branches, config_.layers); }
-
   // Of layers that are left out, what they do to the shape of the stream remains.
   void pass_over(std::int64_t from, std::int64_t to) {
     if (!config_.order) return;
@@ -101,7 +84,7 @@ class StackBuilder {
       layer_ = layer;
       if (config_.enter) wires_["x"] = config_.enter(layer, wires_.at("x"));
       read_ = {};  // nobody calls its branch
-      numbers_ = numbers(layer + 1, first_sublayer(layer + 1));
+      numbers_ = places_.numbers(layer + 1, places_.first_sublayer(layer + 1));
       rules_ = rules_of(scheme_, numbers_);
       for (const LayerBranch& branch : config_.branches) {
         if (!branch.in(layer)) continue;
@@ -120,14 +103,14 @@ class StackBuilder {
   }
 
   void build_layer(std::int64_t layer) {
-    const std::int64_t first = first_sublayer(layer);
+    const std::int64_t first = places_.first_sublayer(layer);
     calls_.clear();
     layer_ = layer - 1;
-    numbers_ = numbers(layer, first);
+    numbers_ = places_.numbers(layer, first);
     rules_ = rules_of(scheme_, numbers_);
     NamedWires in_layer = wires_;
     schedules_.add(in_layer, Reach::layer, numbers_);
-    make_learned(LearnedSpec::Per::layer, in_layer, names_of_layer(layer));
+    make_learned(LearnedSpec::Per::layer, in_layer, places_.names_of_layer(layer));
     if (scheme_.formula("layer") != nullptr) {
       build_whole(layer, in_layer);
       return;
@@ -140,7 +123,7 @@ class StackBuilder {
 
   void build_whole(std::int64_t layer, NamedWires& in_layer) {
     schedules_.add(in_layer, Reach::sublayer, numbers_);
-    make_learned(LearnedSpec::Per::sublayer, in_layer, names_of_layer(layer));
+    make_learned(LearnedSpec::Per::sublayer, in_layer, places_.names_of_layer(layer));
     std::map<std::string, Branch> branches;
     for (const LayerBranch& branch : config_.branches) {
       branches[branch.kind->scope] = [this, &branch](Wire in, const BranchOptions& given) {
@@ -155,7 +138,7 @@ class StackBuilder {
 
   void build_sublayer(const LayerBranch& branch, std::int64_t layer, std::int64_t k, NamedWires& in_layer) {
     const auto scope = graph_.scope(branch.kind->scope);
-    numbers_ = numbers(layer, k);
+    numbers_ = places_.numbers(layer, k);
     read_ = {};
     enter(branch);
     in_layer["x"] = wires_.at("x");
@@ -180,7 +163,7 @@ class StackBuilder {
   void build_final(const Formula& final) {
     const auto scope = graph_.scope("final");
     in_final_ = true;
-    numbers_ = numbers(config_.layers, last_sublayer());
+    numbers_ = places_.numbers(config_.layers, places_.last_sublayer());
     rules_ = rules_of(scheme_, numbers_);
     NamedWires here = wires_;
     std::set<std::string> used;
@@ -288,36 +271,8 @@ class StackBuilder {
     }
   }
 
-  // What the formulas of a layer mention.
-  std::set<std::string> names_of_layer(std::int64_t layer) const {
-    std::set<std::string> used;
-    if (scheme_.learned.empty()) return used;
-    std::int64_t k = first_sublayer(layer);
-    if (scheme_.formula("layer") != nullptr)
-      add_names(*layer_formula(scheme_, config_), numbers(layer, k), used);
-    else
-      for (const LayerBranch& branch : config_.branches) {
-        if (branch.in(layer - 1)) add_names(*branch_formula(scheme_, *branch.kind), numbers(layer, k++), used);
-      }
-    return used;
-  }
-
-  std::set<std::string> names_of_stack() const {
-    std::set<std::string> used;
-    for (std::int64_t layer = 1; layer <= config_.layers; ++layer) used.merge(names_of_layer(layer));
-    for (const NamedExpression& stream : scheme_.streams) add_names(*stream.value, numbers_, used);
-    if (const Formula* final = scheme_.formula("final"); final != nullptr && config_.ends)
-      add_names(*final, numbers(config_.layers, last_sublayer()), used);
-    return used;
-  }
-
   Wire learn(const LearnedSpec& spec) {
-    if (spec.from == LearnedSpec::From::condition)
-      return made_of_condition(parameters_, spec, config_.condition, {scheme_.name, numbers_, rules_});
-    LearnedStart start = start_of(spec, numbers_, scheme_.name);
-    rules_.optimiser.apply("learned", start.spec);
-    const Wire wire = parameters_.share(start.shape, std::move(start.spec));
-    return start.factor == 1 ? wire : wire * start.factor;
+    return learned_value(parameters_, spec, config_.condition, {scheme_.name, numbers_, rules_});
   }
 
   // Puts what was measured so far in the place of profiled values, and measures the next.
@@ -341,6 +296,7 @@ class StackBuilder {
   Graph& graph_;
   const Scheme& scheme_;
   const StackConfig config_;
+  const StackPlaces places_;
   NormSites norms_;
   ScheduleInputs schedules_;
   SchemeRules rules_;       // at the layer that is being built
@@ -358,20 +314,6 @@ class StackBuilder {
 };
 
 }  // namespace
-
-Variables stack_numbers(const Scheme& scheme, const StackConfig& config, std::int64_t width, std::int64_t l,
-                        std::int64_t k) {
-  const Place place{.stack = config.kind,
-                    .layers = config.layers,
-                    .other_layers = config.other_layers,
-                    .width = width,
-                    .heads = config.heads,
-                    .layer = l,
-                    .sublayer = k,
-                    .sublayers = sublayers_before(config.branches, config.layers),
-                    .since = config.since.empty() ? k - 1 : config.since[static_cast<std::size_t>(l - 1)]};
-  return numbers_at(scheme, place, config.constants);
-}
 
 Stack build_stack(Parameters& parameters, const Scheme& scheme, const StackConfig& config, Wire x) {
   return StackBuilder(parameters, scheme, config, x).run();
