@@ -15,6 +15,7 @@
 #include "core/simd-inl.h"
 #include "hwy/highway.h"
 #include "norms/row.h"
+#include "norms/row_short-inl.h"
 #include "norms/store-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -290,6 +291,9 @@ HWY_INLINE void row_forward_as(const Call& call, const RowForward& layout, std::
 
 template <class Norm, typename T>
 HWY_INLINE void row_forward(const Call& call, const RowForward& layout, std::int64_t begin, std::int64_t end) {
+  if constexpr (sizeof(T) == 4) {
+    if (short_vectors<T>(layout) > 0) return row_forward_short<Norm, T>(call, layout, begin, end);
+  }
   if (layout.stores == Stores::streaming) {
     row_forward_as<Norm, Stores::streaming, T>(call, layout, begin, end);
     hwy::FlushStream();

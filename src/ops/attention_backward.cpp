@@ -12,197 +12,240 @@ namespace norma {
 namespace HWY_NAMESPACE {
 namespace attention_detail {
 
+constexpr int kGroup = 16;  // queries that are gone through together
+
 template <typename T>
 struct BackwardScratch {
-  T *k_tiles, *v_tiles;               // by tiles, see pack_tiles
-  T *k, *dk, *dv;                     // [padded keys, padded width]
-  T *q_rows, *dc_rows;                // [lanes, padded width]
-  T *q_columns, *dc_columns;          // [padded width, lanes]
-  T *probabilities, *score_gradient;  // [padded keys, lanes]
-  std::int64_t bytes;
+  T *k_columns, *v_columns;      // [key blocks, width, lanes], see pack_tiles; keys times scale
+  T *dk, *dv;                    // [key blocks, padded width, lanes]
+  T* k;                          // [keys, row_width]
+  T *q, *dc;                     // [padded width, kGroup]
+  T *probabilities, *gradients;  // [key blocks, kGroup, lanes], the latter by the probabilities, then by the scores
+  T *dots, *sums;                // [kGroup, lanes] and [kGroup]: sums of P dP over keys
+  T* normalisers;                // [kGroup]
+  std::int64_t row_width, bytes;
 
   BackwardScratch(const AttentionShape& shape, std::byte* base) {
-    const std::int64_t keys = padded_keys(shape), width = padded_width<T>(shape), lanes = lanes_of<T>();
+    const std::int64_t keys = round_up(shape.keys, kLanes<T>), width = padded(shape.width);
+    row_width = round_up(shape.width, kLanes<T>);
     Carver<T> carver(base);
-    for (T** array : {&k_tiles, &v_tiles, &k, &dk, &dv}) *array = carver.take(keys * width);
-    for (T** array : {&q_rows, &dc_rows, &q_columns, &dc_columns}) *array = carver.take(lanes * width);
-    for (T** array : {&probabilities, &score_gradient}) *array = carver.take(keys * lanes);
+    for (T** array : {&k_columns, &v_columns, &dk, &dv}) *array = carver.take(keys * width);
+    k = carver.take(keys * row_width);
+    for (T** array : {&q, &dc}) *array = carver.take(width * kGroup);
+    for (T** array : {&probabilities, &gradients}) *array = carver.take(keys * kGroup);
+    dots = carver.take(kGroup * kLanes<T>);
+    for (T** array : {&sums, &normalisers}) *array = carver.take(kGroup);
     bytes = carver.bytes();
   }
 };
 
-// Stores a tile of the strip with zeros where the mask hides a key from a query, and beyond the last key.
-template <class D, typename T, class V>
-HWY_INLINE void store_masked(D d, KeyRange range, std::int64_t first, std::int64_t j0, V (&tile)[kTileRows], T* strip) {
-  const std::int64_t lanes = lanes_of<T>();
-  if (j0 + kTileRows <= range.full) {
-    for (int r = 0; r < kTileRows; ++r) hn::Store(tile[r], d, strip + (j0 + r) * lanes);
-    return;
-  }
-  for (int r = 0; r < kTileRows; ++r) {
-    const std::int64_t j = j0 + r;
-    const V hidden = hn::Zero(d);
-    const V seen =
-        j < range.full ? tile[r] : (j < range.limit ? hn::IfThenElseZero(sees(d, first, j), tile[r]) : hidden);
-    hn::Store(seen, d, strip + j * lanes);
-  }
-}
+// What queries [first, first + count) of one head see: keys below `limit`, and causal of those their own and before.
+struct Queries {
+  std::int64_t first, count, visible, limit;
+  bool causal;
 
-// Rows = a multiple that divides the vector, so that a tile of keys lies on the diagonal of a block of queries wholly
-// or not at all.
-template <typename T>
-constexpr int outer_rows() {
-  constexpr int most = static_cast<int>(hn::MaxLanes(hn::ScalableTag<T>()));
-  return most < kOuterRows ? most : kOuterRows;
-}
+  Queries(const AttentionShape& shape, std::int64_t seen, std::int64_t begin)
+      : first(begin),
+        count(std::min<std::int64_t>(kGroup, shape.queries - begin)),
+        visible(seen),
+        limit(shape.mask == Mask::causal ? std::min(seen, begin + count) : seen),
+        causal(shape.mask == Mask::causal) {}
 
-// c[r, :] += sum over queries i of strip[r, i] * rows[i, :] for R keys and N vectors of channels. Under a causal mask
-// with the tile's first key at query `diagonal` of the block, key r takes queries from diagonal + r on only.
-template <int R, int N, class D, typename T>
-HWY_INLINE void outer_tile(D d, std::int64_t diagonal, std::int64_t count, const T* strip, const T* rows,
-                           std::int64_t row, T* c) {
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  hn::Vec<D> acc[R][N];
-  for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < N; ++n) acc[r][n] = hn::Load(d, c + r * row + n * lanes);
-  }
-  std::int64_t i = 0;
-  if (diagonal >= 0) {
-    for (int t = 0; t < R; ++t) {
-      i = diagonal + t;
-      if (i >= count) break;
-      for (int r = 0; r < R; ++r) {
-        if (r > t) continue;
-        const auto weight = hn::Set(d, strip[r * lanes + i]);
-        for (int n = 0; n < N; ++n) acc[r][n] = hn::MulAdd(weight, hn::Load(d, rows + i * row + n * lanes), acc[r][n]);
-      }
-    }
-    i = diagonal + R;
-  }
-  for (; i < count; ++i) {
-    hn::Vec<D> x[N];
-    for (int n = 0; n < N; ++n) x[n] = hn::Load(d, rows + i * row + n * lanes);
-    for (int r = 0; r < R; ++r) {
-      const auto weight = hn::Set(d, strip[r * lanes + i]);
-      for (int n = 0; n < N; ++n) acc[r][n] = hn::MulAdd(weight, x[n], acc[r][n]);
-    }
-  }
-  for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < N; ++n) hn::Store(acc[r][n], d, c + r * row + n * lanes);
-  }
-}
+  // How many keys query r sees, and the first query that sees key j.
+  std::int64_t seen_by(std::int64_t r) const { return causal ? std::min(visible, first + r + 1) : visible; }
+  std::int64_t first_row(std::int64_t j) const { return causal ? std::max<std::int64_t>(0, j - first) : 0; }
+};
 
-// c[keys, width] += strip[keys, queries] rows[queries, width]
-template <class D, typename T>
-HWY_INLINE void outer_product(D d, const AttentionShape& shape, KeyRange range, std::int64_t first, std::int64_t count,
-                              const T* strip, const T* rows, T* c) {
-  constexpr int R = outer_rows<T>();
-  const std::int64_t lanes = lanes_of<T>(), width = padded_width<T>(shape);
-  for (std::int64_t j = 0; j < range.limit; j += R) {
-    const std::int64_t diagonal = shape.mask == Mask::causal && j >= first ? j - first : -1;
-    std::int64_t n = 0;
-    for (; n + 2 * lanes <= round_up(shape.width, lanes); n += 2 * lanes) {
-      outer_tile<R, 2>(d, diagonal, count, strip + j * lanes, rows + n, width, c + j * width + n);
-    }
-    if (n < shape.width) outer_tile<R, 1>(d, diagonal, count, strip + j * lanes, rows + n, width, c + j * width + n);
-  }
-}
-
-// One head's queries [first, first + count), count at most a vector; `finite`: all keys are. Adds to dk and dv in the
-// scratch.
-template <typename T>
-void backward_block(const AttentionShape& shape, std::int64_t visible, std::int64_t first, std::int64_t count,
-                    const T* q, const T* lse, const T* dcontext, T* dq, bool finite,
-                    const BackwardScratch<T>& scratch) {
+// probabilities, gradients by them, and dots, for a tile of queries from `row` on and the block of keys at j0.
+template <typename T, typename W>
+HWY_INLINE void probability_tile(const Queries& queries, W width, std::int64_t j0, std::int64_t row,
+                                 const BackwardScratch<T>& scratch) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
-  const std::int64_t lanes = lanes_of<T>(), width = padded_width<T>(shape), context_row = shape.heads * shape.width;
-  const KeyRange range = key_range(shape, visible, first, lanes);
-  copy_padded(q, shape.q_row, count, shape.width, scratch.q_rows, lanes, width);
-  copy_padded(dcontext, context_row, count, shape.width, scratch.dc_rows, lanes, width);
-  load_columns(q, shape.q_row, count, shape.width, static_cast<T>(shape.scale * kUnit<T>), scratch.q_columns);
-  load_columns(dcontext, context_row, count, shape.width, T{1}, scratch.dc_columns);
-  HWY_ALIGN T lse_lanes[HWY_MAX_BYTES / sizeof(T)] = {};
-  std::copy_n(lse, count, lse_lanes);
-  const V normaliser = hn::Mul(hn::Load(d, lse_lanes), hn::Set(d, kUnit<T>));
+  V p[kTileRows], dp[kTileRows];
+  T* probabilities = scratch.probabilities + j0 * kGroup + row * kLanes<T>;
+  T* gradients = scratch.gradients + j0 * kGroup + row * kLanes<T>;
+  T* dots = scratch.dots + row * kLanes<T>;
+  const auto seen = [&](std::int64_t r) NORMA_INLINED { return first_lanes(d, queries.seen_by(row + r) - j0); };
+  const bool whole = j0 + kLanes<T> <= queries.seen_by(row);
 
-  V acc[kTileRows];
-  V dot = hn::Zero(d);  // sum over keys of P dP
-  for (std::int64_t j0 = 0; j0 < range.limit; j0 += kTileRows) {
-    dot_tile(d, shape.width, scratch.k_tiles + j0 * shape.width, scratch.q_columns, acc);
-    for (int r = 0; r < kTileRows; ++r) acc[r] = exp_unit(d, hn::Sub(acc[r], normaliser));
-    store_masked(d, range, first, j0, acc, scratch.probabilities);
-    dot_tile(d, shape.width, scratch.v_tiles + j0 * shape.width, scratch.dc_columns, acc);
-    store_masked(d, range, first, j0, acc, scratch.score_gradient);
-  }
-  const std::int64_t stored = round_up(range.limit, kTileRows);
-  for (std::int64_t j = 0; j < range.limit; ++j) {
-    dot = hn::MulAdd(hn::Load(d, scratch.probabilities + j * lanes), hn::Load(d, scratch.score_gradient + j * lanes),
-                     dot);
-  }
-  for (std::int64_t j = 0; j < range.full; ++j) {
-    T* ds = scratch.score_gradient + j * lanes;
-    hn::Store(hn::Mul(hn::Load(d, scratch.probabilities + j * lanes), hn::Sub(hn::Load(d, ds), dot)), d, ds);
-  }
-  for (std::int64_t j = range.full; j < stored; ++j) {
-    T* ds = scratch.score_gradient + j * lanes;
-    const V value = hn::Mul(hn::Load(d, scratch.probabilities + j * lanes), hn::Sub(hn::Load(d, ds), dot));
-    hn::Store(j < range.limit ? hn::IfThenElseZero(sees(d, first, j), value) : hn::Zero(d), d, ds);
-  }
+  dot_tile<kTileRows, kGroup>(d, width, scratch.q + row, scratch.k_columns + j0 * width, p);
+  repeat<kTileRows>([&](auto r)
+                        NORMA_INLINED { p[r] = exp_unit(d, hn::Sub(p[r], hn::Set(d, scratch.normalisers[row + r]))); });
+  if (!whole) repeat<kTileRows>([&](auto r) NORMA_INLINED { p[r] = hn::IfThenElseZero(seen(r), p[r]); });
+  repeat<kTileRows>([&](auto r) NORMA_INLINED { hn::Store(p[r], d, probabilities + r * kLanes<T>); });
 
-  outer_product(d, shape, range, first, count, scratch.probabilities, scratch.dc_rows, scratch.dv);
-  outer_product(d, shape, range, first, count, scratch.score_gradient, scratch.q_rows, scratch.dk);
-  if (dq == nullptr) return;
-  const V scale = hn::Set(d, static_cast<T>(shape.scale));
-  weigh_columns(d, shape.width, finite ? range.limit : range.full, range.limit, first, scratch.k, width,
-                scratch.score_gradient, scale, scratch.q_columns);
-  transpose(scratch.q_columns, lanes, shape.width, count, T{1}, dq, shape.q_row);
+  dot_tile<kTileRows, kGroup>(d, width, scratch.dc + row, scratch.v_columns + j0 * width, dp);
+  if (!whole) repeat<kTileRows>([&](auto r) NORMA_INLINED { dp[r] = hn::IfThenElseZero(seen(r), dp[r]); });
+  repeat<kTileRows>([&](auto r) NORMA_INLINED {
+    const V before = j0 == 0 ? hn::Zero(d) : hn::Load(d, dots + r * kLanes<T>);
+    hn::Store(dp[r], d, gradients + r * kLanes<T>);
+    hn::Store(hn::MulAdd(hn::Load(d, probabilities + r * kLanes<T>), dp[r], before), d, dots + r * kLanes<T>);
+  });
 }
 
-// target[keys, width] = factor * source[padded], zero for keys that no query sees.
+// gradients = P (dP - sum of P dP), which an infinite sum must not make NaN where a key is hidden.
 template <typename T>
-HWY_INLINE void write_gradient(const AttentionShape& shape, std::int64_t visible, const T* source, T factor,
-                               T* target) {
-  for (std::int64_t j = 0; j < shape.keys; ++j) {
-    const T* from = source + j * padded_width<T>(shape);
-    T* to = target + j * shape.kv_row;
-    if (j >= visible) {
-      std::fill_n(to, shape.width, T{0});
-      continue;
+HWY_INLINE void score_gradients(const Queries& queries, std::int64_t j0, const BackwardScratch<T>& scratch) {
+  const hn::ScalableTag<T> d;
+  const T* p = scratch.probabilities + j0 * kGroup;
+  T* ds = scratch.gradients + j0 * kGroup;
+  for (std::int64_t r = queries.first_row(j0); r < queries.count; ++r) {
+    const std::int64_t at = r * kLanes<T>, seen = queries.seen_by(r) - j0;
+    const auto value = hn::Mul(hn::Load(d, p + at), hn::Sub(hn::Load(d, ds + at), hn::Set(d, scratch.sums[r])));
+    hn::Store(seen < kLanes<T> ? hn::IfThenElseZero(first_lanes(d, seen), value) : value, d, ds + at);
+  }
+}
+
+// dv[c] += sum over the queries that see a key of P[query] * dc[c, query], and dk with dS and q. `finite`: both are.
+template <typename T, typename W>
+HWY_INLINE void add_gradients(const Queries& queries, W width, std::int64_t j0, bool finite,
+                              const BackwardScratch<T>& scratch) {
+  constexpr int R = kTileRows / 2;
+  const hn::ScalableTag<T> d;
+  const T *p = scratch.probabilities + j0 * kGroup, *ds = scratch.gradients + j0 * kGroup;
+  const std::int64_t begin = queries.first_row(j0);
+  const std::int64_t plain = finite ? begin : std::min(queries.count, queries.first_row(j0 + kLanes<T> - 1));
+  for (std::int64_t c = 0; c < width; c += R) {
+    T *dv = scratch.dv + j0 * padded(width) + c * kLanes<T>, *dk = scratch.dk + j0 * padded(width) + c * kLanes<T>;
+    const T *dc = scratch.dc + c * kGroup, *q = scratch.q + c * kGroup;
+    hn::Vec<decltype(d)> of_v[R], of_k[R];
+    repeat<R>([&](auto r) NORMA_INLINED {
+      of_v[r] = hn::Load(d, dv + r * kLanes<T>);
+      of_k[r] = hn::Load(d, dk + r * kLanes<T>);
+    });
+    for (std::int64_t i = begin; i < plain; ++i) {  // hidden keys must not meet a NaN
+      const auto seen = first_lanes(d, queries.first + i + 1 - j0);
+      const auto x = hn::Load(d, p + i * kLanes<T>), y = hn::Load(d, ds + i * kLanes<T>);
+      repeat<R>([&](auto r) NORMA_INLINED {
+        of_v[r] = hn::IfThenElse(seen, hn::MulAdd(hn::Set(d, dc[i + r * kGroup]), x, of_v[r]), of_v[r]);
+        of_k[r] = hn::IfThenElse(seen, hn::MulAdd(hn::Set(d, q[i + r * kGroup]), y, of_k[r]), of_k[r]);
+      });
     }
-    for_head<T>(shape.width, [&](auto d, std::int64_t c) HWY_ATTR {
-      hn::StoreU(hn::Mul(hn::Set(d, factor), hn::LoadU(d, from + c)), d, to + c);
+    for (std::int64_t i = plain; i < queries.count; ++i) {
+      const auto x = hn::Load(d, p + i * kLanes<T>), y = hn::Load(d, ds + i * kLanes<T>);
+      repeat<R>([&](auto r) NORMA_INLINED { of_v[r] = hn::MulAdd(hn::Set(d, dc[i + r * kGroup]), x, of_v[r]); });
+      repeat<R>([&](auto r) NORMA_INLINED { of_k[r] = hn::MulAdd(hn::Set(d, q[i + r * kGroup]), y, of_k[r]); });
+    }
+    repeat<R>([&](auto r) NORMA_INLINED {
+      hn::Store(of_v[r], d, dv + r * kLanes<T>);
+      hn::Store(of_k[r], d, dk + r * kLanes<T>);
     });
   }
+}
+
+// dq[row + r] = scale * (sum over its keys of gradients[r, key] * k[key]) for R queries and N vectors of channels.
+template <int R, int N, typename T>
+HWY_INLINE void query_tile(const Queries& queries, const AttentionShape& shape, std::int64_t row, std::int64_t channel,
+                           const BackwardScratch<T>& scratch, T* dq) {
+  const hn::ScalableTag<T> d;
+  hn::Vec<decltype(d)> acc[R * N];
+  repeat<R * N>([&](auto i) NORMA_INLINED { acc[i] = hn::Zero(d); });
+  const T *weights = scratch.gradients + row * kLanes<T>, *k = scratch.k + channel;
+  const auto add = [&](std::int64_t j, auto from) NORMA_INLINED {  // key j, which queries see from row `from` on
+    const T* weight = weights + j / kLanes<T> * (kGroup * kLanes<T>)+j % kLanes<T>;
+    hn::Vec<decltype(d)> x[N];
+    repeat<N>([&](auto n) NORMA_INLINED { x[n] = hn::Load(d, k + j * scratch.row_width + n * kLanes<T>); });
+    repeat<R - from>([&](auto past) NORMA_INLINED {
+      constexpr int r = past + decltype(from)::value;
+      const auto w = hn::Set(d, weight[r * kLanes<T>]);
+      repeat<N>([&](auto n) NORMA_INLINED { acc[r * N + n] = hn::MulAdd(w, x[n], acc[r * N + n]); });
+    });
+  };
+  const std::int64_t whole = queries.seen_by(row);
+  for (std::int64_t j = 0; j < whole; ++j) add(j, std::integral_constant<int, 0>());
+  repeat<R - 1>([&](auto t) NORMA_INLINED {
+    if (whole + t < queries.limit) add(whole + t, std::integral_constant<int, t + 1>());
+  });
+  const auto scale = hn::Set(d, static_cast<T>(shape.scale));
+  repeat<R>([&](auto r) NORMA_INLINED {
+    if (row + r >= queries.count) return;
+    repeat<N>([&](auto n) NORMA_INLINED {
+      store_first(d, shape.width - channel - n * kLanes<T>, hn::Mul(acc[r * N + n], scale),
+                  dq + (row + r) * shape.q_row + channel + n * kLanes<T>);
+    });
+  });
+}
+
+template <typename T>
+HWY_INLINE void query_gradient(const Queries& queries, const AttentionShape& shape, const BackwardScratch<T>& scratch,
+                               T* dq) {
+  std::int64_t channel = 0;
+  for (; channel + kLanes<T> < shape.width; channel += 2 * kLanes<T>) {
+    for (std::int64_t row = 0; row < queries.count; row += kTileRows / 2)
+      query_tile<kTileRows / 2, 2>(queries, shape, row, channel, scratch, dq);
+  }
+  if (channel >= shape.width) return;
+  for (std::int64_t row = 0; row < queries.count; row += kTileRows)
+    query_tile<kTileRows, 1>(queries, shape, row, channel, scratch, dq);
+}
+
+// One head's queries; adds to dk and dv in the scratch.
+template <typename T, typename W>
+HWY_INLINE void backward_group(const AttentionShape& shape, W width, const Queries& queries, const T* q, const T* lse,
+                               const T* dcontext, T* dq, const BackwardScratch<T>& scratch) {
+  pack_tiles<kGroup>(q, shape.q_row, queries.count, std::int64_t{width}, T{1}, scratch.q, 0);
+  pack_tiles<kGroup>(dcontext, shape.heads * width, queries.count, std::int64_t{width}, T{1}, scratch.dc, 0);
+  for (std::int64_t r = 0; r < kGroup; ++r) scratch.normalisers[r] = r < queries.count ? lse[r] * kUnit<T> : T{0};
+
+  for (std::int64_t j0 = 0; j0 < queries.limit; j0 += kLanes<T>) {
+    for (std::int64_t row = queries.first_row(j0) / kTileRows * kTileRows; row < queries.count; row += kTileRows)
+      probability_tile(queries, width, j0, row, scratch);
+  }
+  sum_rows<kGroup>(scratch.dots, scratch.sums);
+  const bool finite = !queries.causal ||
+                      (all_finite(scratch.q, kGroup, width, kGroup) && all_finite(scratch.dc, kGroup, width, kGroup));
+  for (std::int64_t j0 = 0; j0 < queries.limit; j0 += kLanes<T>) {
+    score_gradients(queries, j0, scratch);
+    add_gradients(queries, width, j0, finite, scratch);
+  }
+  if (dq != nullptr) query_gradient(queries, shape, scratch, dq);
+}
+
+// target[keys, width] = factor * the columns, zero for keys that no query sees.
+template <typename T>
+HWY_INLINE void write_gradient(const AttentionShape& shape, std::int64_t visible, const T* columns, T factor,
+                               T* target) {
+  for (std::int64_t j = 0; j < visible; j += kLanes<T>) {
+    transpose(columns + j * padded(shape.width), std::int64_t{kLanes<T>}, shape.width,
+              std::min<std::int64_t>(kLanes<T>, visible - j), factor, target + j * shape.kv_row, shape.kv_row);
+  }
+  for (std::int64_t j = visible; j < shape.keys; ++j) std::fill_n(target + j * shape.kv_row, shape.width, T{0});
 }
 
 template <typename T>
 HWY_INLINE void backward_tile(const AttentionShape& shape, const AttentionArrays<T>& arrays, std::int64_t tile,
                               std::byte* worker) {
   const std::int64_t b = tile / shape.kv_heads, kv_head = tile % shape.kv_heads, group = shape.heads / shape.kv_heads;
-  const std::int64_t visible = shape.visible_keys(arrays.lengths, b), width = padded_width<T>(shape);
+  const std::int64_t visible = shape.visible_keys(arrays.lengths, b);
   const BackwardScratch<T> scratch(shape, worker);
   const std::int64_t kv = b * shape.keys * shape.kv_row + kv_head * shape.width;
-  const std::int64_t rows = round_up(visible, kTileRows);
-  const bool finite = copy_padded(arrays.k + kv, shape.kv_row, visible, shape.width, scratch.k, rows, width);
-  pack_tiles(arrays.k + kv, shape.kv_row, visible, shape.width, scratch.k_tiles);
-  pack_tiles(arrays.v + kv, shape.kv_row, visible, shape.width, scratch.v_tiles);
-  std::fill_n(scratch.dk, rows * width, T{0});
-  std::fill_n(scratch.dv, rows * width, T{0});
+  const std::int64_t block = kLanes<T> * shape.width, columns = round_up(visible, kLanes<T>) * padded(shape.width);
+  pack_tiles<kLanes<T>>(arrays.k + kv, shape.kv_row, visible, shape.width, static_cast<T>(shape.scale * kUnit<T>),
+                        scratch.k_columns, block);
+  pack_tiles<kLanes<T>>(arrays.v + kv, shape.kv_row, visible, shape.width, T{1}, scratch.v_columns, block);
+  copy_rows(arrays.k + kv, shape.kv_row, visible, shape.width, scratch.k, scratch.row_width);
+  fill_zeros(scratch.dk, columns);
+  fill_zeros(scratch.dv, columns);
+  for (std::int64_t c = shape.width * kGroup; c < padded(shape.width) * kGroup; ++c)
+    scratch.q[c] = scratch.dc[c] = T{0};
   for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
     const std::int64_t q = b * shape.queries * shape.q_row + head * shape.width;
     const T* dcontext = arrays.dcontext + (b * shape.queries * shape.heads + head) * shape.width;
     const T* lse = arrays.lse + (b * shape.heads + head) * shape.queries;
-    for (std::int64_t i = 0; i < shape.queries; i += lanes_of<T>()) {
-      const std::int64_t count = std::min(lanes_of<T>(), shape.queries - i), at = q + i * shape.q_row;
-      T* dq = arrays.dq == nullptr ? nullptr : arrays.dq + at;
-      if (visible == 0) {
-        for (std::int64_t n = 0; dq != nullptr && n < count; ++n) std::fill_n(dq + n * shape.q_row, shape.width, T{0});
-        continue;
+    with_width<T>(shape.width, [&](auto width) NORMA_INLINED {
+      for (std::int64_t i = 0; i < shape.queries; i += kGroup) {
+        const Queries queries(shape, visible, i);
+        const std::int64_t at = q + i * shape.q_row;
+        T* dq = arrays.dq == nullptr ? nullptr : arrays.dq + at;
+        if (visible > 0) {
+          backward_group(shape, width, queries, arrays.q + at, lse + i, dcontext + i * shape.heads * shape.width, dq,
+                         scratch);
+        } else if (dq != nullptr) {
+          for (std::int64_t r = 0; r < queries.count; ++r) std::fill_n(dq + r * shape.q_row, shape.width, T{0});
+        }
       }
-      backward_block(shape, visible, i, count, arrays.q + at, lse + i, dcontext + i * shape.heads * shape.width, dq,
-                     finite, scratch);
-    }
+    });
   }
   if (arrays.dk != nullptr) write_gradient(shape, visible, scratch.dk, static_cast<T>(shape.scale), arrays.dk + kv);
   if (arrays.dv != nullptr) write_gradient(shape, visible, scratch.dv, T{1}, arrays.dv + kv);

@@ -1,4 +1,5 @@
 // What is particular to each norm along the row.
+#include "norma/norms/fusions.h"
 #include "norms/conformance.h"
 
 namespace norma {
@@ -120,6 +121,35 @@ TEST(RowNorm, ZeroGainStillHasItsGradient) {
       },
       {"gain"},
       {.tolerance = 1e-6, .prepare = [](CpuSession& s) { std::ranges::fill(s.tensor<double>("gain"), 0.0); }});
+}
+
+// norm(a + b), where both may have a scale of one.
+std::vector<float> norm_of_sum(const NormInfo& info, std::int64_t width, bool scaled) {
+  Graph g;
+  const Type type{{5, width}, DType::f32}, one{{1}, DType::f32};
+  const Wire a = g.input("a", type), b = g.input("b", type);
+  const Wire sum = scaled ? a * g.input("s", one) + b * g.input("t", one) : a + b;
+  g.output("y", apply_norm(info, sum, declare_norm(g, info, width)));
+  g.output("sum", sum);
+  std::vector<Rewrite> rewrites = norm_fusions();
+  for (const Rewrite& rewrite : norm_scale_fusions()) rewrites.push_back(rewrite);
+  CpuSession session(test::plain_plan(g, {.rewrites = rewrites}));
+  EXPECT_EQ(session.plan().steps().size(), 1u) << "not fused";
+  test::randomise_all(session);
+  if (scaled) session.tensor<float>("s")[0] = session.tensor<float>("t")[0] = 1;
+  session.run();
+  const std::span<const float> y = session.tensor<float>("y");
+  return {y.begin(), y.end()};
+}
+
+// Rows of a few whole vectors have a kernel of their own; sums with scales take the one for any row.
+TEST(RowNorm, ShortRowsHaveTheBitsOfTheKernelForAnyRow) {
+  for (const std::string name : {"layer", "weightless", "rms", "scale"}) {
+    for (const std::int64_t width : {4, 8, 12, 16, 24, 32, 48, 64, 80}) {
+      SCOPED_TRACE(fmt::format("{} of width {}", name, width));
+      EXPECT_EQ(norm_of_sum(norm(name), width, false), norm_of_sum(norm(name), width, true));
+    }
+  }
 }
 
 // Partial sums of the gradients by gain and bias add up to them.

@@ -29,7 +29,7 @@ std::vector<Case> cases() {
   std::vector<Case> list;
   for (const Mask mask : {Mask::full, Mask::causal}) {
     for (const std::int64_t time : {1, 5, 16, 33, 70}) {
-      for (const std::int64_t width : {1, 7, 16, 24, 32}) {
+      for (const std::int64_t width : {1, 7, 8, 16, 24, 32}) {
         list.push_back({2, time, time, width, {.heads = 2, .mask = mask}});
       }
     }
@@ -225,40 +225,66 @@ std::vector<bool> nan_rows(std::span<const float> x, std::size_t width) {
   return rows;
 }
 
-TEST(Attention, NaNReachesWhatDependsOnItAndNothingElse) {
-  constexpr std::size_t kTime = 40, kWidth = 20, kBad = 18;
-  for (const std::string source : {"q", "k", "v", "weight"}) {
-    const Case c{1, kTime, kTime, kWidth, {.heads = 1}};
+// One head over 40 causal steps where one number of the input `source` is replaced: the rows that become NaN.
+struct Spread {
+  static constexpr std::size_t kTime = 40, kBad = 18;
+  std::vector<bool> context, dq, dk, dv;
+
+  Spread(const std::string& source, float value, std::size_t width) {
+    const Case c{1, kTime, kTime, static_cast<std::int64_t>(width), {.heads = 1}};
     Graph g;
     const Inputs in = make_inputs(g, c, DType::f32);
-    const Wire context = fused(in, c.options);
+    const Wire y = fused(in, c.options);
     const Wire wrt[] = {in.q, in.k, in.v};
-    const Wires d = differentiate(sum_all(context * g.input("weight", context.type())), wrt);
-    g.output("context", context);
+    const Wires d = differentiate(sum_all(y * g.input("weight", y.type())), wrt);
+    g.output("context", y);
     g.output("dq", d[0]);
     g.output("dk", d[1]);
     g.output("dv", d[2]);
     CpuSession session(test::plain_plan(g));
     test::randomise_all(session);
-    session.tensor<float>(source)[kBad * kWidth + 3] = std::numeric_limits<float>::quiet_NaN();
+    session.tensor<float>(source)[kBad * width + 3] = value;
     session.run();
-    const auto y = nan_rows(session.tensor<float>("context"), kWidth),
-               dq = nan_rows(session.tensor<float>("dq"), kWidth);
-    const auto dk = nan_rows(session.tensor<float>("dk"), kWidth), dv = nan_rows(session.tensor<float>("dv"), kWidth);
-    for (std::size_t i = 0; i < kTime; ++i) {
-      const bool query_sees = i >= kBad;  // for a bad key or value
-      SCOPED_TRACE(fmt::format("NaN in {}, row {}", source, i));
-      if (source == "q" || source == "weight") {
-        EXPECT_EQ(y[i], source == "q" && i == kBad);
-        EXPECT_EQ(dq[i], i == kBad);
-        EXPECT_EQ(dk[i], i <= kBad);
-        EXPECT_EQ(dv[i], i <= kBad);
-      } else {
-        EXPECT_EQ(y[i], query_sees);
-        EXPECT_EQ(dq[i], query_sees);
-        EXPECT_TRUE(dk[i]);  // row i is seen by the last query, which saw the NaN
-        EXPECT_EQ(dv[i], source == "k");
+    context = nan_rows(session.tensor<float>("context"), width);
+    dq = nan_rows(session.tensor<float>("dq"), width);
+    dk = nan_rows(session.tensor<float>("dk"), width);
+    dv = nan_rows(session.tensor<float>("dv"), width);
+  }
+};
+
+TEST(Attention, NaNReachesWhatDependsOnItAndNothingElse) {
+  for (const std::size_t width : {8, 16, 20, 32}) {
+    for (const std::string source : {"q", "k", "v", "weight"}) {
+      const Spread spread(source, std::numeric_limits<float>::quiet_NaN(), width);
+      for (std::size_t i = 0; i < Spread::kTime; ++i) {
+        const bool query_sees = i >= Spread::kBad;  // for a bad key or value
+        SCOPED_TRACE(fmt::format("NaN in {} of width {}, row {}", source, width, i));
+        if (source == "q" || source == "weight") {
+          EXPECT_EQ(spread.context[i], source == "q" && i == Spread::kBad);
+          EXPECT_EQ(spread.dq[i], i == Spread::kBad);
+          EXPECT_EQ(spread.dk[i], i <= Spread::kBad);
+          EXPECT_EQ(spread.dv[i], i <= Spread::kBad);
+        } else {
+          EXPECT_EQ(spread.context[i], query_sees);
+          EXPECT_EQ(spread.dq[i], query_sees);
+          EXPECT_TRUE(spread.dk[i]);  // row i is seen by the last query, which saw the NaN
+          EXPECT_EQ(spread.dv[i], source == "k");
+        }
       }
+    }
+  }
+}
+
+// All numbers are finite, but a query's gradient by its probabilities is not.
+TEST(Attention, AnOverflowDoesNotReachHiddenKeys) {
+  for (const std::size_t width : {8, 20}) {
+    const Spread spread("weight", std::numeric_limits<float>::max(), width);
+    for (std::size_t i = 0; i < Spread::kTime; ++i) {
+      SCOPED_TRACE(fmt::format("width {}, row {}", width, i));
+      EXPECT_FALSE(spread.context[i]);
+      EXPECT_EQ(spread.dq[i], i == Spread::kBad);
+      EXPECT_FALSE(i > Spread::kBad && spread.dk[i]);
+      EXPECT_FALSE(spread.dv[i]);
     }
   }
 }
