@@ -200,8 +200,9 @@ std::string depth_table(const DepthFinding& found) {
   if (!found.path_share.empty()) {
     double mean = 0;
     for (std::size_t k = 0; k < found.path_share.size(); ++k) mean += static_cast<double>(k) * found.path_share[k];
-    text += fmt::format("  gradient by path length  {}  mean {:.1f} of {} branches\n",
-                        sparkline(found.path_share, false), mean, found.path_share.size() - 1);
+    text += std::isfinite(mean) ? fmt::format("  gradient by path length  {}  mean {:.1f} of {} branches\n",
+                                              sparkline(found.path_share, false), mean, found.path_share.size() - 1)
+                                : std::string("  gradient by path length  none arrives\n");
   }
   return text;
 }

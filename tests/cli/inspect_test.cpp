@@ -238,6 +238,15 @@ TEST(InspectProcess, MeasuresATrainedRun) {
   EXPECT_NE(text.out.find("effective depth"), std::string::npos) << text.out << text.err;
 }
 
+TEST(InspectProcess, OfARunWhoseLayersGetNoGradientNoPathIsSaidToCarryOne) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> dead = {"--scheme", "f(x)*0", "--train.steps=2"};
+  ASSERT_EQ(test::run(folder, test::small_model("train", folder / "run", dead)).code, 0);
+  const Ended text = test::run(folder, {"inspect", "--quiet", "--run", folder / "run", "--only", "depth"});
+  EXPECT_NE(text.out.find("gradient by path length  none arrives"), std::string::npos) << text.out << text.err;
+  EXPECT_EQ(text.out.find("nan"), std::string::npos) << text.out;
+}
+
 // generate, inspect --run and train have one idea of a run whose newest checkpoint is damaged.
 TEST(InspectProcess, ADamagedNewestCheckpointIsPassedOverByEveryVerb) {
   const TemporaryFolder folder;

@@ -97,6 +97,25 @@ TEST(Diagnose, ARateOfZeroOrFarTooSmall) {
   }
 }
 
+// Its layers have no part in the output: a rate is not at fault, and no other rate helps.
+TEST(Diagnose, WhereNoGradientArrivesTheRateIsNotBlamed) {
+  const Diagnosis found = diagnosis_of({"model.scheme=f(x)*0", "train.steps=60"});
+  EXPECT_EQ(found.condition, Condition::did_not_learn);
+  EXPECT_EQ(found.cause, Cause::gradients_vanish) << found.words;
+  EXPECT_NE(found.words.find("no gradient reaches any layer"), std::string::npos) << found.words;
+  expect_grounds(found);
+  EXPECT_TRUE(suggests(found, "model.scheme=pre"));
+  EXPECT_FALSE(suggests(found, "train.lr=")) << "the gradient is 0 at any rate";
+}
+
+// Without a branch there is no layer with weights, and so no update: nothing is said of any.
+TEST(Diagnose, WithoutRecordsOfLayersNothingIsSaidOfThem) {
+  const Diagnosis found = diagnosis_of({"model.scheme=x*0", "train.steps=60"});
+  EXPECT_EQ(found.cause, Cause::unknown) << found.words;
+  EXPECT_EQ(found.words.find("as usual"), std::string::npos) << found.words;
+  for (const Suggestion& one : found.suggestions) EXPECT_EQ(one.because.find("nan"), std::string::npos) << one.because;
+}
+
 TEST(Diagnose, AttentionThatStartsSaturated) {
   const TemporaryFolder folder;
   const std::string file = folder.write("hot.toml",

@@ -137,6 +137,7 @@ TEST(Inspect, RefusesWhatItCannotMeasure) {
   };
   EXPECT_NE(error_with([](auto& o) { o.depths = {4, 0}; }).find("a depth of 0 layers"), std::string::npos);
   EXPECT_NE(error_with([](auto& o) { o.only = {"gradeint"}; }).find("did you mean 'gradient'"), std::string::npos);
+  EXPECT_NE(error_with([](auto& o) { o.schemes = {"x*1"}; }).find("calls no branch f(..)"), std::string::npos);
   EXPECT_NE(error_with([](auto& o) { o.seeds = {}; }).find("at least one seed"), std::string::npos);
   const std::string family = error_with([](auto& o) {
     o.model.family = "encoder_decoder";

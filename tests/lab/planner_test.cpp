@@ -93,6 +93,7 @@ class World {
             .seed = seed,
             .diverged = !std::isfinite(loss),
             .learned = loss < kGuessing - 0.02,
+            .guesses = std::abs(loss - kGuessing) <= 0.02,
             .loss = loss};
   }
 
@@ -345,6 +346,70 @@ TEST(Planner, ASchemeThatNeedsSmallRatesIsNeverSaidNotToTrain) {
     trains = trains || training == Training::trains || training == Training::late;
   }
   EXPECT_TRUE(trains) << "with enough budget it is seen to train";
+}
+
+// First how frequent each token is, which takes some way at small rates, and only then the rest: as a stack without a
+// residual on a text.
+Curve on_its_way(double to_guessing, double to_more) {
+  return [=](double lr, std::int64_t steps) {
+    const double way = lr * static_cast<double>(steps);
+    if (way < to_guessing) return kGuessing + 2 * (1 - way / to_guessing);
+    return way < to_more ? kGuessing : falling(1.5)(lr, static_cast<std::int64_t>((way - to_more) / lr));
+  };
+}
+
+TEST(Planner, RunsThatEndAboveGuessingLevelDoNotSayThatASchemeDoesNotTrain) {
+  bool begins = false;
+  for (const double budget : {3e3, 1e4, 3e4, 1e5, 3e5}) {
+    World world({falling(1.0, 20), on_its_way(2, 6)}, 1), never({falling(1.0, 20), on_its_way(1e4, 1e5)}, 1);
+    const Training training = training_after(world.play(budget), 1);
+    EXPECT_NE(training, Training::stuck) << budget << ": 0.0003 has come nowhere in 3000 steps, 0.003 begins there";
+    begins = begins || training == Training::late || training == Training::trains;
+    const StudyState& state = never.play(budget);
+    EXPECT_EQ(training_after(state, 1), Training::unclear) << budget;
+    if (budget < 1e5) continue;
+    EXPECT_EQ(rates_above_guessing_long(state, 1).size(), 4u);
+    EXPECT_TRUE(missing_long_entries(state, 1).empty()) << "nor would a larger budget tell";
+  }
+  EXPECT_TRUE(begins);
+}
+
+// What is said not to train has been trained ten times as long as the others were compared, and a race in which it
+// waited is not that.
+TEST(Planner, NotToTrainIsSaidAfterTenTimesTheTrainingOfTheOthers) {
+  int said = 0;
+  for (const double half_life : {20.0, 400.0, 4000.0}) {
+    for (const double budget : {1e4, 3e4, 1e5, 3e5, 1e6, 3e6}) {
+      World world({falling(1.0, half_life), hopeless()}, 1);
+      const StudyState& state = world.play(budget);
+      ASSERT_FALSE(world.rounds(Stage::final).empty());
+      if (training_after(state, 1) != Training::stuck) continue;
+      ++said;
+      std::int64_t longest = 0;
+      for (const PlayedRound& played : state.played) {
+        for (const RoundRun& run : played.runs) longest = std::max(longest, run.scheme == 1 ? played.round.steps : 0);
+      }
+      EXPECT_GE(longest, 10 * world.rounds(Stage::final)[0]->steps) << half_life << ", " << budget;
+    }
+  }
+  EXPECT_GE(said, 12) << "nor is it kept back where there is budget for it";
+}
+
+TEST(Planner, TheBudgetThatWouldTellTells) {
+  for (const double half_life : {20.0, 400.0, 4000.0}) {
+    for (const double budget : {1e3, 3e3, 1e4, 2e4}) {
+      World world({falling(1.0, half_life), falling(1.3, half_life), hopeless(), hopeless()}, 1);
+      const StudyState& state = world.play(budget);
+      if (training_after(state, 2) != Training::unclear) continue;
+      double spent = 0;
+      for (const PlayedRound& played : state.played) spent += played.round.member_steps();
+      World again({falling(1.0, half_life), falling(1.3, half_life), hopeless(), hopeless()}, 1);
+      const StudyState& told = again.play(spent + tokens_to_tell(state) / kTokens);
+      for (const std::size_t scheme : {2u, 3u})
+        EXPECT_EQ(training_after(told, scheme), Training::stuck) << half_life << ", " << budget;
+      EXPECT_FALSE(again.rounds(Stage::final).empty());
+    }
+  }
 }
 
 TEST(Planner, LongerRunsWarmUpLonger) {

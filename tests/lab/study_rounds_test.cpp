@@ -179,6 +179,18 @@ TEST(StudyRounds, WhatNeverLearnsIsSaidNotToTrainAfterALongRunAndNothingIsRanked
       << results["advice"];
 }
 
+// Pre-LN trains, but not at rates a thousand times too small.
+TEST(StudyRounds, OfRatesThatAreTooSmallItIsNotSaidThatASchemeDoesNotTrain) {
+  const TemporaryFolder folder;
+  StudyConfig config = tiny_study({"pre"}, 40'000);
+  config.rates = {1e-6, 3e-6};
+  const json results = play_study(config, folder / "study"), verdict = verdict_of(results, "pre");
+  EXPECT_EQ(verdict["verdict"], "not enough training to tell") << results["course"];
+  EXPECT_NE(verdict["words"].get<std::string>().find("still above guessing level"), std::string::npos) << verdict;
+  EXPECT_NE(results["advice"]["words"].get<std::string>().find("Try larger rates"), std::string::npos)
+      << results["advice"];
+}
+
 // As on a machine that has become busy: what was planned to fit takes many times as long.
 TEST(StudyRounds, ALongRunThatTakesLongerThanPlannedIsStoppedWhenTheTimeIsUp) {
   struct Watcher final : StudyObserver {

@@ -86,14 +86,15 @@ TEST(Verdict, SaysInWordsWhatItRestsOn) {
   SchemeEvidence post = evidence("post", {fails(1e-3, 0, 0), fails(1e-2, 100, 1)});
   post.training = Training::stuck;
   post.long_steps = 3000;
+  post.rates_at_guessing = {3e-4, 1e-3};
   post.gradient = {.exponent = Exponent{0.02, -0.1, 0.1}};
   post.amplification = {.exponent = Exponent{1.0, 0.9, 1.1}, .theory = 0.98};
   const Verdict verdict = judge_schemes({post})[0];
   EXPECT_EQ(
       verdict.words,
-      "post: does not train at 12 layers at any tried rate from 0.001 to 0.01: after 3000 steps it still does no "
-      "better than guessing (of 6 short runs 1 diverged and 5 ended at guessing level); the "
-      "gradient of the last layer at init does not change with depth, L^0.02 (-0.10 to 0.10); amplification grows "
+      "post: does not train at 12 layers: after 3000 steps at 0.0003 and 0.001 it still does no better than guessing "
+      "(of 6 short runs 1 diverged and 5 ended no better than guessing); the gradient of the last layer at init does "
+      "not change with depth, L^0.02 (-0.10 to 0.10); amplification grows "
       "with depth as N^1.00 (0.90 to 1.10, theory 0.98).");
   ASSERT_EQ(verdict.evidence.size(), 2u);
   EXPECT_EQ(verdict.evidence[1].value, 1.0);
@@ -102,6 +103,14 @@ TEST(Verdict, SaysInWordsWhatItRestsOn) {
   post.budget_to_tell = "--budget 12min";
   EXPECT_NE(judge_schemes({post})[0].words.find("not enough training to tell"), std::string::npos);
   EXPECT_NE(judge_schemes({post})[0].words.find("--budget 12min would tell"), std::string::npos);
+  post.budget_to_tell = "";
+  post.rates_above_guessing = {1e-6};
+  EXPECT_NE(judge_schemes({post})[0].words.find("after 3000 steps at 1e-06 it was still above guessing level"),
+            std::string::npos)
+      << judge_schemes({post})[0].words;
+  const Advice advice = advise({post}, judge_schemes({post}), {});
+  EXPECT_NE(advice.words.find("Try larger rates, as runs were still above guessing level."), std::string::npos)
+      << advice.words;
 }
 
 TEST(Verdict, StatesOnlyLawsThatTheSeedsSettle) {
@@ -209,6 +218,24 @@ TEST(Verdict, RatesThatOnlyOneSchemeTriedDoNotMakeItNarrow) {
   EXPECT_NE(words.find("trains in 2 of the 3 settings that all schemes share"), std::string::npos) << words;
 }
 
+// As Post-LN of a default study: at guessing level in every run of the map, but below it in those of the races.
+TEST(Verdict, WhatTrainsInLongerRunsThanThoseOfTheMapStartsLate) {
+  TrainedCell stuck = fails(1e-3, 0, 0);
+  stuck.loss = around(3, 0.01);
+  SchemeEvidence late = evidence("a", {stuck, fails(1e-2, 0, 3)});
+  late.map_steps = 100;
+  late.training = Training::trains;
+  late.final = FinalEvidence{.lr = 3e-4, .steps = 180, .loss = {2.4, 2.3, 2.5, 10}, .seeds = 10};
+  late.effective_depth = Estimate{10.9, 10.5, 11.3, 3};
+  late.depth_layers = 12;
+  EXPECT_EQ(verdict_of(late), "starts late");
+  const std::string words = judge_schemes({late})[0].words;
+  EXPECT_NE(words.find("trains in none of the 2 settings tried, in runs of 100 steps"), std::string::npos) << words;
+  EXPECT_NE(words.find("uses 10.9 of its 12 layers (10.5 to 11.3) for what it learned"), std::string::npos) << words;
+  late.cells[0] = fails(1e-3, 0, 1);
+  EXPECT_EQ(verdict_of(late), "narrow") << "it did start, and diverged";
+}
+
 TEST(Verdict, WhatWarmupBringsIsSaidOfTheRunsThatShowIt) {
   SchemeEvidence one = evidence("a", {trains(1e-3, 0, 2.5), trains(1e-3, 100, 2)});
   one.final = FinalEvidence{.lr = 1e-3, .warmup = 100, .steps = 800, .loss = {2.6, 2.5, 2.7, 5}, .seeds = 5};
@@ -264,7 +291,21 @@ TEST(Advice, OfTiedSchemesTheOneThatTrainsInMostSettings) {
   EXPECT_TRUE(advice_for(one_graph).confidence.starts_with(
       "Confidence is fair on these held-out data alone, for this setting: over"))
       << advice_for(one_graph).confidence;
+  EXPECT_NE(advice_for(one_graph, {.judged_on_tuning_data = true}).confidence.find("which also chose the settings"),
+            std::string::npos);
+  EXPECT_EQ(advice_for(one_graph).confidence.find("also chose"), std::string::npos);
   EXPECT_EQ(advice.ranking[0], "a") << "the order is that of the losses";
+}
+
+TEST(Advice, ASchemeAloneIsNotSaidToLeadAndALayerIsNotALayers) {
+  std::vector<SchemeEvidence> alone = {evidence("a", {trains(1e-3, 0, 2)})};
+  alone[0].layers = 1;
+  const Advice advice = advice_for(alone);
+  EXPECT_TRUE(advice.words.starts_with("At 1 layer, short runs of a did best with a peak rate near 0.001"))
+      << advice.words;
+  EXPECT_EQ(advice.not_tested[0], "training at depths other than 1 layer");
+  alone.push_back(evidence("b", {trains(1e-3, 0, 2.5)}));
+  EXPECT_TRUE(advice_for(alone).words.starts_with("Undecided at 1 layer: in short runs a did best"));
 }
 
 TEST(Advice, OfSchemesThatAreOneModelNoBudgetTellsMore) {

@@ -22,7 +22,7 @@ const ParameterGradient& GradientProfile::at(std::string_view name) const {
   for (const ParameterGradient& parameter : parameters) {
     if (parameter.name == name) return parameter;
   }
-  fail("the model has no parameter '{}'", name);
+  fail("the model has no parameter '{}'; layers whose formula calls no branch f(..) have no weights to look at", name);
 }
 
 std::vector<double> GradientProfile::of_layer(std::string_view layer, std::string_view role) const {

@@ -55,4 +55,13 @@ bool tensor_is_not_finite(Case& one);
 // What to try, for the cause that was found.
 void suggest(Case& one);
 
+// "in layers.3 at step 20".
+std::string where_of(const SignReading& reading);
+// In the evidence: how much more a change of the weights moves the output than that of a Pre-LN, by theory.
+void add_amplification(Case& one);
+// As of a formula whose branches have no part in the output.
+bool no_gradient_at_all(Case& one);
+bool gradients_vanish(Case& one);
+bool gradients_explode(Case& one);
+
 }  // namespace norma

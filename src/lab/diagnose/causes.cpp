@@ -14,12 +14,6 @@ namespace {
 
 constexpr double kAtGuessing = 0.05;    // nats
 constexpr double kBarelyTrained = 0.3;  // times the weights, that all updates together come to
-constexpr double kExploded = 100;       // times the gradient norm of the first step
-
-std::string where_of(const SignReading& reading) {
-  if (reading.site.empty()) return fmt::format("at step {}", reading.step);
-  return fmt::format("in {} at step {}", reading.site, reading.step);
-}
 
 // The files of the data, all together.
 std::int64_t data_bytes(const DataConfig& data) {
@@ -75,64 +69,6 @@ bool rate_is_too_small(Case& one) {
       fmt::format("the largest update, {}, has {:.2g} times the rms of the weights; usual are {:.0e} to {:.0e}",
                   where_of(s.largest_update), s.largest_update.value, kUsualUpdate / 10, kUsualUpdate),
       s.largest_update.value, kUsualUpdate, s.largest_update);
-  return true;
-}
-
-void add_amplification(Case& one) {
-  const std::optional<AmplificationPair>& amplification = one.amplification;
-  if (!amplification || !(amplification->own > 1.5 * amplification->pre)) return;
-  add_evidence(
-      one,
-      fmt::format("by theory a change of the weights moves the output of this model {:.1f} times as much as that "
-                  "of a Pre-LN (amplification {:.3g} against {:.3g}, squared)",
-                  std::sqrt(amplification->own / amplification->pre), amplification->own, amplification->pre),
-      amplification->own, amplification->pre);
-}
-
-bool gradients_vanish(Case& one) {
-  const Signs& s = one.signs;
-  if (!s.reach_late.there() || s.reach_late.value >= kReachLost || s.reach_lost == 0) return false;
-  const bool from_start = s.reach_at_start.value < kReachLost;
-  one.found.cause = Cause::gradients_vanish;
-  one.found.words = fmt::format(
-      "gradients {} reach all layers: those of {} have {:.1g} of the largest {}", from_start ? "do not" : "no longer",
-      s.reach_late.site, s.reach_late.value,
-      from_start ? std::string("from the start")
-                 : fmt::format("({:.2g} at step 1), from step {} on", s.reach_at_start.value, s.reach_lost));
-  add_evidence(one,
-               fmt::format("the gradient of {} at step {} is {:.1g} of that of the layer with the largest",
-                           s.reach_late.site, s.reach_late.step, s.reach_late.value),
-               s.reach_late.value, s.reach_at_start.value, s.reach_late);
-  if (!from_start && s.largest_update.there())
-    add_evidence(one,
-                 fmt::format("that came with ordinary updates, at most {:.2g} of the weights' rms, {} warmup",
-                             s.largest_update.value,
-                             one.member.settings.schedule.warmup == 0
-                                 ? std::string("without")
-                                 : fmt::format("after {} steps of", one.member.settings.schedule.warmup)),
-                 s.largest_update.value, kUsualUpdate, s.largest_update);
-  add_amplification(one);
-  return true;
-}
-
-bool gradients_explode(Case& one) {
-  const Signs& s = one.signs;
-  const bool grew = s.gradient_most.value > kExploded * s.gradient_at_start.value;
-  const bool uneven = s.reach_at_start.there() && s.reach_at_start.value < 1e-3;
-  if (!grew && !uneven) return false;
-  one.found.cause = Cause::gradients_explode;
-  one.found.words = grew ? fmt::format("gradients exploded: their norm rose from {:.2g} at step 1 to {:.2g} at step {}",
-                                       s.gradient_at_start.value, s.gradient_most.value, s.gradient_most.step)
-                         : std::string("gradients differ by orders of magnitude between layers from the start");
-  add_evidence(one,
-               fmt::format("the norm of all gradients is {:.3g} {}", s.gradient_most.value, where_of(s.gradient_most)),
-               s.gradient_most.value, s.gradient_at_start.value, s.gradient_most);
-  if (uneven)
-    add_evidence(one,
-                 fmt::format("at step 1 the gradient of {} is {:.1g} of the largest", s.reach_at_start.site,
-                             s.reach_at_start.value),
-                 s.reach_at_start.value, kNaN, s.reach_at_start);
-  add_amplification(one);
   return true;
 }
 
@@ -210,6 +146,11 @@ bool learned_by_heart(Case& one) {
 
 }  // namespace
 
+std::string where_of(const SignReading& reading) {
+  if (reading.site.empty()) return fmt::format("at step {}", reading.step);
+  return fmt::format("in {} at step {}", reading.site, reading.step);
+}
+
 void add_evidence(Case& one, std::string words, double value, double against, const SignReading& where) {
   one.found.evidence.push_back({std::move(words), value, against, where.step, where.site});
 }
@@ -283,7 +224,7 @@ void find_cause(Case& one, const DiagnoseOptions& options) {
     return;
   }
   if (attention_is_saturated(one, one.signs.saturated_at_start, "from the first step on")) return;
-  if (one.found.condition == Condition::did_not_learn && rate_is_too_small(one)) return;
+  if (one.found.condition == Condition::did_not_learn && (no_gradient_at_all(one) || rate_is_too_small(one))) return;
   one.amplification = amplification_by_theory(one.run.config.model);
   if (one.found.condition == Condition::did_not_learn && gradients_vanish(one)) return;
   if (attention_has_grown(one) || attention_is_saturated(one, one.signs.saturated_late, "at the end")) {
@@ -299,9 +240,10 @@ void find_cause(Case& one, const DiagnoseOptions& options) {
     if (tensor_is_not_finite(one) || stopped_too_soon(one)) return;
   }
   one.found.cause = Cause::unknown;
-  one.found.words = one.signs.probed
+  one.found.words = !one.signs.probed ? "there are no probes that could say why; train.probes=true records them"
+                    : one.signs.largest_update.there()
                         ? "the recorded probes do not say why: updates, gradients and attention are as usual"
-                        : "there are no probes that could say why; train.probes=true records them";
+                        : "no update of a layer was recorded: the layers have no weights, or none that the probes see";
   if (one.signs.largest_update.there())
     add_evidence(one,
                  fmt::format("the largest update, {}, has {:.2g} times the rms of the weights",

@@ -162,7 +162,10 @@ void read_updates(const std::vector<StepRecord>& steps, const ModelConfig& model
     for (const ProbeValue& probe : record.probes) {
       const auto layer = layers.find(probe.site);
       if (layer == layers.end()) continue;
-      if (probe.kind == "gradient_rms") gradient += probe.value * probe.value;
+      if (probe.kind == "gradient_rms") {
+        gradient += probe.value * probe.value;
+        keep_larger(signs.layer_gradient_most, probe.value, record.step, probe.site);
+      }
       if (probe.kind != "update_rms") continue;
       keep_larger(signs.largest_update, probe.value / layer->second.rms(), record.step, probe.site);
       update += probe.value;

@@ -34,8 +34,9 @@ struct Signs {
   double first_gradient = kNaN;  // rms over the layers at the first record
   // The smallest gradient of a layer over the largest one: how much of it arrives everywhere.
   SignReading reach_at_start, reach_late;
-  std::int64_t reach_lost = 0;  // the first step from which it stayed below kReachLost
-  SignReading gradient_at_start, gradient_most;
+  std::int64_t reach_lost = 0;                   // the first step from which it stayed below kReachLost
+  SignReading gradient_at_start, gradient_most;  // of all weights together
+  SignReading layer_gradient_most;               // rms of that of a layer
   // Attention.
   SignReading logit_at_start, logit_most;
   double saturated_at_start = 0, saturated_late = 0;  // shares of the attention layers

@@ -78,6 +78,7 @@ class Suggestions {
   }
   std::string update_words(double factor) const {
     const SignReading& update = one_.signs.largest_update;
+    if (!update.there()) return "";
     return fmt::format(
         "the largest update, of {} at step {}, would have {:.2g} times the rms of the weights instead of "
         "{:.2g}",
@@ -127,7 +128,7 @@ void suggest(Case& one) {
     case Cause::too_few_steps: suggest_longer(one, to); break;
     case Cause::gradients_vanish:
       suggest_scheme(one, to);
-      to.warm_up(round_rate(lr / 3));
+      if (one.signs.layer_gradient_most.value > 0) to.warm_up(round_rate(lr / 3));
       break;
     case Cause::gradients_explode:
       to.clip();
@@ -149,8 +150,10 @@ void suggest(Case& one) {
       to.add("let weights decay", {"train.weight_decay=0.1"});
       break;
     case Cause::unknown:
-      to.lower_rate(round_rate(lr / 10));
-      to.warm_up(lr);
+      if (one.signs.largest_update.there() || !one.signs.probed) {
+        to.lower_rate(round_rate(lr / 10));
+        to.warm_up(lr);
+      }
       if (one.run.config.model.scheme.asked() != "pre") to.change_scheme("pre", "Pre-LN");
       break;
     case Cause::none: break;

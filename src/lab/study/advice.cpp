@@ -46,9 +46,9 @@ std::string count_text(double count) {
 std::string scale_text(const SchemeEvidence& one, const StudyScale& scale) {
   const std::int64_t steps = in_final(one) ? one.final->steps : one.map_steps;
   const int seeds = in_final(one) ? one.final->seeds : scale.tuning_seeds;
-  return fmt::format("{} layers, width {} ({} parameters), {} steps of {} {}{}, {} seed{}", one.layers, scale.width,
-                     count_text(static_cast<double>(scale.parameters)), steps, scale.tokens_per_step, scale.counted,
-                     scale.data.empty() ? "" : " on " + scale.data, seeds, seeds == 1 ? "" : "s");
+  return fmt::format("{}, width {} ({} parameters), {} steps of {} {}{}, {} seed{}", layers_text(one.layers),
+                     scale.width, count_text(static_cast<double>(scale.parameters)), steps, scale.tokens_per_step,
+                     scale.counted, scale.data.empty() ? "" : " on " + scale.data, seeds, seeds == 1 ? "" : "s");
 }
 
 std::string distance_text(const SchemeEvidence& one, const StudyScale& scale) {
@@ -76,8 +76,8 @@ std::string ties_text(const FinalEvidence& final) {
 
 // A lead that longer runs may turn around is a lead at this length, and the headline says at which.
 std::string place_text(const SchemeEvidence& chosen) {
-  if (chosen.final->ahead_for_now.empty()) return fmt::format("At {} layers", chosen.layers);
-  return fmt::format("For runs of {} steps at {} layers", chosen.final->steps, chosen.layers);
+  if (chosen.final->ahead_for_now.empty()) return fmt::format("At {}", layers_text(chosen.layers));
+  return fmt::format("For runs of {} steps at {}", chosen.final->steps, layers_text(chosen.layers));
 }
 
 std::string length_text(const FinalEvidence& final) {
@@ -103,15 +103,17 @@ void say_choice(Advice& advice, const std::vector<const SchemeEvidence*>& ranked
   const std::int64_t warmup = final ? chosen.final->warmup : cell->warmup;
   const std::string setting = fmt::format("with a peak rate near {:g} and {}", lr,
                                           warmup > 0 ? fmt::format("{} steps of warmup", warmup) : "no warmup");
+  const std::string layers = layers_text(chosen.layers);
   // Short runs that chose the settings are no comparison.
   advice.words = alone ? fmt::format(
-                             "Undecided at {} layers: {} alone was below guessing level in runs of this length, {}; "
+                             "Undecided at {}: {} alone was below guessing level in runs of this length, {}; "
                              "others may only need longer ones.",
-                             chosen.layers, chosen.title, setting)
+                             layers, chosen.title, setting)
                  : final ? fmt::format("{} use {} {}{}{}.", place_text(chosen), chosen.title, setting,
                                        ties_text(*chosen.final), length_text(*chosen.final))
-                         : fmt::format("Undecided at {} layers: in short runs {} did best, {}.", chosen.layers,
-                                       chosen.title, setting);
+                 : all.size() > 1
+                     ? fmt::format("Undecided at {}: in short runs {} did best, {}.", layers, chosen.title, setting)
+                     : fmt::format("At {}, short runs of {} did best {}.", layers, chosen.title, setting);
   if (final && !alone) advice.choice = chosen.scheme;
   if (final && !chosen.final->margin)
     advice.words += " It has no margin: the next larger rate was not tried or does not train.";
@@ -136,10 +138,10 @@ std::string confidence_text(const std::vector<const SchemeEvidence*>& ranked, co
         scale.why_no_final.empty() ? "" : " " + scale.why_no_final);
   const FinalEvidence& final = *chosen.final;
   // One graph, or few records.
-  const std::string judged = final.batches == 1
-                                 ? " All were judged on one held-out batch: the intervals cover seeds, not "
-                                   "which data happened to be held out."
-                                 : "";
+  std::string judged = final.batches == 1 ? " All were judged on one held-out batch: the intervals cover seeds, not "
+                                            "which data happened to be held out."
+                                          : "";
+  if (scale.judged_on_tuning_data) judged += " There is only one held-out batch, which also chose the settings.";
   const char* fair = final.batches == 1 ? "Confidence is fair on these held-out data alone," : "Confidence is fair";
   const std::string limits =
       (final.falls ? " The losses still fell when the runs were last made longer." : "") + judged;
@@ -218,7 +220,13 @@ void say_nothing_trained(Advice& advice, const std::vector<SchemeEvidence>& all)
   }
   if (!late.empty())
     tries.push_back(fmt::format("--steps {} with a larger budget, so that they are compared there", long_steps));
-  if (any(Training::unclear)) tries.emplace_back("a larger budget, so that runs are longer");
+  const auto may_tell = [](const SchemeEvidence& one) {
+    return !one.faulty() && training_of(one) == Training::unclear &&
+           (!one.budget_to_tell.empty() || one.rates_above_guessing.empty());
+  };
+  if (std::ranges::any_of(all, may_tell)) tries.emplace_back("a larger budget, so that runs are longer");
+  if (std::ranges::any_of(all, [](const auto& one) { return !one.rates_above_guessing.empty(); }))
+    tries.emplace_back("larger rates, as runs were still above guessing level");
   const auto diverges = [](const SchemeEvidence& one) {
     return !one.faulty() && training_of(one) == Training::diverges;
   };
@@ -227,13 +235,12 @@ void say_nothing_trained(Advice& advice, const std::vector<SchemeEvidence>& all)
   if (std::ranges::any_of(all, [&](const auto& one) { return diverges(one) && diverges_at_once(one); }))
     tries.emplace_back("fewer layers, or a formula whose stream grows less, where the first step is not finite");
   if (any(Training::stuck)) tries.emplace_back("fewer layers or an easier task");
-  advice.words =
-      late.empty()
-          ? std::string("No scheme was seen to train, so none is ranked.")
-          : fmt::format(
-                "Undecided at {} layers: only runs of {} steps got below guessing level, those of {}, and they "
-                "are no comparison.",
-                all.front().layers, long_steps, fmt::join(late, ", "));
+  advice.words = late.empty()
+                     ? std::string("No scheme was seen to train, so none is ranked.")
+                     : fmt::format(
+                           "Undecided at {}: only runs of {} steps got below guessing level, those of {}, and they "
+                           "are no comparison.",
+                           layers_text(all.front().layers), long_steps, fmt::join(late, ", "));
   if (!tries.empty()) advice.words += fmt::format(" Try {}.", fmt::join(tries, "; "));
   for (const SchemeEvidence& one : all) {
     if (one.budget_to_tell.empty()) continue;
@@ -262,7 +269,7 @@ Advice advise(const std::vector<SchemeEvidence>& all, const std::vector<Verdict>
     advice.not_tested = {"training"};
     return advice;
   }
-  advice.not_tested = {fmt::format("training at depths other than {} layers", all.front().layers),
+  advice.not_tested = {fmt::format("training at depths other than {}", layers_text(all.front().layers)),
                        "other widths, batch sizes and lengths",
                        "more training than these runs had",
                        "other data",

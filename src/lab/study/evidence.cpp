@@ -43,15 +43,10 @@ void add_long_run(SchemeEvidence& evidence, const Round& round, const RoundRun& 
   if (run.learned && (first || evidence.late_loss == 0 || run.loss < evidence.late_loss)) evidence.late_loss = run.loss;
 }
 
-// What a long run takes, beyond what was planned so far, in the unit of the budget and rounded up to two digits.
+// In the unit of the budget and rounded up to two digits.
 std::string budget_to_tell(const RoundPlayer& rounds, const StudyBudget& budget) {
   const StudyState& state = rounds.state();
-  double schemes = 0;
-  for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme)
-    schemes += training_after(state, scheme) == Training::unclear ? 1 : 0;
-  const PlannerRules rules;
-  // The planner keeps no more than a share of what is left for it.
-  const double needed = schemes * rules.long_rates * tokens_of_long_run(state) / rules.long_share;
+  const double needed = tokens_to_tell(state);
   const double tokens = rounds.tokens_planned() + needed;
   const auto rounded = [](double value) {
     const double unit = std::pow(10, std::floor(std::log10(value)) - 1);
@@ -130,7 +125,11 @@ void gather_rounds(std::vector<SchemeEvidence>& evidence, const RoundPlayer& rou
       if (pair.difference.low == 0 && pair.difference.high == 0) one.final->same_as.push_back(other);
       if (pair.apart && ahead && !is_lasting(state, pair)) one.final->ahead_for_now.push_back(other);
     }
-    if (one.training == Training::unclear) one.budget_to_tell = budget_to_tell(rounds, budget);
+    const std::set<double> at = rates_stuck_long(state, scheme), above = rates_above_guessing_long(state, scheme);
+    one.rates_at_guessing.assign(at.begin(), at.end());
+    one.rates_above_guessing.assign(above.begin(), above.end());
+    if (one.training == Training::unclear && !missing_long_entries(state, scheme).empty())
+      one.budget_to_tell = budget_to_tell(rounds, budget);
   }
 }
 

@@ -32,60 +32,6 @@ std::size_t schemes_in(const std::vector<RoundEntry>& entries) {
   return schemes.size();
 }
 
-bool anything_trains(const StudyState& state) {
-  for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme) {
-    if (trains_anywhere(state, scheme)) return true;
-  }
-  return false;
-}
-
-// Some times as long as what others need; where nobody trains there are no others.
-std::int64_t steps_of_long_run(const StudyState& state, const PlannerRules& rules) {
-  if (!anything_trains(state)) return rules.long_steps;
-  const double relative = rules.long_factor * static_cast<double>(raced_steps(state));
-  return std::max(rules.long_steps, static_cast<std::int64_t>(relative));
-}
-
-// Rates at which a scheme stayed at guessing level through a long run.
-std::set<double> rates_stuck_long(const StudyState& state, std::size_t scheme) {
-  std::set<double> rates;
-  for (const PlayedRound& played : state.played) {
-    if (!is_long(played.round)) continue;
-    for (const RoundRun& run : played.runs) {
-      if (run.scheme == scheme && !run.diverged && !run.learned) rates.insert(run.lr);
-    }
-  }
-  return rates;
-}
-
-bool was_run_long(const StudyState& state, const RoundEntry& entry) {
-  return std::ranges::any_of(state.played, [&](const PlayedRound& played) {
-    return is_long(played.round) && std::ranges::any_of(played.runs, [&](const RoundRun& run) {
-             return run.scheme == entry.scheme && run.lr == entry.lr;
-           });
-  });
-}
-
-// What long runs of the schemes at guessing level still take.
-double wanted_for_long_runs(const StudyState& state, const PlannerRules& rules) {
-  double runs = 0;
-  const std::int64_t steps = steps_of_long_run(state, rules);
-  for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme) {
-    if (training_after(state, scheme) != Training::unclear) continue;
-    for (const RoundEntry& entry : long_entries(state, scheme, steps, rules))
-      runs += was_run_long(state, entry) ? 0 : 1;
-  }
-  return runs * static_cast<double>(steps) * state.tokens_per_step;
-}
-
-// What is kept for them where others train: all or nothing, by its share of what was there after the map.
-double reserve_of(const StudyState& state, double left, const PlannerRules& rules) {
-  if (!anything_trains(state)) return 0;
-  const double at_first = state.played.empty() ? left : std::max(left, state.played[0].round.tokens_left);
-  const double wanted = wanted_for_long_runs(state, rules);
-  return wanted <= rules.long_share * at_first ? std::min(wanted, left) : 0;
-}
-
 // Seeds of each scheme in the first final, where so many schemes are in it.
 int first_final_seeds(const StudyState& state, std::size_t schemes, const PlannerRules& rules) {
   const double raced = static_cast<double>(rules.later_settings) * static_cast<double>(state.tuning_seeds.size());
@@ -113,7 +59,7 @@ std::optional<Round> next_race(const StudyState& state, double left, const Plann
   PlannerRules settings = rules;
   const auto affordable = [&] {
     round.entries = racing_entries(state, 2 * before, settings);
-    return (left - reserve_of(state, left, rules)) / tokens_of_step(state, round, rules);
+    return steps_paid_for(state, left, tokens_of_step(state, round, rules), rules);
   };
   double steps = std::min(twice, affordable());
   if (first && steps < twice) {  // fewer settings, longer runs
@@ -124,7 +70,7 @@ std::optional<Round> next_race(const StudyState& state, double left, const Plann
   round.steps = static_cast<std::int64_t>(steps);
   round.entries = racing_entries(state, round.steps, settings);  // as many, with the warmup of that length
   // Waiting does not use up the runs that would tell that nobody begins, unless it is as long as they are.
-  const double wanted = waits && round.steps < rules.long_steps ? wanted_for_long_runs(state, rules) : 0;
+  const double wanted = waits && round.steps < rules.long_steps ? wanted_for_long_runs(state, 0, rules) : 0;
   if (wanted <= left && round.member_steps() * state.tokens_per_step > left - wanted) return std::nullopt;
   round.why = first             ? "the best settings of the map, longer"
               : falling.empty() ? "no scheme is below guessing level yet"
@@ -180,8 +126,8 @@ std::optional<Round> long_round(const StudyState& state, double left, const Plan
   for (std::size_t index = 0; index < static_cast<std::size_t>(rules.long_rates); ++index) {
     for (std::size_t scheme = 0; scheme < state.schemes.size(); ++scheme) {  // one for everybody before a second one
       if (training_after(state, scheme) != Training::unclear || left < each) continue;
-      const std::vector<RoundEntry> entries = long_entries(state, scheme, round.steps, rules);
-      if (entries.size() <= index || was_run_long(state, entries[index])) continue;
+      const std::vector<RoundEntry> entries = missing_long_entries(state, scheme, rules);
+      if (entries.size() <= index) continue;
       round.entries.push_back(entries[index]);
       names.insert(state.schemes[scheme].title);
       left -= each;
@@ -238,26 +184,6 @@ std::optional<Round> more_seeds(const StudyState& state, double left, const Plan
 }
 
 }  // namespace
-
-bool is_long(const Round& round) { return round.stage == Stage::longest || round.steps >= PlannerRules{}.long_steps; }
-
-Training training_after(const StudyState& state, std::size_t scheme) {
-  if (state.schemes[scheme].cells.empty()) return Training::untested;
-  if (trains_anywhere(state, scheme)) return Training::trains;
-  for (const PlayedRound& played : state.played) {
-    for (const RoundRun& run : played.runs) {
-      if (run.scheme == scheme && is_long(played.round) && run.learned && !run.diverged) return Training::late;
-    }
-  }
-  const PlannerRules rules;
-  const std::size_t possible = long_entries(state, scheme, steps_of_long_run(state, rules), rules).size();
-  if (possible == 0) return Training::diverges;
-  return rates_stuck_long(state, scheme).size() >= possible ? Training::stuck : Training::unclear;
-}
-
-double tokens_of_long_run(const StudyState& state, const PlannerRules& rules) {
-  return static_cast<double>(steps_of_long_run(state, rules)) * state.tokens_per_step;
-}
 
 std::optional<Round> next_round(const StudyState& state, double tokens_left, const PlannerRules& rules) {
   NORMA_ASSERT(!state.tuning_seeds.empty());

@@ -7,20 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "lab/study/race.h"
+#include "lab/study/long_runs.h"
 
 namespace norma {
 
 // Nothing: all is decided, or the budget does not reach for what is not. `tokens_left` goes into the round.
 std::optional<Round> next_round(const StudyState& state, double tokens_left, const PlannerRules& rules = {});
-
-// Long enough to say of what stayed at guessing level that it does not train.
-bool is_long(const Round& round);
-
-// How a scheme stands after all rounds.
-Training training_after(const StudyState& state, std::size_t scheme);
-// Of a long run for a scheme at guessing level, in tokens.
-double tokens_of_long_run(const StudyState& state, const PlannerRules& rules = {});
 
 // Pairs of schemes that have finals, with indices into `state.schemes`, at the level of the last look.
 std::vector<PairedDifference> final_pairs(const StudyState& state, const PlannerRules& rules = {});

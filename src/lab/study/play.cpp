@@ -37,6 +37,17 @@ std::vector<RunOutcome> whole_part(const Round& round, std::vector<RunOutcome> o
 
 std::string value_text(const auto& value) { return fmt::format("{}", value); }
 
+// It learned how frequent targets are and nothing else, or no weight has a part in its loss. What ended above that
+// level has not come so far yet.
+bool guesses(const RunOutcome& outcome) {
+  if (!outcome.learned_nothing()) return false;
+  if (outcome.loss() <= *outcome.unigram_entropy + kLearned) return true;
+  if (outcome.curve.loss.empty()) return false;
+  constexpr double kMoved = 1e-5;  // times the loss: beyond what rounding does
+  const auto [least, most] = std::ranges::minmax(outcome.curve.loss);
+  return most - least <= kMoved * std::abs(most);
+}
+
 }  // namespace
 
 void add_points(SweepConfig& sweep, const SchemeChoice& scheme, double lr, std::int64_t warmup,
@@ -204,6 +215,7 @@ void RoundPlayer::add_runs(const Round& round, const std::vector<RunOutcome>& ou
                            .seed = outcome.seed,
                            .diverged = outcome.diverged() || outcome.faulty(),  // out of the race either way
                            .learned = !outcome.diverged() && !outcome.faulty() && !outcome.learned_nothing(),
+                           .guesses = guesses(outcome),
                            .loss = outcome.loss()});
     outcomes_.push_back({round.stage, outcome, request_.directory / "rounds" / round.folder() / "runs" / outcome.id});
   }

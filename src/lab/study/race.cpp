@@ -60,15 +60,20 @@ std::int64_t map_warmup_of(const StudyState& state, std::size_t scheme, std::int
   return warmup;
 }
 
-// The smallest rate of the map at which no seed diverged with the largest warmup; where all did, the smallest of all.
-double calmest_rate(const SchemeEvidence& evidence) {
+// The rates of the map at which no seed diverged with the largest warmup, ascending.
+std::vector<double> calm_rates(const SchemeEvidence& evidence) {
   const std::int64_t warmup = largest_warmup(evidence);
-  for (const double rate : ladder_of(evidence)) {
-    for (const TrainedCell& cell : evidence.cells) {
-      if (cell.lr == rate && cell.warmup == warmup && cell.diverged == 0 && cell.faulty == 0) return rate;
-    }
+  std::set<double> calm;
+  for (const TrainedCell& cell : evidence.cells) {
+    if (cell.warmup == warmup && cell.diverged == 0 && cell.faulty == 0) calm.insert(cell.lr);
   }
-  return ladder_of(evidence).front();
+  return {calm.begin(), calm.end()};
+}
+
+// The smallest of these; where there is none, the smallest of all.
+double calmest_rate(const SchemeEvidence& evidence) {
+  const std::vector<double> calm = calm_rates(evidence);
+  return calm.empty() ? ladder_of(evidence).front() : calm.front();
 }
 
 std::optional<double> rate_above(const SchemeEvidence& evidence, double lr) {
@@ -264,10 +269,10 @@ std::vector<RoundEntry> long_entries(const StudyState& state, std::size_t scheme
   if (evidence.cells.empty() || diverges_everywhere(state, scheme)) return {};
   const std::int64_t warmup = warmup_for(state, scheme, largest_warmup(evidence), steps, rules);
   const double calmest = calmest_rate(evidence);
-  EntryList list(state, scheme, static_cast<std::size_t>(rules.long_rates));
+  EntryList list(state, scheme, static_cast<std::size_t>(rules.most_long_rates));
   list.add(calmest, warmup);
   list.add(rate_below(state, scheme, calmest), warmup);
-  list.add(rate_above(evidence, calmest), warmup);
+  for (const double rate : calm_rates(evidence)) list.add(rate, warmup);
   std::vector<RoundEntry> entries = list.entries();
   for (RoundEntry& entry : entries) entry.seeds = {state.tuning_seeds[0]};
   return entries;

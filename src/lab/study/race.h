@@ -18,7 +18,8 @@ struct RoundRun {
   double lr = 0;
   std::int64_t warmup = 0, seed = 0;
   bool diverged = false, learned = false;
-  double loss = 0;  // on held-out data for tuning; infinite after divergence
+  bool guesses = false;  // ended at guessing level, not above it, or never moved
+  double loss = 0;       // on held-out data for tuning; infinite after divergence
 };
 
 struct PlayedRound {
@@ -57,14 +58,14 @@ struct PlannerRules {
   double tied = 0.02;  // nats between settings that are as good as each other
   double same = 0.01;  // nats: schemes whose difference is surely smaller need no more seeds
   double least_growth = 1.25;
-  std::int64_t long_steps = 3000;
-  double long_factor = 4;         // times the final length, at least
-  int long_rates = 2;             // that must stay at guessing level before a scheme is said not to train
-  double long_share = 0.25;       // of the budget after the map that is kept for long runs, at most
-  double warmup_share = 0.1;      // of a longer run, where the map has warmup
-  double more_training = 10;      // times: what a claimed order must outlast
-  double least_closing = 0.5;     // of the pace of the one behind: how fast a lead may shrink though it never did
-  double least_doublings = 0.75;  // of the length of runs, before their paces say anything
+  std::int64_t long_steps = 3000;  // of long runs at least
+  int long_rates = 2;              // that must end at guessing level before a scheme is said not to train
+  int most_long_rates = 4;         // tried for that, as some end above guessing level or diverge
+  double long_share = 0.25;        // of the budget after the map: schemes whose shortest long runs take more wait
+  double warmup_share = 0.1;       // of a longer run, where the map has warmup
+  double more_training = 10;       // times: what a claim must outlast, of an order or that a scheme does not train
+  double least_closing = 0.5;      // of the pace of the one behind: how fast a lead may shrink though it never did
+  double least_doublings = 0.75;   // of the length of runs, before their paces say anything
   double alpha = 0.05;
 };
 
@@ -99,7 +100,7 @@ std::vector<RoundEntry> racing_entries(const StudyState& state, std::int64_t ste
 // and does not there.
 std::vector<RoundEntry> edge_entries(const StudyState& state);
 // For a scheme at guessing level, where losses say nothing about rates: small ones with warmup, the most promising
-// first.
+// first, then larger ones.
 std::vector<RoundEntry> long_entries(const StudyState& state, std::size_t scheme, std::int64_t steps,
                                      const PlannerRules& rules = {});
 

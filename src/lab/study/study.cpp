@@ -277,6 +277,7 @@ class Study {
             .asked_width = config_.asked_width,
             .most_frequent = most_frequent_share(*source_, static_cast<std::uint64_t>(config_.base.train.data_seed)),
             .why_no_final = why_no_final(),
+            .judged_on_tuning_data = rounds_.finals_share_tuning_data(),
             .theory = [this](const SchemeEvidence& one) { return theory_of_question(one); }};
   }
 

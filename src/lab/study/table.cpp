@@ -81,7 +81,7 @@ std::string legend(const std::optional<TaskFacts>& task, bool judged, std::int64
         "now: the place after these steps";
   return text +
          "\nstable: trains in at least half of the tried rates and warmups; narrow: in fewer; needs warmup: does not "
-         "train, or clearly worse, without\n";
+         "train, or clearly worse, without; starts late: trains in longer runs alone\n";
 }
 
 // "2", or "1-3" where the differences of the final that count leave it open which of these places it has. What was not

@@ -9,8 +9,7 @@
 namespace norma {
 namespace {
 
-constexpr double kSmallestRate = 1e-12, kLargestRate = 1e6;  // beyond them a run is not worth its time
-constexpr double kWarmupHelps = 0.05;                        // nats between the best loss with and without warmup
+constexpr double kWarmupHelps = 0.05;  // nats between the best loss with and without warmup
 
 std::string loss_text(const Estimate& loss) {
   return loss.n > 1 ? fmt::format("{:.3f} ({:.3f} to {:.3f})", loss.mean, std::max(loss.low, 0.0), loss.high)
@@ -28,16 +27,6 @@ std::string rates_text(const SchemeEvidence& evidence) {
 
 std::string warmup_text(std::int64_t warmup) {
   return warmup > 0 ? fmt::format(" with {} steps of warmup", warmup) : " without warmup";
-}
-
-// Where nothing trains: the lowest loss among cells without divergence; null when every cell has some.
-const TrainedCell* least_bad_cell(const SchemeEvidence& evidence) {
-  const TrainedCell* best = nullptr;
-  for (const TrainedCell& cell : evidence.cells) {
-    if (cell.diverged > 0 || cell.faulty > 0 || cell.loss.n == 0) continue;
-    if (best == nullptr || cell.loss.mean < best->loss.mean) best = &cell;
-  }
-  return best;
 }
 
 bool has_warmup(const SchemeEvidence& evidence, bool warmup) {
@@ -99,12 +88,15 @@ std::string map_words(const SchemeEvidence& evidence, Judgement& verdict) {
     // Both of the same short runs: the final is another length, other seeds and other data.
     words +=
         fmt::format("; short runs reach {:.3f} with warmup and {:.3f} without", with->loss.mean, without->loss.mean);
+  } else if (best == nullptr && least_bad_cell(evidence) != nullptr) {
+    verdict = Judgement::starts_late;
   } else if (training * 2 < shared) {
     verdict = Judgement::narrow;
   }
   const bool wider = shared < static_cast<std::ptrdiff_t>(evidence.cells.size());
   const std::string steps = evidence.map_steps > 0 ? fmt::format(", in runs of {} steps", evidence.map_steps) : "";
-  return words + fmt::format("; trains in {} of the {} settings {}{}", training, shared,
+  return words + fmt::format("; trains in {} of the {} settings {}{}",
+                             best == nullptr ? "none" : fmt::to_string(training), shared,
                              wider ? "that all schemes share" : "tried", steps);
 }
 
@@ -133,9 +125,10 @@ std::string failing_words(const SchemeEvidence& evidence, Training training, Jud
     stuck += cell.not_learned;
     runs += cell.runs;
   }
-  const std::string where = fmt::format("at {} layers {}", evidence.layers, rates_text(evidence));
+  const std::string layers = layers_text(evidence.layers);
+  const std::string where = fmt::format("at {} {}", layers, rates_text(evidence));
   const std::string counts =
-      fmt::format("of {} short runs {} diverged and {} ended at guessing level", runs, diverged, stuck);
+      fmt::format("of {} short runs {} diverged and {} ended no better than guessing", runs, diverged, stuck);
   if (training == Training::late) {
     verdict = Judgement::starts_late;
     return fmt::format("is at guessing level after {} steps, but reaches {:.3f} after {} ({})", evidence.map_steps,
@@ -143,19 +136,21 @@ std::string failing_words(const SchemeEvidence& evidence, Training training, Jud
   }
   if (training == Training::stuck) {
     verdict = Judgement::does_not_train;
-    return fmt::format("does not train {}: after {} steps it still does no better than guessing ({})", where,
-                       evidence.long_steps, counts);
+    return fmt::format("does not train at {}: after {} steps at {:g} it still does no better than guessing ({})",
+                       layers, evidence.long_steps, fmt::join(evidence.rates_at_guessing, " and "), counts);
   }
   if (training == Training::diverges) {
     verdict = Judgement::diverges;
     if (diverges_at_once(evidence))
-      return fmt::format("diverges at {} layers in its first step, before any update, so at any rate ({})",
-                         evidence.layers, counts);
+      return fmt::format("diverges at {} in its first step, before any update, so at any rate ({})", layers, counts);
     return fmt::format("diverges {} ({}); smaller rates were not tried", where, counts);
   }
   verdict = Judgement::unclear;
-  const std::string more =
-      evidence.budget_to_tell.empty() ? "" : fmt::format("; {} would tell", evidence.budget_to_tell);
+  std::string more;
+  if (!evidence.rates_above_guessing.empty())
+    more += fmt::format("; after {} steps at {:g} it was still above guessing level", evidence.long_steps,
+                        fmt::join(evidence.rates_above_guessing, " and "));
+  if (!evidence.budget_to_tell.empty()) more += fmt::format("; {} would tell", evidence.budget_to_tell);
   return fmt::format("not enough training to tell {} ({}){}", where, counts, more);
 }
 
@@ -212,57 +207,8 @@ std::pair<int, double> place_of(const SchemeEvidence& evidence) {
 
 }  // namespace
 
-const TrainedCell* best_cell(const SchemeEvidence& evidence) {
-  const TrainedCell* best = nullptr;
-  for (const TrainedCell& cell : evidence.cells) {
-    if (cell.trains() && (best == nullptr || cell.loss.mean < best->loss.mean)) best = &cell;
-  }
-  return best;
-}
-
-const TrainedCell* best_cell(const SchemeEvidence& evidence, bool with_warmup) {
-  const TrainedCell* best = nullptr;
-  for (const TrainedCell& cell : evidence.cells) {
-    if (!cell.trains() || (cell.warmup > 0) != with_warmup) continue;
-    if (best == nullptr || cell.loss.mean < best->loss.mean) best = &cell;
-  }
-  return best;
-}
-
-bool diverges_at_once(const SchemeEvidence& evidence) {
-  return !evidence.cells.empty() && std::ranges::all_of(evidence.cells, [](const TrainedCell& cell) {
-    return cell.runs > 0 && cell.at_once == cell.runs;
-  });
-}
-
-Training training_of(const SchemeEvidence& evidence) {
-  if (evidence.training) return *evidence.training;
-  if (evidence.cells.empty()) return Training::untested;
-  if (best_cell(evidence) != nullptr) return Training::trains;
-  return least_bad_cell(evidence) == nullptr ? Training::diverges : Training::unclear;
-}
-
-RateEdge edge_of_best(const SchemeEvidence& evidence) {
-  if (evidence.cells.empty()) return RateEdge::none;
-  const auto [low, high] = std::minmax_element(evidence.cells.begin(), evidence.cells.end(),
-                                               [](const TrainedCell& a, const TrainedCell& b) { return a.lr < b.lr; });
-  if (low->lr == high->lr) return RateEdge::none;
-  const TrainedCell* best = best_cell(evidence) != nullptr ? best_cell(evidence) : least_bad_cell(evidence);
-  if (best == nullptr) return diverges_at_once(evidence) ? RateEdge::none : RateEdge::smallest;
-  return best->lr == high->lr ? RateEdge::largest : best->lr == low->lr ? RateEdge::smallest : RateEdge::none;
-}
-
-std::optional<double> rate_beyond(const std::vector<double>& rates, RateEdge edge) {
-  if (edge == RateEdge::none || rates.size() < 2) return std::nullopt;
-  const bool up = edge == RateEdge::largest;
-  const auto inwards = [&](std::size_t i) { return up ? rates[rates.size() - 1 - i] : rates[i]; };
-  // The ratio before the last one: grids such as 1, 3, 10, 30 alternate between two.
-  const double ratio = rates.size() > 2 ? inwards(1) / inwards(2) : inwards(0) / inwards(1);
-  for (const int digits : {2, 6}) {  // 0.033 is as good as 0.0333333, unless the grid is that fine
-    const double rate = std::stod(fmt::format("{:.{}g}", inwards(0) * ratio, digits));
-    if (up ? rate > inwards(0) && rate <= kLargestRate : rate < inwards(0) && rate > kSmallestRate) return rate;
-  }
-  return std::nullopt;
+std::string layers_text(std::int64_t layers, std::string_view stack) {
+  return fmt::format("{} {}layer{}", layers, stack, layers == 1 ? "" : "s");
 }
 
 std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all) {
@@ -277,8 +223,8 @@ std::vector<Verdict> judge_schemes(const std::vector<SchemeEvidence>& all) {
       const Estimate& depth = *evidence.effective_depth;
       const std::string interval =
           depth.high - depth.low >= 0.05 ? fmt::format(" ({:.1f} to {:.1f})", depth.low, depth.high) : "";
-      parts.push_back(
-          fmt::format("uses {:.1f} of its {} {}layers{}", depth.mean, evidence.depth_layers, evidence.stack, interval));
+      parts.push_back(fmt::format("uses {:.1f} of its {}{} for what it learned", depth.mean,
+                                  layers_text(evidence.depth_layers, evidence.stack), interval));
       verdict.evidence.push_back({"effective depth after training", depth.mean, depth.low, depth.high});
     }
     for (std::string words : {law_text("the gradient of the last layer at init", "L", evidence.gradient),

@@ -32,8 +32,8 @@ enum class Training {
   untested,
   trains,
   late,      // at guessing level in every short run, but not in a long one
-  stuck,     // at guessing level after a long run
-  unclear,   // at guessing level, and nothing ran long enough to tell
+  stuck,     // at guessing level after long runs
+  unclear,   // no better than guessing, and nothing ran long enough to tell
   diverges,  // every setting did, with some seed
 };
 
@@ -70,10 +70,12 @@ struct SchemeEvidence {
   std::int64_t depth_layers = 0;          // of how many
   std::optional<Training> training = {};  // nothing: as the cells say
   std::optional<FinalEvidence> final = {};
-  std::int64_t map_steps = 0;       // of the cells
-  std::int64_t long_steps = 0;      // of its long runs; 0: none
-  double late_loss = 0;             // of the best of these, where it trains
-  std::string budget_to_tell = {};  // where it is unclear
+  std::int64_t map_steps = 0;   // of the cells
+  std::int64_t long_steps = 0;  // of its long runs; 0: none
+  double late_loss = 0;         // of the best of these, where it trains
+  // Their rates: where it stayed at guessing level, and where it was still above it.
+  std::vector<double> rates_at_guessing = {}, rates_above_guessing = {};
+  std::string budget_to_tell = {};  // where it is unclear, and a larger one would tell
   // Why its losses mean nothing; such a scheme is never ranked.
   std::string leak = {};                     // see causality.h
   std::optional<double> below_optimum = {};  // the optimum that a loss of it lies below
@@ -81,10 +83,16 @@ struct SchemeEvidence {
   bool faulty() const { return !leak.empty() || below_optimum; }
 };
 
+// "12 layers", "1 decoder layer".
+std::string layers_text(std::int64_t layers, std::string_view stack = {});
+
 // The cell with the lowest mean loss among those that train; null when none does.
 const TrainedCell* best_cell(const SchemeEvidence& evidence);
 // The same among cells with, or without, warmup.
 const TrainedCell* best_cell(const SchemeEvidence& evidence, bool with_warmup);
+
+// Where nothing trains: the lowest loss among cells without divergence; null when every cell has some.
+const TrainedCell* least_bad_cell(const SchemeEvidence& evidence);
 
 // Where nothing trains the lowest loss decides, and where everything diverges the smallest rate is the least
 // bad, unless it does so in its first step.
@@ -113,6 +121,7 @@ struct StudyScale {
   std::int64_t asked_layers = 0, asked_width = 0;
   std::optional<double> most_frequent = {};  // share of right answers of whoever always gives the most frequent one
   std::string why_no_final = {};             // a sentence, where none was asked for or paid for
+  bool judged_on_tuning_data = false;        // a single held-out batch is all there is
   // What the theory predicts there of a scheme, as a sentence; empty: nothing.
   std::function<std::string(const SchemeEvidence&)> theory = nullptr;
 };
