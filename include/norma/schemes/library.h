@@ -68,7 +68,7 @@ class SchemeLibrary {
   // What has been resolved elsewhere, before everything.
   void put(const SchemeChoice& choice);
 
-  // What was put first; a file ("path/to/mine.toml"); a name or title, in folders, then in the catalogue; what was
+  // What was put first; a file ("path/to/mine.toml"); a name or title, in folders, then in the catalogue; what was put
   // last; or a formula, which anything else is read as: of a scheme called "formula" the `layer` if it calls attn or
   // ffn, otherwise the `sublayer`. Spaces around it do not count. Throws Error: the file's mistake, or the nearest
   // known name.
