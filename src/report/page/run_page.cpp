@@ -143,8 +143,9 @@ std::string members_table(const RunReport& run) {
 std::string make_run_report(const RunReport& run) {
   const std::vector<Figure> figures = run_figures(run);
   const std::string facts =
-      fmt::format("Run {} · {} steps · {} parameters · {}{}{}", run.name, run.result.steps, run.result.parameters,
-                  duration_words(run.result.seconds), run.created.empty() ? "" : " · ", date_text(run.created));
+      fmt::format("Run {} · {} · {} · {}{}{}", run.name, draw::counted(run.result.steps, "step", "steps"),
+                  draw::counted(run.result.parameters, "parameter", "parameters"), duration_words(run.result.seconds),
+                  run.created.empty() ? "" : " · ", date_text(run.created));
   std::vector<std::string> findings = run.findings;
   std::string html = head_html(facts, outcome_sentence(run), findings.empty() ? "" : findings.front());
   for (std::size_t i = 0; i < figures.size(); ++i)
