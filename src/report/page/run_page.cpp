@@ -132,7 +132,8 @@ std::string members_table(const RunReport& run) {
     for (const auto& [name, score] : one.scores) {
       if (name == "loss") continue;  // the held-out loss has its column
       if (rows.rows.size() == 1) rows.columns.push_back(heading_of(name));
-      rows.rows.back().push_back(draw::plain(score));
+      rows.rows.back().push_back(name.find("accuracy") != std::string::npos ? fmt::format("{:.1f}\u00a0%", 100 * score)
+                                                                            : draw::plain(score));
     }
   }
   return table("Members", rows);
