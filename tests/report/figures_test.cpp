@@ -346,6 +346,20 @@ TEST(Figures, TheNameOfARuleDoesNotLieOnTheTitleOfItsPanel) {
   EXPECT_GT(rule->at.y - title->at.y, rule->size) << title->text;
 }
 
+// Colours turn round in dark mode, and an axis without its quantity says nothing.
+TEST(Figures, LayerByLayerNamesItsAxesAndNoColours) {
+  const std::vector<Figure> figures = figures_of(test::made_up_results(ResultsKind::study));
+  const draw::Scene layers = find_figure(figures, "layers").draw(kPageUnits);
+  for (const char* label : {"added loss (nats)", "1 − cosine", "KL divergence", "share"})
+    EXPECT_TRUE(says(layers, label)) << label;
+  int upwards = 0;
+  for (const auto& mark : layers.marks) {
+    const auto* text = std::get_if<draw::Text>(&mark);
+    upwards += text != nullptr && text->upwards && !text->text.empty() ? 1 : 0;
+  }
+  EXPECT_EQ(upwards, 8) << "one for each panel";
+  for (const Figure& figure : figures) EXPECT_EQ(figure.caption.find("ark "), std::string::npos) << figure.caption;
+}
 TEST(Figures, DepthsHaveTheDigitsOfTheText) {
   const Figure figure = find_figure(figures_of(test::made_up_results(ResultsKind::study)), "depth");
   const std::vector<std::string> texts = texts_of(figure.draw(kPageUnits));
