@@ -63,6 +63,23 @@ void write_lines(std::string_view text) {
   write_out(columns ? wrapped(text, *columns) : std::string(text));
 }
 
+void write_notes(std::string_view text) {
+  const std::optional<std::size_t> columns = error_columns();
+  if (!columns) return write_err(text);
+  const auto line_at = [&](std::size_t at) { return text.substr(std::min(at, text.size()), text.find('\n', at) - at); };
+  const auto is_caret = [](std::string_view line) {
+    return line.find('^') != std::string_view::npos && line.find_first_not_of(" ^") == std::string_view::npos;
+  };
+  std::string folded;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view line = line_at(at), next = line_at(at + line.size() + 1);
+    folded += is_caret(line) || is_caret(next) ? std::string(line) : wrapped(line, *columns);
+    at += line.size() + 1;
+    if (at <= text.size()) folded += '\n';
+  }
+  write_err(folded);
+}
+
 void write_json(std::string_view json) { write_out(printable_json(json)); }
 
 void write_said(std::string_view text) { write_out(isatty(STDOUT_FILENO) != 0 ? printable(text) : std::string(text)); }

@@ -48,10 +48,13 @@ void print(fmt::format_string<Args...> format, Args&&... args) {
   write_lines(shown_text(format, args...));
 }
 
+// The same to standard error. A line with a caret below it is left alone, as the caret would no longer point.
+void write_notes(std::string_view text);
+
 // Progress, notes and errors.
 template <typename... Args>
 void note(fmt::format_string<Args...> format, Args&&... args) {
-  write_err(shown_text(format, args...));
+  write_notes(shown_text(format, args...));
 }
 
 // JSON as it is stored.

@@ -1,6 +1,7 @@
 // norma predict: what a trained classifier says of texts or images.
 #include <fmt/format.h>
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -57,16 +58,45 @@ void print_json(const PredictOptions& options, const char* what, const std::vect
   write_json(result.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
-void print_lines(const std::vector<std::string>& texts, const std::vector<std::string>& labels,
-                 const std::vector<ClassPrediction>& all) {
-  std::size_t width = 0;
-  for (const std::string& label : labels) width = std::max(width, display_width(label));
-  for (std::size_t i = 0; i < all.size(); ++i) {
+// Says what is known of the records as soon as it is, so that who stops the verb keeps it.
+class Teller {
+ public:
+  Teller(const PredictOptions& options, Progress& progress, const std::vector<std::string>& records, const char* what,
+         std::vector<std::string> labels)
+      : progress_(progress), records_(records), labels_(std::move(labels)), quiet_(options.json) {
+    for (const std::string& label : labels_) width_ = std::max(width_, display_width(label));
+    doing_ = fmt::format("classifying {} {}{}", records.size(), what, records.size() == 1 ? "" : "s");
+    tell(0);
+  }
+
+  void operator()(std::span<const ClassPrediction> known) {
+    if (!quiet_) {
+      progress_.clear();
+      for (; said_ < known.size(); ++said_) print_line(records_[said_], known[said_]);
+      flush_out();
+    }
+    if (known.size() < records_.size()) tell(known.size());
+  }
+
+ private:
+  void tell(std::size_t known) {
+    progress_.at(
+        Progress::Now{.what = doing_, .share = static_cast<double>(known) / static_cast<double>(records_.size())});
+  }
+
+  void print_line(const std::string& record, const ClassPrediction& said) const {
     const std::string line =
-        fmt::format("{:<{}}  {:.3f}  {}", labels[all[i].best()], width, all[i].probability[all[i].best()], texts[i]);
+        fmt::format("{:<{}}  {:.3f}  {}", labels_[said.best()], width_, said.probability[said.best()], record);
     print("{}\n", output_columns() ? cut_to(line, *output_columns()) : line);
   }
-}
+
+  Progress& progress_;
+  const std::vector<std::string>& records_;
+  const std::vector<std::string> labels_;
+  const bool quiet_;
+  std::string doing_;
+  std::size_t width_ = 0, said_ = 0;
+};
 
 // Files and folders, one after another.
 NamedImages read_all(const ImageReading& reading, std::vector<std::string> paths, const PredictOptions& options) {
@@ -104,20 +134,18 @@ void run_predict(const PredictOptions& options) {
   }
   progress.at("reading its vocabulary");
   const std::shared_ptr<const Source> vocabulary = open_vocabulary(options.run, model);
-  std::vector<ClassPrediction> all;
-  if (texts) {
-    progress.at(fmt::format("classifying {} text{}", records.size(), records.size() == 1 ? "" : "s"));
-    all = classify(model, *vocabulary, records);
-  } else {
+  const char* what = texts ? "text" : "image";
+  NamedImages images;
+  if (!texts) {
     progress.at("reading images");
-    NamedImages images = read_all(*vocabulary->images(), options.texts, options);
-    progress.at(fmt::format("classifying {} image{}", images.names.size(), images.names.size() == 1 ? "" : "s"));
-    all = classify_images(model, *vocabulary, images);
-    records = std::move(images.names);
+    images = read_all(*vocabulary->images(), options.texts, options);
+    records = images.names;
   }
+  Teller teller(options, progress, records, what, vocabulary->labels());
+  const std::vector<ClassPrediction> all = texts ? classify(model, *vocabulary, records, std::ref(teller))
+                                                 : classify_images(model, *vocabulary, images, std::ref(teller));
   progress.clear();
-  options.json ? print_json(options, texts ? "text" : "image", records, vocabulary->labels(), all)
-               : print_lines(records, vocabulary->labels(), all);
+  if (options.json) print_json(options, what, records, vocabulary->labels(), all);
 }
 
 }  // namespace

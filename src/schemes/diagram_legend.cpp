@@ -45,8 +45,9 @@ std::vector<std::string> diagram_legend(const Scheme& scheme, const DiagramOptio
   for (const LearnedSpec& spec : scheme.learned) {
     if (!is_used(spec.name)) continue;
     constexpr const char* kShapes[] = {"", " vector", " tensor"};
-    notes.push_back(fmt::format("{}: learned{}, starts at {}", spec.name, kShapes[static_cast<int>(spec.extent)],
-                                start_text(*spec.init, numbers)));
+    notes.push_back(
+        fmt::format("{}: learned{}, {}", spec.name, kShapes[static_cast<int>(spec.extent)],
+                    spec.profile != nullptr ? "set on a first batch" : "starts at " + start_text(*spec.init, numbers)));
   }
   return notes;
 }

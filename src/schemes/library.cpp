@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <mutex>
+#include <optional>
 
 #include "norma/core/names.h"
 #include "norma/schemes/branch_kinds.h"
@@ -32,6 +33,8 @@ std::string_view trimmed(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(kSpaces);
   return begin == std::string_view::npos ? "" : text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
 }
+
+constexpr std::string_view kFormulaName = "formula";
 
 bool is_file_name(std::string_view asked) { return asked.ends_with(".toml"); }
 
@@ -88,7 +91,45 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return files;
 }
 
+// A folder that cannot be read keeps nobody from the others; SchemeLibrary::all reports it.
+std::vector<fs::path> readable_files_in(const fs::path& folder) {
+  try {
+    return files_in(folder);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// The catalogues of all stacks, of every kind of branch, and of models with a condition.
+std::vector<const Scheme*> every_scheme() {
+  std::vector<const Scheme*> all;
+  const auto add = [&](const std::vector<Scheme>& schemes) {
+    for (const Scheme& scheme : schemes) all.push_back(&scheme);
+  };
+  add(catalogue());
+  for (const BranchKind& kind : branch_kinds()) add(catalogue(kind.key));
+  add(catalogue("condition"));
+  return all;
+}
+
 fs::path file_in(const fs::path& folder, std::string_view name) { return folder / (std::string(name) + ".toml"); }
+
+// By its title, with or without what is in brackets, or by its name in other case; files of users come first.
+std::optional<SchemeEntry> titled(const std::vector<fs::path>& folders, std::string_view asked) {
+  const auto called = [&](const Scheme& scheme) {
+    return same_word(asked, scheme.name) || same_word(asked, scheme.title) || same_word(asked, short_title(scheme));
+  };
+  for (const fs::path& folder : folders) {
+    for (const fs::path& file : readable_files_in(folder)) {
+      SchemeEntry entry = read_entry(file);
+      if (entry.scheme != nullptr && called(*entry.scheme)) return entry;
+    }
+  }
+  for (const Scheme* const scheme : every_scheme()) {
+    if (called(*scheme)) return SchemeEntry{.name = scheme->name, .scheme = catalogued(scheme->name)};
+  }
+  return std::nullopt;
+}
 
 bool is_plain_name(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
@@ -153,8 +194,10 @@ SchemeEntry SchemeLibrary::locate(std::string_view name_file_or_formula) const {
 }
 
 SchemeChoice SchemeLibrary::find(const std::string& name_file_or_formula) const {
-  const SchemeEntry entry = locate(name_file_or_formula);
-  return {is_plain_name(trimmed(name_file_or_formula)) ? entry.name : name_file_or_formula, entry.scheme};
+  const std::string_view asked = trimmed(name_file_or_formula);
+  const SchemeEntry entry = locate(asked);
+  const bool by_name = is_plain_name(asked) || (entry.name != kFormulaName && !is_file_name(asked));
+  return {by_name ? entry.name : name_file_or_formula, entry.scheme};
 }
 
 SchemeEntry SchemeLibrary::resolve(std::string_view asked) const {
@@ -166,7 +209,8 @@ SchemeEntry SchemeLibrary::resolve(std::string_view asked) const {
     return entry;
   }
   if (is_plain_name(asked)) return named(asked);
-  return {.name = "formula", .scheme = std::make_shared<const Scheme>(formula_scheme(asked))};
+  if (std::optional<SchemeEntry> found = titled(folders_, asked)) return *std::move(found);
+  return {.name = std::string(kFormulaName), .scheme = std::make_shared<const Scheme>(formula_scheme(asked))};
 }
 
 SchemeEntry SchemeLibrary::named(std::string_view name) const {
@@ -175,24 +219,11 @@ SchemeEntry SchemeLibrary::named(std::string_view name) const {
     const fs::path file = file_in(folder, name);
     std::error_code failed;
     if (fs::exists(file, failed)) return usable(read_entry(file));
-    try {
-      for (const fs::path& other : files_in(folder)) names.push_back(other.stem().string());
-    } catch (const Error&) {  // a folder that cannot be read keeps nobody from the others; all() reports it
-    }
+    for (const fs::path& other : readable_files_in(folder)) names.push_back(other.stem().string());
   }
   if (std::shared_ptr<const Scheme> scheme = catalogued(name)) return {.name = scheme->name, .scheme = scheme};
-  std::vector<const Scheme*> all;
-  for (const Scheme& scheme : catalogue()) all.push_back(&scheme);
-  for (const BranchKind& kind : branch_kinds()) {
-    for (const Scheme& scheme : catalogue(kind.key)) all.push_back(&scheme);
-  }
-  for (const Scheme& scheme : catalogue("condition")) all.push_back(&scheme);
-  for (const Scheme* const one : all) {
-    const Scheme& scheme = *one;
-    if (same_word(name, scheme.name) || same_word(name, short_title(scheme)))
-      return {.name = scheme.name, .scheme = catalogued(scheme.name)};
-    names.push_back(scheme.name);
-  }
+  if (std::optional<SchemeEntry> found = titled(folders_, name)) return *std::move(found);
+  for (const Scheme* const scheme : every_scheme()) names.push_back(scheme->name);
   fail("there is no scheme named '{}'{}", name, did_you_mean(name, names));
 }
 

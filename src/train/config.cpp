@@ -19,6 +19,13 @@ std::vector<std::string> names_of(const std::vector<ConfigField>& fields) {
   return names;
 }
 
+// A key of that name in another table ("data.batch": model.batch), or the nearest spelling.
+std::string suggested_key(const std::string& key, const std::vector<std::string>& names) {
+  const std::string last = "." + key.substr(key.rfind('.') + 1);  // of npos: all of it
+  const auto same = std::ranges::find_if(names, [&](const std::string& name) { return name.ends_with(last); });
+  return same != names.end() ? fmt::format(" (did you mean '{}'?)", *same) : did_you_mean(key, names);
+}
+
 void set_field(std::vector<ConfigField>& fields, const std::string& key, const toml::node& node,
                std::string_view origin) {
   const std::string prefix = origin == "--" + key ? "--" : fmt::format("{}: ", origin);
@@ -41,7 +48,7 @@ void set_field(std::vector<ConfigField>& fields, const std::string& key, const t
       return;
     }
   }
-  fail("{}: there is no key '{}'{}", origin, key, did_you_mean(key, names_of(fields)));
+  fail("{}: there is no key '{}'{}", origin, key, suggested_key(key, names_of(fields)));
 }
 
 void read_table(std::vector<ConfigField>& fields, const toml::table& table, const std::string& prefix,

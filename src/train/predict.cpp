@@ -42,7 +42,7 @@ class Classifier {
   // `write(record, row, batch)` puts one of `count` records into a row of a batch that `clear` has prepared, and says
   // whether it was cut.
   template <typename Clear, typename Write>
-  std::vector<ClassPrediction> run(std::size_t count, Clear clear, Write write) {
+  std::vector<ClassPrediction> run(std::size_t count, const Classified& done, Clear clear, Write write) {
     Feeder feeder(*session_, config(), examiner_.schedules);
     const auto rows = static_cast<std::size_t>(config().batch);
     std::vector<ClassPrediction> all;
@@ -59,6 +59,7 @@ class Classifier {
       const std::size_t classes = logits.size() / rows;
       for (std::size_t row = 0; row < part; ++row)
         all[first + row].probability = softmax_of(std::span(logits).subspan(row * classes, classes));
+      if (done) done(all);
     }
     return all;
   }
@@ -87,13 +88,13 @@ std::size_t ClassPrediction::best() const {
 }
 
 std::vector<ClassPrediction> classify(const TrainedModel& model, const Source& vocabulary,
-                                      std::span<const std::string> texts) {
+                                      std::span<const std::string> texts, const Classified& done) {
   if (vocabulary.classes() == 0 || vocabulary.tokenizer() == nullptr)
     fail("the model classifies no texts; it was trained on the task {}", model.config.data.task);
   Classifier classifier(model);
   const std::int64_t rows = classifier.config().batch, time = classifier.config().time;
   return classifier.run(
-      texts.size(),
+      texts.size(), done,
       [&](Batch& batch) {
         std::ranges::fill(batch.ids("tokens", {rows, time}), vocabulary.special().padding);
         std::ranges::fill(batch.ids("lengths", {rows}), 1);
@@ -104,7 +105,7 @@ std::vector<ClassPrediction> classify(const TrainedModel& model, const Source& v
 }
 
 std::vector<ClassPrediction> classify_images(const TrainedModel& model, const Source& vocabulary,
-                                             const NamedImages& images) {
+                                             const NamedImages& images, const Classified& done) {
   const ImageReading* reading = vocabulary.images();
   if (vocabulary.classes() == 0 || reading == nullptr)
     fail("the model classifies no images; it was trained on the task {}", model.config.data.task);
@@ -112,7 +113,7 @@ std::vector<ClassPrediction> classify_images(const TrainedModel& model, const So
   const Shape shape = {classifier.config().batch, reading->height, reading->width, reading->channels};
   const auto elements = static_cast<std::size_t>(reading->height * reading->width * reading->channels);
   return classifier.run(
-      images.names.size(), [&](Batch& batch) { std::ranges::fill(batch.numbers("image", shape), 0.0f); },
+      images.names.size(), done, [&](Batch& batch) { std::ranges::fill(batch.numbers("image", shape), 0.0f); },
       [&](std::size_t image, std::size_t row, Batch& batch) {
         std::copy_n(images.numbers.data() + image * elements, elements,
                     batch.numbers("image", shape).data() + row * elements);

@@ -147,6 +147,31 @@ TEST(Stop, WhatKeepsNothingEndsAtOnce) {
   }
 }
 
+TEST(Stop, PredictKeepsTheLabelsItHasPrinted) {
+  const TemporaryFolder folder;
+  std::string table = "label,text\n", texts;
+  for (int i = 0; i < 200; ++i)
+    table += fmt::format("{} film {}\n", i % 2 == 0 ? "good,a splendid" : "bad,an awful", i);
+  for (int i = 0; i < 400000; ++i) texts += "a splendid film\n";
+  const std::string data = folder.write("table.csv", table), lines = folder.write("lines.txt", texts);
+  ASSERT_EQ(test::run(folder, test::small_model("train", folder / "run",
+                                                {"--model.family=encoder", "--data.path=" + data, "--train.steps=5"}))
+                .code,
+            0);
+  const auto labels_printed = [&] {
+    for (const auto& entry : fs::directory_iterator(folder / ".")) {
+      if (entry.path().filename().string().starts_with("out") && file_holds(entry.path(), "a splendid film"))
+        return true;
+    }
+    return false;
+  };
+  const StoppedProcess stopped = stop_when(folder, {"predict", folder / "run", "--source", lines}, labels_printed);
+  expect_stopped(stopped);
+  const auto printed = std::count(stopped.ended.out.begin(), stopped.ended.out.end(), '\n');
+  EXPECT_GT(printed, 0);
+  EXPECT_LT(printed, 400000) << "it was stopped before its end";
+}
+
 TEST(Stop, BenchShowsWhatItHasMeasured) {
   for (const bool as_json : {false, true}) {
     const TemporaryFolder folder;

@@ -50,7 +50,22 @@ TEST(Width, NoVerbPrintsBeyondTheTerminal) {
       EXPECT_EQ(ended.code, 0) << ended.err;
       EXPECT_FALSE(ended.out.empty());
       expect_within(ended.out, columns);
+      expect_within(ended.err, columns);
     }
+    const std::vector<std::vector<std::string>> mistakes = {
+        {"train", "--model.layers=0"},
+        {"sample", folder / ("run" + n)},
+        {"plot", folder / ("sweep" + n), "--figure", "none", "--out", folder / "none.svg"},
+        {"inspect", "pre", "--only", "none"}};
+    for (const std::vector<std::string>& command : mistakes) {
+      SCOPED_TRACE(fmt::format("COLUMNS={} {}", n, fmt::join(command, " ")));
+      const Ended ended = test::run(folder, command);
+      EXPECT_EQ(ended.code, 2) << ended.err;
+      expect_within(ended.err, columns);
+    }
+    // Where a caret points is not broken.
+    const std::string long_formula = "x + f(norm(x))/sqrt(l) + unknown*f(norm(x)) + 0*x + 0*x";
+    EXPECT_NE(test::run(folder, {"schemes", long_formula}).err.find("unknown*f(norm(x))"), std::string::npos);
     unsetenv("COLUMNS");
   }
 }

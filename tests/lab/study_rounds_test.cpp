@@ -287,6 +287,9 @@ TEST(StudyBudgets, AreReadAndPrinted) {
   EXPECT_EQ(parse_budget("40000steps").unit, StudyBudget::Unit::steps);
   EXPECT_EQ(parse_budget("0").unit, StudyBudget::Unit::none);
   EXPECT_EQ(print_budget(parse_budget("1.5h")), "5400s");
+  EXPECT_EQ(describe_budget(parse_budget("3min")), "3 min");
+  EXPECT_EQ(describe_budget({StudyBudget::Unit::seconds, 20.0 / 3}), "6.67 s") << "a part of a budget, among depths";
+  EXPECT_EQ(describe_budget(parse_budget("40000steps")), "40000 steps");
   EXPECT_EQ(parse_budget(print_budget(parse_budget("7Mtokens"))).amount, 7e6);
   for (const char* wrong : {"", "min", "3", "3 parsecs", "-1h", "nan", "inf h"})
     EXPECT_THROW(parse_budget(wrong), Error) << wrong;

@@ -307,7 +307,7 @@ SCHEMES = {
 
 
 # By sqrt(d), before positions are added.
-SCALES_TOKENS = {"gemma2", "tfixup"}
+SCALES_TOKENS = {"admin", "gemma2", "tfixup"}
 
 
 def run(scheme, net, tokens, targets):

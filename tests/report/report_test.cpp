@@ -62,13 +62,15 @@ TEST(Report, AnInspectionSaysWhetherTheModelWasTrained) {
   EXPECT_NE(trained.find("Inside the trained model"), std::string::npos);
   EXPECT_EQ(trained.find("Before training"), std::string::npos);
   results.config.clear();
-  EXPECT_NE(make_report(write_results(results)).find(">What layers are worth at initialisation."), std::string::npos);
+  EXPECT_NE(make_report(write_results(results)).find(">What layers are worth at initialisation"), std::string::npos);
   results.depth_use.clear();
   const std::string start = make_report(write_results(results));
   EXPECT_NE(heading_of(start).find(" it grows for "), std::string::npos) << heading_of(start);
   const std::size_t again = start.find("<p>" + heading_of(start));
   EXPECT_TRUE(again == std::string::npos || again > start.find("one by one")) << "said once, and where it is folded";
-  EXPECT_NE(start.find("at initialisation.</p>"), std::string::npos);
+  const std::size_t about = start.find("<p class=\"standfirst\">");
+  const std::string scale = start.substr(about, start.find("</p>", about) - about);
+  EXPECT_NE(scale.find(" at initialisation, at 2 and 4 layers, 3 networks of each."), std::string::npos) << scale;
   EXPECT_NE(start.find("Before training"), std::string::npos);
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "report/page/html.h"
+
 #include "results/made_up.h"
 
 namespace norma {
@@ -29,6 +31,14 @@ TEST(Words, TheFirstSentenceEndsBeforeACapital) {
   EXPECT_EQ(first_sentence("At a rate of approx. 3 use it").second, "");
 }
 
+TEST(Words, AreTypeset) {
+  EXPECT_EQ(typeset("Pre-LN shrinks as L^-1.02 (-1.04 to -1.00); x < 1."),
+            "<span class=\"whole\">Pre-LN</span> shrinks as L<sup>−1.02</sup> (−1.04 to −1.00); x &lt; 1.");
+  EXPECT_EQ(typeset("held-out x^2^<b> a^b 3-4 é"), "held-out x<sup>2</sup>^&lt;b&gt; a^b 3-4 é");
+  EXPECT_EQ(preformatted("[model]\nwidth = 3 < 4\n", "C"),
+            "<pre tabindex=\"0\" role=\"group\" aria-label=\"C\">[model]\nwidth = 3 &lt; 4\n</pre>\n");
+}
+
 TEST(Words, LawsAreSortedByWhatTheirIntervalsTell) {
   Results results = words_study();
   results.analyses = {{.name = "gradient",
@@ -36,9 +46,10 @@ TEST(Words, LawsAreSortedByWhatTheirIntervalsTell) {
                        .about = "",
                        .source = "",
                        .series = {law("a", 0.5, 0.4, 0.6), law("b", -1, -1.1, -0.9), law("c", 0.1, -0.4, 0.6)}}};
-  EXPECT_EQ(law_sentence(results.analyses[0], Cast(results)),
-            "Gradient of the last layer: with more layers it grows for A (exponent 0.5); falls for B (exponent −1); is "
-            "not settled for C.");
+  EXPECT_EQ(
+      law_sentence(results.analyses[0], Cast(results)),
+      "Gradient of the last layer: with more layers it grows for A (exponent 0.50); falls for B (exponent −1.00); is "
+      "not settled for C.");
 }
 
 TEST(Words, DepthIsRankedOnlyWhereIntervalsAreApart) {

@@ -51,6 +51,28 @@ TEST(SchemeNames, TitlesAndAnyCaseAreNames) {
   EXPECT_EQ(library.find("Peri-LN")->name, "peri");
 }
 
+// Tables and reports print titles, so any of them may come back as a name, spaces and commas included.
+TEST(SchemeNames, EveryTitleOfTheCatalogueIsAName) {
+  const SchemeLibrary library;
+  for (const char* kind : {"", "conv", "gcn", "condition"}) {
+    ASSERT_FALSE(catalogue(kind).empty()) << kind;
+    for (const Scheme& scheme : catalogue(kind)) {
+      for (const std::string& asked : {scheme.title, scheme.title.substr(0, scheme.title.find(" ("))}) {
+        EXPECT_EQ(library.find(asked)->name, scheme.name) << asked;
+        EXPECT_EQ(library.find(asked).asked(), scheme.name) << asked;
+      }
+    }
+  }
+  EXPECT_EQ(library.find("layernorm scaling")->name, "lns");
+}
+
+TEST_F(UserFolder, TitlesOfFilesAreNamesAsWell) {
+  write("of_a_user.toml", "title = \"My own scheme\"\nsublayer = \"x + f(x)\"\n");
+  write("damaged.toml", "title = \n");
+  EXPECT_EQ(library().find("my own scheme")->name, "of_a_user");
+  EXPECT_EQ(library().find("my own scheme").asked(), "of_a_user");
+}
+
 TEST_F(UserFolder, WinsOverTheCatalogueAndSaysSo) {
   write("post.toml", "title = \"My own\"\nsublayer = \"x + f(x)\"\n");
   const SchemeEntry found = library().locate("post");

@@ -37,12 +37,19 @@ inline const BranchTables& tables_for(const std::string& name) {
   return tables_for<BranchTables>(name, measure_branches);
 }
 
-inline TheoryConfig network_config(std::int64_t layers) {
-  return {.layers = layers, .width = kWidth, .heads = kHeads, .input = {kInput, kSame}, .source = {kInput, kSame}};
+inline TheoryConfig network_config(std::int64_t layers, Moments input = {kInput, kSame}) {
+  return {.layers = layers, .width = kWidth, .heads = kHeads, .input = input, .source = input};
+}
+
+// Where a scheme scales tokens, they enter at 1, beside positions of 1/sqrt(width).
+inline TheoryConfig network_config(const Scheme& scheme, std::int64_t layers) {
+  return scheme.embedding.scale == nullptr ? network_config(layers)
+                                           : network_config(layers, {1 + 1.0 / kWidth, 1.0 / kVocabulary});
 }
 
 inline Theory network_theory(const std::string& scheme, std::int64_t layers) {
-  return propagate(test::scheme_named(scheme), tables_for(scheme), network_config(layers));
+  const Scheme read = test::scheme_named(scheme);
+  return propagate(read, tables_for(scheme), network_config(read, layers));
 }
 
 // Both stacks in one, the encoder first, as a model lists its sublayers.
@@ -51,7 +58,8 @@ Theory theory_of_both(const std::string& scheme, std::int64_t layers) {
     shape.branches = transformer_layer(Memory::present);
     return measure_encoder_decoder(read, shape, transformer_layer(Memory::absent, Mask::full));
   });
-  EncoderDecoderTheory both = propagate(test::scheme_named(scheme), tables, network_config(layers));
+  const Scheme named = test::scheme_named(scheme);
+  EncoderDecoderTheory both = propagate(named, tables, network_config(named, layers));
   Theory all = std::move(both.encoder);
   const Theory& above = both.decoder;
   all.streams.insert(all.streams.end(), above.streams.begin(), above.streams.end());

@@ -104,6 +104,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, Mistakes,
     testing::Values(
         Mistake{"train.lrr = 1", "run.toml: there is no key 'train.lrr' (did you mean 'train.lr'?)"},
+        Mistake{"data.batch = 4", "run.toml: there is no key 'data.batch' (did you mean 'model.batch'?)"},
         Mistake{"train = 1", "run.toml: there is no key 'train'"},
         Mistake{"train.lr = \"fast\"", "run.toml: train.lr: 'fast' was given; expected a number from 0 to 1000000"},
         Mistake{"train.lr = -1", "run.toml: train.lr: -1 was given; expected a number from 0 to 1000000"},

@@ -21,8 +21,9 @@ struct StudyBudget {
   Unit unit = Unit::none;  // none: short runs alone
   double amount = 0;       // tokens and steps of all runs together
 };
-StudyBudget parse_budget(std::string_view text);  // "3min", "1h", "2e9tokens", "40000steps", "0"; throws Error
-std::string print_budget(const StudyBudget& budget);
+StudyBudget parse_budget(std::string_view text);         // "3min", "1h", "2e9tokens", "40000steps", "0"; throws Error
+std::string print_budget(const StudyBudget& budget);     // as parse_budget reads it
+std::string describe_budget(const StudyBudget& budget);  // "3 min", "40000 steps"
 
 struct StudyConfig {
   std::vector<SchemeChoice> schemes;

@@ -68,10 +68,10 @@ class SchemeLibrary {
   // What has been resolved elsewhere, before everything.
   void put(const SchemeChoice& choice);
 
-  // What was put first; a file ("path/to/mine.toml"); a name, in folders and then in the catalogue; what was put last;
-  // or a formula, which anything else is read as: of a scheme called "formula" the `layer` if it calls attn or ffn,
-  // otherwise the `sublayer`. Spaces around it do not count. Throws Error: the file's mistake, or the nearest known
-  // name.
+  // What was put first; a file ("path/to/mine.toml"); a name or title, in folders, then in the catalogue; what was put
+  // last; or a formula, which anything else is read as: of a scheme called "formula" the `layer` if it calls attn or
+  // ffn, otherwise the `sublayer`. Spaces around it do not count. Throws Error: the file's mistake, or the nearest
+  // known name.
   SchemeEntry locate(std::string_view name_file_or_formula) const;
   // The same, as a configuration holds it: a name is the scheme's own, however it was written ("Pre-LN" is "pre").
   SchemeChoice find(const std::string& name_file_or_formula) const;

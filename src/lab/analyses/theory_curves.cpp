@@ -18,13 +18,11 @@ constexpr const char* kBothStacks =
     "networks of an encoder-decoder scatter about the theory, Post-LN's gradients most of all; "
     "docs/theory.md says how far off it was";
 constexpr const char* kWideNetworks =
-    "the theory of amplification is that of wide networks, which are all alike; narrow ones scatter, Post-LN's the "
-    "more "
-    "the deeper, and lie above it: docs/theory.md says by how much";
+    "the theory of amplification is the limit of wide networks; narrow networks scatter around it and lie above it, "
+    "those of Post-LN the more so the deeper they are (docs/theory.md says by how much)";
 constexpr const char* kMeanGradient =
-    "no theory for gradients averaged over batches: how much of a gradient batches share changes with depth, and "
-    "moments "
-    "of one batch do not tell; single batches have one";
+    "gradients averaged over batches have no theory, because how much of a gradient the batches share changes with "
+    "depth, which the moments of one batch do not show; gradients of single batches have one";
 constexpr double kPerturbation = 1e-4;  // of measure_amplification
 
 // The angle over pi between a x and a x + b f, whose parts the theory takes to be uncorrelated.

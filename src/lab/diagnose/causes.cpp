@@ -100,10 +100,10 @@ bool data_say_nothing(Case& one, const DiagnoseOptions& options) {
   }
   one.found.condition = Condition::nothing_to_learn;
   one.found.cause = Cause::data_say_nothing;
-  one.found.words = fmt::format("the loss is that of {}, {:.4f}, and the data give no sign that more can be known",
+  one.found.words = fmt::format("the loss is that of {}, {:.3f}, and the data give no sign that more can be known",
                                 one.guessing(), guess);
   if (optimum)
-    add_evidence(one, fmt::format("the best loss that any model can reach is {:.4f}", *optimum), *optimum, guess);
+    add_evidence(one, fmt::format("the best loss that any model can reach is {:.3f}", *optimum), *optimum, guess);
   if (test) add_evidence(one, fmt::format("over {} targets {}", test->targets, test->words), test->gain, 0);
   return true;
 }
@@ -119,7 +119,7 @@ bool stopped_too_soon(Case& one) {
                 : fmt::format("{} steps were too few to tell; the weights are almost those of the start", s.last_step);
   const std::string pace = s.trend_is_known() ? fmt::format(", at the end by {:.2g} in 100 steps", -100 * s.slope) : "";
   add_evidence(one,
-               fmt::format("the training loss {} from {:.4f} at step 1 to {:.4f} at step {}{}",
+               fmt::format("the training loss {} from {:.3f} at step 1 to {:.3f} at step {}{}",
                            s.last_loss < s.first_loss ? "fell" : "went", s.first_loss, s.last_loss, s.last_step, pace),
                s.slope, 0, {s.last_loss, s.last_step, ""});
   if (s.largest_update.there())
@@ -136,10 +136,10 @@ bool learned_by_heart(Case& one) {
   one.found.condition = Condition::memorised;
   one.found.cause = Cause::too_little_data;
   one.found.words = fmt::format(
-      "it learned its training data by heart: {:.4f} there, {:.4f} on held-out data, where {} loses "
-      "{:.4f}",
+      "it learned its training data by heart: {:.3f} there, {:.3f} on held-out data, where {} loses "
+      "{:.3f}",
       one.signs.last_loss, *one.result.evaluation_loss, one.guessing(), guess);
-  add_evidence(one, fmt::format("training loss {:.4f} at step {}", one.signs.last_loss, one.signs.last_step),
+  add_evidence(one, fmt::format("training loss {:.3f} at step {}", one.signs.last_loss, one.signs.last_step),
                one.signs.last_loss, *one.result.evaluation_loss, {kNaN, one.signs.last_step, ""});
   return true;
 }

@@ -38,10 +38,10 @@ void complete_from_data(Case& one, const DiagnoseOptions& options) {
 }
 
 std::string against_guessing(const Case& one) {
-  std::string words = fmt::format("{} loss {:.4f}", one.result.evaluation_loss ? "held-out" : "training", one.loss());
-  if (one.result.unigram_entropy) words += fmt::format(", {} {:.4f}", one.guessing(), *one.result.unigram_entropy);
+  std::string words = fmt::format("{} loss {:.3f}", one.result.evaluation_loss ? "held-out" : "training", one.loss());
+  if (one.result.unigram_entropy) words += fmt::format(", {} {:.3f}", one.guessing(), *one.result.unigram_entropy);
   if (one.run.result && one.run.result->optimum)
-    words += fmt::format(", best possible {:.4f}", *one.run.result->optimum);
+    words += fmt::format(", best possible {:.3f}", *one.run.result->optimum);
   return words;
 }
 

@@ -120,17 +120,17 @@ std::string conclude_trials(const std::vector<TrialResult>& results, const Diagn
     if (learned(a) != learned(b)) return learned(a);
     return std::isfinite(a.loss) && (!std::isfinite(b.loss) || a.loss < b.loss);
   });
-  const std::string before = std::isfinite(control.loss) ? fmt::format("{:.4f} as it was", control.loss)
+  const std::string before = std::isfinite(control.loss) ? fmt::format("{:.3f} as it was", control.loss)
                                                          : fmt::format("unchanged, it again {}", control.verdict);
   if (!learned(*best))
     return fmt::format(
         "None of these made it learn in {} steps ({}); {}.", best->steps, before,
         diagnosis.cause == Cause::unknown ? "the cause stays unknown" : "longer trials (--steps) may tell more");
   if (learned(control) && !(best->loss < control.loss))
-    return fmt::format("None of these is better than the run as it was ({:.4f} after {} steps).", control.loss,
+    return fmt::format("None of these is better than the run as it was ({:.3f} after {} steps).", control.loss,
                        control.steps);
   return fmt::format(
-      "What helped most: {}. Loss {:.4f} after {} steps, {}. One seed each: enough to see whether it "
+      "What helped most: {}. Loss {:.3f} after {} steps, {}. One seed each: enough to see whether it "
       "learns, not to rank what is close.",
       best->words, best->loss, best->steps, before);
 }

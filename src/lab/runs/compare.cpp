@@ -126,7 +126,7 @@ std::map<Seeds, double> losses_by_seed(const RunComparison& comparison, std::siz
 std::string why_not_comparable(const RunComparison& comparison, std::size_t a, std::size_t b) {
   for (const ConfigDifference& difference : comparison.differences) {
     if (difference.key.starts_with("data.") && difference.values[a] != difference.values[b])
-      return fmt::format("their {} differ", difference.key);
+      return fmt::format("{} differs", difference.key);
   }
   const bool first = comparison.runs[comparison.groups[a].runs[0]].held_out;
   const bool second = comparison.runs[comparison.groups[b].runs[0]].held_out;

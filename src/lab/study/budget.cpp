@@ -64,6 +64,20 @@ std::string print_budget(const StudyBudget& budget) {
   return "?";
 }
 
+std::string describe_budget(const StudyBudget& budget) {
+  const double seconds = budget.amount;
+  switch (budget.unit) {
+    case StudyBudget::Unit::none: return "0";
+    case StudyBudget::Unit::seconds:
+      return seconds < 120    ? fmt::format("{:.3g} s", seconds)
+             : seconds < 7200 ? fmt::format("{:.3g} min", seconds / 60)
+                              : fmt::format("{:.3g} h", seconds / 3600);
+    case StudyBudget::Unit::tokens: return fmt::format("{:.0f} tokens", budget.amount);
+    case StudyBudget::Unit::steps: return fmt::format("{:.0f} steps", budget.amount);
+  }
+  return "?";
+}
+
 // A budget of work must give the same on every machine, so no clock bounds it.
 double seconds_for_depth_use(const StudyConfig& config) {
   if (config.budget.unit != StudyBudget::Unit::seconds || config.depth_use_whatever_it_takes)

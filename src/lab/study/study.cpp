@@ -286,7 +286,7 @@ class Study {
     if (stop_) return "";
     const auto is_final = [](const StagedOutcome& one) { return one.stage == Stage::final; };
     if (std::ranges::any_of(rounds_.outcomes(), is_final)) return "";
-    return fmt::format("The budget of {} ended before it; a larger one pays for it.", print_budget(config_.budget));
+    return fmt::format("The budget of {} ended before it; a larger one pays for it.", describe_budget(config_.budget));
   }
 
   // Beyond what was measured there is only theory.

@@ -10,25 +10,20 @@ namespace {
 
 constexpr const char* kMinus = "\xe2\x88\x92";
 
+// At least two where there is room for one.
 std::vector<double> linear_ticks(double low, double high, int about) {
   const double raw = (high - low) / std::max(1, about), power = std::pow(10, std::floor(std::log10(raw)));
-  double step = power;
-  for (const double factor : {1.0, 2.0, 5.0, 10.0}) {
-    step = factor * power;
-    if (step >= raw * 0.999) break;
-  }
   std::vector<double> all;
-  for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; ++i) all.push_back(i * step);
+  for (const double factor : {10.0, 5.0, 2.0, 1.0, 0.5, 0.2}) {
+    const double step = factor * power;
+    if (step < raw * 0.999 && all.size() > 1) break;
+    all.clear();
+    for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; ++i) all.push_back(i * step);
+  }
   return all;
 }
 
-std::vector<double> log_ticks(double low, double high, int about) {
-  const double decades = std::log10(high / low);
-  std::vector<double> steps = {1};
-  if (decades < 0.6 * about) steps = {1, 3};
-  if (decades < 0.4 * about) steps = {1, 2, 5};
-  if (decades < 0.5) return linear_ticks(low, high, about);
-  const int skip = std::max(1, static_cast<int>(std::ceil(decades / std::max(1, about))));
+std::vector<double> decades(double low, double high, int skip, const std::vector<double>& steps) {
   std::vector<double> all;
   const int first = static_cast<int>(std::floor(std::log10(low))), last = static_cast<int>(std::ceil(std::log10(high)));
   for (int power = first; power <= last; ++power) {
@@ -39,6 +34,22 @@ std::vector<double> log_ticks(double low, double high, int about) {
     }
   }
   return all;
+}
+
+bool is_short(const Scale& scale) { return std::log10(scale.high / scale.low) < 0.5; }
+
+std::vector<double> log_ticks(const Scale& scale, int about) {
+  if (is_short(scale)) return linear_ticks(scale.low, scale.high, about);
+  const double reach = std::log10(scale.high / scale.low);
+  std::vector<double> steps = {1};
+  if (reach < 0.6 * about) steps = {1, 3};
+  if (reach < 0.4 * about) steps = {1, 2, 5};
+  std::vector<double> all;
+  for (int skip = std::max(1, static_cast<int>(std::ceil(reach / std::max(1, about)))); skip > 0; --skip) {
+    all = decades(scale.low, scale.high, skip, steps);
+    if (all.size() > 1) return all;
+  }
+  return linear_ticks(scale.low, scale.high, about);
 }
 
 std::string with_minus(std::string text) {
@@ -53,6 +64,18 @@ std::string power_of_ten(int power) {
   return text;
 }
 
+// "3×10⁻⁵", or "10⁻⁵".
+std::string times_power(double value) {
+  const int power = static_cast<int>(std::floor(std::log10(std::abs(value)) + 1e-9));
+  const double digits = value / std::pow(10, power);
+  return std::abs(digits - 1) < 1e-6 ? power_of_ten(power) : plain(digits) + "×" + power_of_ten(power);
+}
+
+std::string fixed(double value, int decimals) {
+  const std::string text = fmt::format("{:.{}f}", value, decimals);
+  return with_minus(text.find_first_of("123456789") == std::string::npos && text[0] == '-' ? text.substr(1) : text);
+}
+
 }  // namespace
 
 double Scale::at(double value) const {
@@ -63,7 +86,7 @@ double Scale::at(double value) const {
 bool Scale::shows(double value) const { return value >= low && value <= high; }
 
 std::vector<double> Scale::ticks(int about) const {
-  return log ? log_ticks(low, high, about) : linear_ticks(low, high, about);
+  return log ? log_ticks(*this, about) : linear_ticks(low, high, about);
 }
 
 void Range::add(double value) {
@@ -109,23 +132,27 @@ std::string plain(double value, int digits) {
   return with_minus(text == "-0" ? "0" : text);
 }
 
-std::string tick_text(double value, const Scale& scale) {
-  if (scale.log && scale.high / scale.low > 1e4) {
-    const double power = std::log10(value);
-    if (std::abs(power - std::round(power)) < 1e-6) return power_of_ten(static_cast<int>(std::lround(power)));
+std::vector<std::string> tick_texts(const std::vector<double>& ticks, const Scale& scale) {
+  std::vector<std::string> texts;
+  const double largest = std::max(std::abs(scale.low), std::abs(scale.high));
+  const bool far = scale.log && scale.high / scale.low > 1e4;
+  if (far || (scale.log ? scale.low : largest) < 1e-4 || largest >= 1e6) {
+    for (const double tick : ticks) texts.push_back(tick == 0 ? "0" : times_power(tick));
+  } else if (scale.log && !is_short(scale)) {
+    for (const double tick : ticks) texts.push_back(plain(tick));
+  } else {
+    int decimals = 0;
+    const auto fits = [&](double tick) {
+      const double unit = std::pow(10, decimals);
+      return std::abs(std::round(tick * unit) / unit - tick) <= 1e-3 * (scale.high - scale.low);
+    };
+    while (decimals < 9 && !std::all_of(ticks.begin(), ticks.end(), fits)) ++decimals;
+    for (const double tick : ticks) texts.push_back(fixed(tick, decimals));
   }
-  int digits = 3;  // more on a short axis far from 0, where neighbours would read the same
-  const auto error = [&] {
-    const double unit = std::pow(10, std::floor(std::log10(std::abs(value))) + 1 - digits);
-    return std::abs(std::round(value / unit) * unit - value);
-  };
-  while (value != 0 && digits < 9 && error() > 1e-3 * (scale.high - scale.low)) ++digits;
-  return plain(value, digits);
+  return texts;
 }
 
-std::string loss_text(double loss) {
-  return std::abs(loss) < 1e6 ? with_minus(fmt::format("{:.3f}", loss)) : plain(loss);
-}
+std::string loss_text(double loss) { return std::abs(loss) < 1e6 ? fixed(loss, 3) : plain(loss); }
 
 std::string loss_text(const Estimate& loss) {
   if (loss.n < 1) return "–";
@@ -135,9 +162,9 @@ std::string loss_text(const Estimate& loss) {
   return fmt::format("{} [{}, {}]", loss_text(loss.mean), loss_text(low), loss_text(loss.high));
 }
 
-std::string depth_text(double layers) {
-  return std::abs(layers) < 1e6 ? with_minus(fmt::format("{:.1f}", layers)) : plain(layers);
-}
+std::string depth_text(double layers) { return std::abs(layers) < 1e6 ? fixed(layers, 1) : plain(layers); }
+
+std::string exponent_text(double exponent) { return std::abs(exponent) < 1e6 ? fixed(exponent, 2) : plain(exponent); }
 
 std::string depth_text(const Estimate& layers) {
   if (layers.n < 2) return layers.n < 1 ? "–" : depth_text(layers.mean);
@@ -151,7 +178,9 @@ std::string plain(const Estimate& value, int digits) {
 }
 
 std::string counted(long long number, const char* one, const char* many) {
-  return fmt::format("{} {}", number, number == 1 ? one : many);
+  std::string digits = std::to_string(number);
+  for (std::size_t at = digits.size(); at > 3 + (number < 0);) digits.insert(at -= 3, ",");
+  return fmt::format("{} {}", digits, number == 1 ? one : many);
 }
 
 }  // namespace norma::draw

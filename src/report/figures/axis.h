@@ -35,12 +35,14 @@ class Range {
 };
 
 std::string plain(double value, int digits = 3);  // "0.003", "−1.25", "3.2e−7"; "–" for what is not a number
-std::string tick_text(double value, const Scale& scale);  // 10⁻⁴ where decades are far apart
-std::string loss_text(double loss);                       // three decimals, everywhere
+// Of one axis, alike: with the decimals that the finest needs, or all as powers of ten.
+std::vector<std::string> tick_texts(const std::vector<double>& ticks, const Scale& scale);
+std::string loss_text(double loss);  // three decimals, everywhere
 std::string loss_text(const Estimate& loss);
+std::string exponent_text(double exponent);      // two decimals, everywhere
 std::string depth_text(double layers);           // with one decimal, as everywhere
 std::string depth_text(const Estimate& layers);  // "1.955 [1.950, 1.960]"
 std::string plain(const Estimate& value, int digits = 3);
-std::string counted(long long number, const char* one, const char* many);  // "1 seed", "3 seeds"
+std::string counted(long long number, const char* one, const char* many);  // "1 seed", "3 seeds", "1,202,432 tokens"
 
 }  // namespace norma::draw

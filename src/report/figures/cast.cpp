@@ -31,6 +31,7 @@ std::string clipped(const std::string& label) {
 
 // The scheme that is advised or, where nothing is, the one with the smallest loss.
 std::string lead_of(const Results& results) {
+  if (!results.advice.choice.empty()) return results.advice.choice;
   if (!results.advice.ranking.empty()) return results.advice.ranking.front();
   if (results.kind == ResultsKind::study) return "";  // where it ranks nothing, nothing leads
   const Tuned* best = nullptr;

@@ -63,8 +63,8 @@ Range x_range(const std::vector<const Panel*>& panels) {
 
 double widest_tick(const Scale& scale, int about) {
   double width = 0;
-  for (const double tick : scale.ticks(about))
-    width = std::max(width, Font::get().width(tick_text(tick, scale), kSmall));
+  for (const std::string& text : tick_texts(scale.ticks(about), scale))
+    width = std::max(width, Font::get().width(text, kSmall));
   return width;
 }
 

@@ -86,6 +86,7 @@ draw::Panel kept_panel(const Results& results, const Cast& cast) {
 struct Measure {
   const char* title;
   const char* x_label;
+  std::string_view y_label;
   double first;  // x of the first value
   std::vector<Estimate> (*of)(const DepthFinding&);
 };
@@ -96,22 +97,25 @@ std::vector<Estimate> exactly(const std::vector<double>& values) {
   return all;
 }
 
+constexpr std::string_view kAddedLoss = "added loss";
 const Measure kMeasures[] = {
-    {"Loss when a layer is removed", "layer", 1, [](const DepthFinding& one) { return one.deletion; }},
-    {"Block influence", "layer", 1, [](const DepthFinding& one) { return one.influence; }},
-    {"Loss when swapped with the next", "layer", 1, [](const DepthFinding& one) { return one.swap; }},
-    {"Loss when run beside the next", "layer", 1, [](const DepthFinding& one) { return one.width_equivalence; }},
-    {"Distance of the early answer (KL)", "after layer", 0,
+    {"Loss when a layer is removed", "layer", kAddedLoss, 1, [](const DepthFinding& one) { return one.deletion; }},
+    {"Block influence", "layer", "1 \u2212 cosine", 1, [](const DepthFinding& one) { return one.influence; }},
+    {"Loss when swapped with the next", "layer", kAddedLoss, 1, [](const DepthFinding& one) { return one.swap; }},
+    {"Loss when run beside the next", "layer", kAddedLoss, 1,
+     [](const DepthFinding& one) { return one.width_equivalence; }},
+    {"Distance of the early answer", "after layer", "KL divergence", 0,
      [](const DepthFinding& one) { return exactly(one.lens_divergence); }},
-    {"Agreement of the early answer", "after layer", 0,
+    {"Agreement of the early answer", "after layer", "share", 0,
      [](const DepthFinding& one) { return exactly(one.lens_agreement); }},
-    {"Accuracy of a linear probe", "after layer", 0, [](const DepthFinding& one) { return one.probe; }},
-    {"Share of the gradient by path length", "branches", 0,
+    {"Accuracy of a linear probe", "after layer", "share", 0, [](const DepthFinding& one) { return one.probe; }},
+    {"Gradient by path length", "branches", "share", 0,
      [](const DepthFinding& one) { return exactly(one.path_share); }},
 };
 
 draw::Panel measure_panel(const Results& results, const Cast& cast, const Measure& measure) {
-  draw::Panel panel{.title = measure.title, .x_label = measure.x_label, .y_label = ""};
+  draw::Panel panel{.title = measure.title, .x_label = measure.x_label, .y_label = std::string(measure.y_label)};
+  if (measure.y_label == kAddedLoss) panel.y_label += fmt::format(" ({})", loss_unit(results));
   for (const DepthFinding* one : findings_in_order(results)) {
     const std::vector<Estimate> values = measure.of(*one);
     if (values.empty()) continue;
@@ -193,7 +197,7 @@ void add_likeness(std::vector<Figure>& figures, const Results& results, const Ca
   figures.push_back({.id = "likeness",
                      .title = "Likeness of layers",
                      .caption = "Angular distance (over pi) between the residual stream after two layers, mean over "
-                                "tokens. Dark blocks are layers that hardly change the stream.",
+                                "tokens. Where the colour is strong, layers hardly change the stream.",
                      .numbers = std::move(table),
                      .draw = [heats, key](double width) { return draw_heats(*heats, key, width); }});
 }

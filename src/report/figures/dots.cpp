@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kLetters = 10.5, kName = 11.5;
 constexpr double kBreak = 26;  // width of an axis beyond a break
+constexpr double kMarker = 4;  // half of its width
 
 struct Columns {
   double names = 0, dots = 0, dots_end = 0, digits = 0, maps = 0, maps_end = 0, row = 28, top = 22;
@@ -89,10 +90,12 @@ class DotDrawing {
 
   void frame() {
     const int about = std::max(3, static_cast<int>((axis_.scale.to - axis_.scale.from) / 45));
-    for (const double tick : axis_.scale.ticks(about)) {
-      const double x = axis_.scale.at(tick);
+    const std::vector<double> ticks = axis_.scale.ticks(about);
+    const std::vector<std::string> texts = tick_texts(ticks, axis_.scale);
+    for (std::size_t i = 0; i < ticks.size(); ++i) {
+      const double x = axis_.scale.at(ticks[i]);
       line({{x, at_.top - 4}, {x, bottom_}}, Tone::grid, 1);
-      text({x, bottom_ + 14}, tick_text(tick, axis_.scale), Anchor::middle, Tone::muted);
+      text({x, bottom_ + 14}, texts[i], Anchor::middle, Tone::muted);
     }
     line({{axis_.scale.from, bottom_}, {axis_.scale.to, bottom_}}, Tone::rest, 1);
     if (axis_.before) slashes(at_.dots + 14);
@@ -168,11 +171,13 @@ class DotDrawing {
       const double low = dots_.log && row.value.low <= 0 ? axis_.scale.from : x(row.value.low),
                    high = x(row.value.high);
       scene.add(Shape{.points = {{low, y}, {high, y}}, .stroke = {.tone = tone}, .width = 1.6, .scheme = row.scheme});
-      for (const double end : {low, high})
+      for (const double end : {low, high}) {
+        if (std::abs(end - x(row.value.mean)) < kMarker + 1.5) continue;  // it would disfigure the marker
         scene.add(Shape{
             .points = {{end, y - 3.5}, {end, y + 3.5}}, .stroke = {.tone = tone}, .width = 1.6, .scheme = row.scheme});
+      }
     }
-    scene.add(marker(row.marker, {x(row.value.mean), y}, 4, tone, row.scheme));
+    scene.add(marker(row.marker, {x(row.value.mean), y}, kMarker, tone, row.scheme));
     if (!row.tip.empty()) scene.spots.push_back({{x(row.value.mean), y}, row.scheme, row.tip});
   }
 

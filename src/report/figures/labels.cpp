@@ -35,6 +35,7 @@ void place_labels(Scene& scene, std::vector<Label> labels, const LabelColumn& co
       scene.add(Shape{.points = {{label.from.x + 4, label.from.y}, {column.x - 2, y[i]}},
                       .stroke = {.tone = label.tone, .opacity = 0.5},
                       .width = 0.7,
+                      .dash = label.from.x < column.x - kFarName ? 2.0 : 0.0,
                       .scheme = label.scheme});
     }
     scene.add(Text{.at = {column.x, y[i] + 3.5},

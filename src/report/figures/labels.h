@@ -8,6 +8,9 @@
 
 namespace norma::draw {
 
+// A line that ends so far before its name is led to it by dots.
+inline constexpr double kFarName = 40;
+
 struct Label {
   Point from;  // the end of the line
   std::string text;

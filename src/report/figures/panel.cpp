@@ -13,21 +13,21 @@ class PanelDrawing {
   PanelDrawing(Scene& scene, const Panel& panel, const Place& place) : scene_(scene), panel_(panel), place_(place) {}
 
   void axes(bool x_texts, bool y_texts) {
-    for (const double tick : place_.y.ticks(ticks_for(place_.bottom - place_.top))) {
-      const double y = place_.y.at(tick);
+    const std::vector<double> levels = place_.y.ticks(ticks_for(place_.bottom - place_.top)), steps = x_ticks();
+    const std::vector<std::string> heights = tick_texts(levels, place_.y), places = tick_texts(steps, place_.x);
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+      const double y = place_.y.at(levels[i]);
       stroke({{place_.left, y}, {place_.right, y}}, Tone::grid, 1);
-      if (y_texts) text({place_.left - 6, y + 3.5}, tick_text(tick, place_.y), Anchor::end, Tone::muted);
+      if (y_texts) text({place_.left - 6, y + 3.5}, heights[i], Anchor::end, Tone::muted);
     }
     stroke({{place_.left, place_.bottom}, {place_.right, place_.bottom}}, Tone::rest, 1);
     double last = -1e9;
-    for (const double tick : x_ticks()) {
-      if (!place_.x.shows(tick)) continue;
-      const double x = place_.x.at(tick);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (!place_.x.shows(steps[i])) continue;
+      const double x = place_.x.at(steps[i]), half = Font::get().width(places[i], kSmall) / 2;
       stroke({{x, place_.bottom}, {x, place_.bottom + 4}}, Tone::rest, 1);
-      const std::string words = tick_text(tick, place_.x);
-      const double half = Font::get().width(words, kSmall) / 2;
       if (!x_texts || x - half < last + 4) continue;
-      text({x, place_.bottom + 15}, words, Anchor::middle, Tone::muted);
+      text({x, place_.bottom + 15}, places[i], Anchor::middle, Tone::muted);
       last = x + half;
     }
     if (!panel_.title.empty()) {
@@ -41,7 +41,12 @@ class PanelDrawing {
       if (!place_.y.shows(rule.y)) continue;
       const double y = place_.y.at(rule.y);
       scene_.add(Shape{.points = {{place_.left, y}, {place_.right, y}}, .stroke = {.tone = Tone::muted}, .dash = 3});
-      text({place_.left + 3, y - 3}, rule.label, Anchor::start, Tone::muted);
+      const double size = Font::get().width(rule.label, kSmall) + 3;
+      if (room_at(place_.left, place_.left + size, y) >=
+          std::min(kSmall, room_at(place_.right - size, place_.right, y)))
+        text({place_.left + 3, y - 3}, rule.label, Anchor::start, Tone::muted);
+      else
+        text({place_.right - 3, y - 3}, rule.label, Anchor::end, Tone::muted);
     }
   }
 
@@ -62,10 +67,10 @@ class PanelDrawing {
       if (line.background || line.label.empty()) continue;
       for (std::size_t i = line.y.size(); i-- > 0;) {
         if (!drawn(line.x[i], line.y[i])) continue;
-        labels.push_back({.from = {place_.x.at(line.x[i]), y_at(line.y[i])},
-                          .text = line.label,
-                          .tone = line.tone,
-                          .scheme = line.scheme});
+        const Point end = {place_.x.at(line.x[i]), y_at(line.y[i])};
+        // The end of a line that is long before its name is marked: what leads to the name is no curve.
+        if (line.marker < 0 && end.x < place_.right - kFarName) scene_.add(marker(0, end, 2.6, line.tone, line.scheme));
+        labels.push_back({.from = end, .text = line.label, .tone = line.tone, .scheme = line.scheme});
         break;
       }
     }
@@ -74,6 +79,18 @@ class PanelDrawing {
   }
 
  private:
+  // How far the nearest line is from a name that stands on a rule at height y, between two places.
+  double room_at(double left, double right, double y) const {
+    double room = place_.bottom - place_.top;
+    for (const Line& line : panel_.lines) {
+      for (std::size_t i = 0; i < line.y.size(); ++i) {
+        if (!drawn(line.x[i], line.y[i])) continue;
+        const double x = place_.x.at(line.x[i]);
+        if (x >= left - 3 && x <= right + 3) room = std::min(room, std::abs(y_at(line.y[i]) - (y - 3 - kSmall / 3)));
+      }
+    }
+    return room;
+  }
   // Heights beyond the axis are moved to its end, places beyond it have none.
   bool drawn(double x, double y) const { return std::isfinite(y) && (!panel_.y_log || y > 0) && place_.x.shows(x); }
 

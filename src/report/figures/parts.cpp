@@ -147,6 +147,14 @@ LossLevels loss_levels(const Results& results) {
   return levels;
 }
 
+// Longer runs than those of the map have a longer warmup; in the map it is the longest one.
+double mapped_warmup(const StabilityMap& map, const Tuned& tuned) {
+  const auto warmup = static_cast<double>(tuned.warmup);
+  const bool longer = map.y_name == "warmup" && warmup > 0 && !map.y.empty() && std::ranges::max(map.y) > 0 &&
+                      std::ranges::find(map.y, warmup) == map.y.end();
+  return longer ? std::ranges::max(map.y) : warmup;
+}
+
 draw::Heat heat_of(const Results& results, const StabilityMap& map, const Cast& cast, const LossLevels& levels) {
   const CastMember& member = cast.of(map.scheme);
   draw::Heat heat{.title = map_name(results, cast, map),
@@ -163,7 +171,7 @@ draw::Heat heat_of(const Results& results, const StabilityMap& map, const Cast& 
       const double layers = by_depth ? y : static_cast<double>(map.layers),
                    warmup = by_depth ? static_cast<double>(map.warmup) : y;
       return one.scheme == map.scheme && one.rest == map.rest && one.lr == lr &&
-             static_cast<double>(one.layers) == layers && static_cast<double>(one.warmup) == warmup;
+             static_cast<double>(one.layers) == layers && mapped_warmup(map, one) == warmup;
     });
   };
   for (std::size_t row = 0; row < std::min(map.loss.size(), map.y.size()); ++row) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <set>
 
 #include "report/figures/axis.h"
 #include "report/figures/dots.h"
@@ -55,6 +56,8 @@ std::vector<const StabilityMap*> maps_in_order(const Results& results) {
 std::vector<draw::Panel> rate_panels(const Results& results, const Cast& cast,
                                      const std::vector<const StabilityMap*>& maps) {
   const std::optional<double> guessing = guessing_of(results);
+  std::set<double> rates;  // tried anywhere
+  for (const StabilityMap* map : maps) rates.insert(map->lr.begin(), map->lr.end());
   std::vector<draw::Panel> panels;
   for (const StabilityMap* map : maps) {
     const CastMember& member = cast.of(map->scheme);
@@ -63,7 +66,8 @@ std::vector<draw::Panel> rate_panels(const Results& results, const Cast& cast,
                       .tone = member.tone == draw::Tone::rest ? draw::Tone::ink : member.tone,
                       .x_label = "peak learning rate",
                       .y_label = fmt::format("loss of {} ({})", mapped_runs(results), loss_unit(results)),
-                      .x_log = true};
+                      .x_log = true,
+                      .x_ticks = {rates.begin(), rates.end()}};
     const double ceiling = guessing ? 1.25 * *guessing : std::numeric_limits<double>::infinity();
     for (const std::size_t row : {map->y.size() - 1, std::size_t{0}}) {
       draw::Line line = row_line(*map, row, cast, ceiling);

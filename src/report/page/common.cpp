@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "report/figures/axis.h"
 #include "report/figures/init.h"
@@ -23,11 +24,15 @@ std::string swatch(const CastMember& member, int index) {
 }
 
 std::string evidence_html(const Verdict& verdict) {
-  HtmlTable rows{.columns = {"Evidence", "Value", "95 % interval"}};
+  HtmlTable rows{.columns = {"Quantity", "Value", "95 % interval"}};
   for (const EvidenceItem& item : verdict.evidence) {
-    const bool loss = item.text.find("loss") != std::string::npos, depth = item.text.starts_with("effective depth");
+    const bool loss = item.text.find("loss") != std::string::npos, depth = item.text.starts_with("effective depth"),
+               exponent = item.text.starts_with("exponent");
     const auto text = [&](double value) {
-      return loss ? draw::loss_text(value) : depth ? draw::depth_text(value) : draw::plain(value);
+      return loss       ? draw::loss_text(value)
+             : depth    ? draw::depth_text(value)
+             : exponent ? draw::exponent_text(value)
+                        : draw::plain(value);
     };
     rows.rows.push_back({item.text, text(item.value),
                          item.low < item.high ? fmt::format("{} to {}", text(item.low), text(item.high)) : "–"});
@@ -39,10 +44,11 @@ std::string formulas_html(const SchemeSummary& scheme) {
   std::string html = "<dl class=\"formulas\">\n";
   for (const auto& [name, formula] : scheme.formulas)
     html += fmt::format("<dt>{}</dt><dd><code>{}</code></dd>\n", escaped(name), escaped(formula));
-  html += fmt::format(
-      "<dt>source</dt><dd>{}</dd>\n<dt>size</dt><dd>{} parameters, {} norms with {} parameters, at {}</dd>\n</dl>\n",
-      escaped(scheme.source), scheme.parameters, scheme.norm_instances, scheme.norm_parameters,
-      draw::counted(scheme.layers, "layer", "layers"));
+  html += fmt::format("<dt>source</dt><dd>{}</dd>\n<dt>size</dt><dd>{}, {} with {}, at {}</dd>\n</dl>\n",
+                      escaped(scheme.source), draw::counted(scheme.parameters, "parameter", "parameters"),
+                      draw::counted(scheme.norm_instances, "norm", "norms"),
+                      draw::counted(scheme.norm_parameters, "parameter", "parameters"),
+                      draw::counted(scheme.layers, "layer", "layers"));
   if (!scheme.diagram_text.empty()) {
     html += fmt::format("<div class=\"diagram\" data-scheme=\"{}\">{}</div>\n", escaped(scheme.name),
                         preformatted(scheme.diagram_text, "Diagram of one layer of " + scheme.title));
@@ -62,7 +68,7 @@ std::string scheme_html(const PageParts& parts, const CastMember& member, int in
   const std::string sentence =
       parts.results.tuned.empty() && verdict == nullptr ? "" : scheme_sentence(parts.results, member.name);
   return fmt::format("<details class=\"scheme\" data-s=\"{}\"><summary>{}<b>{}</b>{} {}</summary>\n{}</details>\n",
-                     index, swatch(member, index), escaped(member.title), badge, escaped(sentence), inside);
+                     index, swatch(member, index), typeset(member.title), badge, typeset(sentence), inside);
 }
 
 // As the figures list them.
@@ -84,13 +90,21 @@ std::vector<int> order_of(const PageParts& parts) {
   return order;
 }
 
+// "3 min" of "180s".
+std::string budget_words(const std::string& budget) {
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(budget.data(), budget.data() + budget.size(), seconds);
+  const bool is_time = error == std::errc() && std::string_view(end, budget.data() + budget.size()) == "s";
+  return is_time ? duration_words(seconds) : budget;
+}
+
 std::string rounds_html(const Results& results) {
   if (!results.course) return "";
   HtmlTable rows{.columns = {"Stage", "Steps", "Runs", "Why"}};
   for (const CourseRound& round : results.course->rounds)
     rows.rows.push_back(
         {std::string(name_of(round.stage)), std::to_string(round.steps), std::to_string(round.runs), round.why});
-  return table(fmt::format("Rounds of the study, budget {}", results.course->budget), rows);
+  return table(fmt::format("Rounds of the study, budget {}", budget_words(results.course->budget)), rows);
 }
 
 std::string environment_html(const Environment& machine) {
@@ -107,7 +121,7 @@ std::string environment_html(const Environment& machine) {
 std::string list_html(std::string_view lead, const std::vector<std::string>& items) {
   if (items.empty()) return "";
   std::string html = fmt::format("<p>{}</p>\n<ul>\n", escaped(lead));
-  for (const std::string& item : items) html += fmt::format("<li>{}</li>\n", escaped(item));
+  for (const std::string& item : items) html += fmt::format("<li>{}</li>\n", typeset(item));
   return html + "</ul>\n";
 }
 
@@ -134,7 +148,7 @@ std::string PageParts::folded_figures(std::string_view summary, const std::vecto
 
 std::string head_html(std::string_view kicker, std::string_view title, std::string_view standfirst) {
   return fmt::format("<header class=\"head\">\n<p class=\"kicker\">{}</p>\n<h1>{}</h1>\n{}</header>\n", escaped(kicker),
-                     escaped(title), paragraph(standfirst, "standfirst"));
+                     typeset(title), paragraph(standfirst, "standfirst"));
 }
 
 std::string facts_of(const Results& results, const Cast& cast) {

@@ -135,7 +135,13 @@ std::string differences_table(const RunComparison& comparison) {
 std::string answer_of(const RunComparison& comparison) {
   if (comparison.groups.size() < 2) return "One configuration, several seeds: there is nothing to compare.";
   const auto found = std::ranges::find_if(comparison.pairs, &GroupDifference::supported);
-  if (found == comparison.pairs.end()) return "The seeds support no difference between these runs.";
+  if (found == comparison.pairs.end()) {
+    int seeds = 0;  // shared by two groups, at most
+    for (const GroupDifference& pair : comparison.pairs) seeds = std::max(seeds, pair.difference.n);
+    return seeds == 0   ? "These runs cannot be compared by their losses."
+           : seeds == 1 ? "One seed cannot tell these runs apart."
+                        : "The seeds support no difference between these runs.";
+  }
   const bool a_wins = found->difference.mean < 0;
   const std::string &better = comparison.groups[a_wins ? found->a : found->b].name,
                     &worse = comparison.groups[a_wins ? found->b : found->a].name;
@@ -150,10 +156,10 @@ std::string make_comparison_report(const ComparisonReport& report) {
                                         comparison.groups.size(), comparison.groups.size() == 1 ? "" : "s",
                                         report.created.empty() ? "" : " · ", date_text(report.created));
   std::string words;
-  for (const GroupDifference& pair : comparison.pairs) words += paragraph(pair.words);
-  for (const std::string& note : comparison.notes) words += paragraph("Note: " + note);
+  for (const GroupDifference& pair : comparison.pairs) words += paragraph(pair.words + ".");
+  for (const std::string& note : comparison.notes) words += paragraph("Note: " + note + ".");
   std::string html =
-      head_html(facts, answer_of(comparison), comparison.pairs.empty() ? "" : comparison.pairs.front().words);
+      head_html(facts, answer_of(comparison), comparison.pairs.empty() ? "" : comparison.pairs.front().words + ".");
   const Figure figure = curves_figure(comparison);
   if (!figure.numbers.rows.empty()) html += figure_html(figure, 1, Drawn::twice);
   html += section("losses", "What the seeds support", groups_table(comparison) + words);

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "norma/core/error.h"
 #include "norma/core/xml.h"
@@ -47,10 +49,40 @@ std::string json_in_script(std::string json) {
   return safe;
 }
 
+std::string typeset(std::string_view text) {
+  const auto is = [&](std::size_t at, auto kind) {
+    return at < text.size() && kind(static_cast<unsigned char>(text[at])) != 0;
+  };
+  const auto in_name = [](int c) { return std::isalnum(c) != 0 || c == '-'; };
+  std::string html;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at;
+    if (text[at] == '^' && (is(at + 1, isdigit) || (at + 2 < text.size() && text[at + 1] == '-'))) {
+      for (end = at + 2; is(end, isdigit) || (end < text.size() && text[end] == '.' && is(end + 1, isdigit)); ++end) {
+      }
+      html += "<sup>" + typeset(text.substr(at + 1, end - at - 1)) + "</sup>";
+    } else if (text[at] == '-' && is(at + 1, isdigit) && (at == 0 || text[at - 1] == ' ' || text[at - 1] == '(')) {
+      html += "\u2212";
+      end = at + 1;
+    } else if (is(at, isalpha)) {
+      while (is(end, in_name)) ++end;
+      const std::string_view word = text.substr(at, end - at);
+      const std::size_t hyphen = word.find('-');
+      const bool name = hyphen != std::string_view::npos && is(at + hyphen + 1, isupper) && word.size() < 20;
+      html += name ? fmt::format("<span class=\"whole\">{}</span>", word) : std::string(word);
+    } else {
+      while (end < text.size() && (end == at || (!is(end, isalpha) && text[end] != '^' && text[end] != '-'))) ++end;
+      html += escaped(text.substr(at, end - at));
+    }
+    at = end;
+  }
+  return html;
+}
+
 std::string paragraph(std::string_view text, std::string_view css_class) {
   if (text.empty()) return "";
-  return css_class.empty() ? fmt::format("<p>{}</p>\n", escaped(text))
-                           : fmt::format("<p class=\"{}\">{}</p>\n", css_class, escaped(text));
+  return css_class.empty() ? fmt::format("<p>{}</p>\n", typeset(text))
+                           : fmt::format("<p class=\"{}\">{}</p>\n", css_class, typeset(text));
 }
 
 std::string folded(std::string_view summary, std::string_view html, std::string_view id) {
@@ -68,7 +100,12 @@ std::string section(std::string_view id, std::string_view title, std::string_vie
 
 std::string preformatted(std::string_view text, std::string_view label) {
   if (text.empty()) return "";
-  return fmt::format("<pre tabindex=\"0\" role=\"group\" aria-label=\"{}\">{}</pre>\n", escaped(label), escaped(text));
+  std::string lines;  // escaped() leaves no line ends
+  for (std::size_t at = 0, end = 0; at <= text.size(); at = end + 1) {
+    end = std::min(text.find('\n', at), text.size());
+    lines += (at == 0 ? "" : "\n") + escaped(text.substr(at, end - at));
+  }
+  return fmt::format("<pre tabindex=\"0\" role=\"group\" aria-label=\"{}\">{}</pre>\n", escaped(label), lines);
 }
 
 std::string table(std::string_view caption, const HtmlTable& table) {

@@ -13,6 +13,8 @@ std::string escaped(std::string_view text);
 std::string base64(std::string_view bytes);
 std::string json_in_script(std::string json);  // no '<' in it, so that nothing ends the element
 
+// Escaped, with exponents raised ("N^-0.5"), minus signs, and names that do not break at their hyphen ("Pre-LN").
+std::string typeset(std::string_view text);
 std::string paragraph(std::string_view text, std::string_view css_class = "");
 // Folded away; `html` is what opens.
 std::string folded(std::string_view summary, std::string_view html, std::string_view id = "");

@@ -132,7 +132,8 @@ std::string members_table(const RunReport& run) {
     for (const auto& [name, score] : one.scores) {
       if (name == "loss") continue;  // the held-out loss has its column
       if (rows.rows.size() == 1) rows.columns.push_back(heading_of(name));
-      rows.rows.back().push_back(draw::plain(score));
+      rows.rows.back().push_back(name.find("accuracy") != std::string::npos ? fmt::format("{:.1f}\u00a0%", 100 * score)
+                                                                            : draw::plain(score));
     }
   }
   return table("Members", rows);
@@ -143,8 +144,9 @@ std::string members_table(const RunReport& run) {
 std::string make_run_report(const RunReport& run) {
   const std::vector<Figure> figures = run_figures(run);
   const std::string facts =
-      fmt::format("Run {} · {} steps · {} parameters · {}{}{}", run.name, run.result.steps, run.result.parameters,
-                  duration_words(run.result.seconds), run.created.empty() ? "" : " · ", date_text(run.created));
+      fmt::format("Run {} · {} · {} · {}{}{}", run.name, draw::counted(run.result.steps, "step", "steps"),
+                  draw::counted(run.result.parameters, "parameter", "parameters"), duration_words(run.result.seconds),
+                  run.created.empty() ? "" : " · ", date_text(run.created));
   std::vector<std::string> findings = run.findings;
   std::string html = head_html(facts, outcome_sentence(run), findings.empty() ? "" : findings.front());
   for (std::size_t i = 0; i < figures.size(); ++i)

@@ -10,6 +10,23 @@
 #include "report/page/words.h"
 
 namespace norma {
+namespace {
+
+// ", at 6, 12 and 24 layers, 3 networks of each": what an inspection at init looked at.
+std::string scale_words(const Results& results) {
+  const auto by_depth = std::ranges::find_if(results.analyses, [](const Analysis& one) {
+    return one.x == "layers" && !one.series.empty() && !one.series.front().y.empty();
+  });
+  if (by_depth == results.analyses.end()) return "";
+  std::vector<std::string> depths;
+  for (const double depth : by_depth->series.front().x) depths.push_back(draw::plain(depth));
+  const int networks = by_depth->series.front().y.front().n;
+  return fmt::format(", at {} layers{}", listed(depths),
+                     networks > 1 ? fmt::format(", {} networks of each", networks) : ", one network of each");
+}
+
+}  // namespace
+
 std::string study_html(const PageParts& parts) {
   const Results& results = parts.results;
   const auto [answer, rest] = first_sentence(results.advice.words);
@@ -82,7 +99,7 @@ std::string inspect_html(const PageParts& parts) {
     if (answer.empty()) answer = law_sentence(*one, parts.cast);
   }
   std::string html = head_html("Inspection · " + facts_of(results, parts.cast), answer.empty() ? about : answer,
-                               answer.empty() ? "" : about + ".");
+                               answer.empty() ? "" : about + (trained ? "" : scale_words(results)) + ".");
   if (worth) html += parts.figure("depth", 1) + parts.folded_figures("Layer by layer", {"layers", "likeness"});
   html += init_html(parts, worth ? 2 : 1, answer);
   return html + schemes_html(parts) + method_html(results);

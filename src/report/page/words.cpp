@@ -75,7 +75,7 @@ std::string not_trained(Judgement verdict) {
   }
 }
 
-std::string power_text(const Series& series) { return draw::plain(series.exponent->value, 2); }
+std::string power_text(const Series& series) { return draw::exponent_text(series.exponent->value); }
 
 // "A (exponent 0.5) and B (1.0)".
 std::string with_powers(const std::vector<const Series*>& group, const Cast& cast) {
