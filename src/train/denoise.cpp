@@ -125,6 +125,15 @@ class Trajectory {
   std::vector<double> x_;
 };
 
+void check_finite(const DenoisedSamples& samples, const DenoiseOptions& o) {
+  std::int64_t lost = 0;
+  for (auto at = samples.values.begin(); at != samples.values.end(); at += samples.elements())
+    lost += std::all_of(at, at + samples.elements(), [](float x) { return std::isfinite(x); }) ? 0 : 1;
+  if (lost == 0) return;
+  fail("{} of {} samples are not finite{}: the model's weights or its answers are too large", lost, samples.count(),
+       o.guidance > 1 ? fmt::format(" with guidance of {}", o.guidance) : "");
+}
+
 // unconditional + w (conditional - unconditional), of which only what counts is asked for.
 std::vector<double> guided_answer(const DenoiseAnswers& answers, std::span<const double> x, std::int64_t t, double w) {
   using Told = DenoiseAnswers::Told;
@@ -193,6 +202,7 @@ DenoisedSamples sample_denoiser(const TrainedModel& model, const DenoiseOptions&
     });
     trajectory.take(std::min(denoiser.rows(), options.count - first), samples);
   }
+  check_finite(samples, options);
   return samples;
 }
 
