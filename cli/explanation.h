@@ -14,7 +14,7 @@ namespace norma::cli {
 
 struct SchemesOptions {
   std::string name;
-  std::string norm = "layer";
+  std::string norm;  // empty: that of the family's study
   std::int64_t layer = 0;
   std::string svg;
   ExplainOptions about{.scheme = "pre"};  // of the name and the norm, once they are known

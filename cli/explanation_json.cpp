@@ -60,13 +60,14 @@ void print_json(const SchemesOptions& options, const SchemeEntry& entry, const E
   all["layers"] = options.about.layers;
   all["width"] = options.about.width;
   all["heads"] = options.about.heads;
-  all["norm"] = name_of(norm(options.norm).kind);
+  all["norm"] = name_of(said.theory_model.norm);
   const auto or_null = [](bool given, auto value) { return given ? Json(value()) : Json(); };
   all["norm_instances"] = or_null(said.budget.has_value(), [&] { return said.budget->norm_instances; });
   all["norm_parameters"] = or_null(said.budget.has_value(), [&] { return said.budget->norm_parameters; });
   all["stack_parameters"] = or_null(said.budget.has_value(), [&] { return said.budget->stack_parameters; });
   all["flops_per_token"] = or_null(said.cost.has_value(), [&] { return said.cost->flops; });
   all["bytes_per_token"] = or_null(said.cost.has_value(), [&] { return said.cost->bytes; });
+  all["counted"] = or_null(said.cost.has_value(), [&] { return said.cost->unit; });  // what the two before are of
   if (said.exponents) {
     const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
     all["exponents"] = {{"stream_rms", number(said.exponents->stream_rms)},
@@ -74,7 +75,8 @@ void print_json(const SchemesOptions& options, const SchemeEntry& entry, const E
                         {"first_gradient", number(said.exponents->first_gradient)},
                         {"amplification", number(said.exponents->amplification)}};
     all["exponents_at"] = {
-        {"layers", options.about.depths}, {"width", options.about.theory_width}, {"time", options.about.theory_time}};
+        {"layers", options.about.depths}, {"width", said.theory_model.width}, {"time", said.theory_model.time}};
+    for (const auto& [name, size] : said.theory_model.sizes) all["exponents_at"]["sizes"][name] = size;
   }
   if (!said.not_built.empty()) all["not_built"] = said.not_built;
   if (!said.not_predicted.empty()) all["not_predicted"] = said.not_predicted;

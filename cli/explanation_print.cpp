@@ -10,6 +10,7 @@
 #include "cli/text.h"
 #include "norma/core/error.h"
 #include "norma/models/rules.h"
+#include "norma/schemes/branch_kinds.h"
 
 namespace norma::cli {
 namespace {
@@ -86,7 +87,8 @@ void print_learned(const Scheme& scheme) {
   }
 }
 
-// What multiplies a role's start: a deviation where the scheme or the model gives one, otherwise Xavier's gain.
+// What multiplies a role's start: a deviation where the scheme or the model gives one, otherwise Xavier's gain or, of
+// convolutions, He's.
 bool starts_by_deviation(const Scheme& scheme, const std::string& role) {
   if (role == "embedding" || role == "position" || role == "head") return true;
   const auto rules = scheme.rules.find("init.std");
@@ -98,7 +100,10 @@ bool starts_by_deviation(const Scheme& scheme, const std::string& role) {
 }
 
 std::string rule_words(const Scheme& scheme, const std::string& rule, const std::string& role) {
-  if (rule == "init.gain") return starts_by_deviation(scheme, role) ? "deviation times" : "Xavier gain times";
+  if (rule == "init.gain") {
+    if (starts_by_deviation(scheme, role)) return "deviation times";
+    return role.starts_with("conv") ? "He gain times" : "Xavier gain times";
+  }
   const std::map<std::string, std::string> words = {{"init.std", "deviation"},
                                                     {"lr", "learning rate times"},
                                                     {"eps", "Adam's eps times"},
@@ -125,8 +130,15 @@ std::string rule_value(const Expression& rule, const Explanation& said) {
   return " = " + encoder + (encoder.empty() || decoder.empty() ? "" : ", ") + decoder;
 }
 
+// "Xavier"; "He" of convolutions.
+std::string usual_start(const std::vector<const BranchKind*>& kinds) {
+  const auto convolves = [](const BranchKind* kind) { return kind->key == "conv"; };
+  if (std::ranges::none_of(kinds, convolves)) return "Xavier";
+  return std::ranges::all_of(kinds, convolves) ? "He" : "He in convolutions, Xavier elsewhere";
+}
+
 // What each role's weights start with, and what its optimiser is told.
-void print_rules(const Scheme& scheme, const Explanation& said) {
+void print_rules(const Scheme& scheme, const Explanation& said, const std::vector<const BranchKind*>& kinds) {
   for (const auto& [rule, entries] : scheme.rules) {
     for (const NamedExpression& role : entries) {
       print("  {:<14} {} {}{}\n", role.name, rule_words(scheme, rule, role.name), print_expression(*role.value),
@@ -134,7 +146,20 @@ void print_rules(const Scheme& scheme, const Explanation& said) {
     }
   }
   if (!scheme.rules.contains("init.gain") && !scheme.rules.contains("init.std"))
-    print("  {:<14} Xavier, gain 1\n", "all weights");
+    print("  {:<14} {}, gain 1\n", "all weights", usual_start(kinds));
+}
+
+// Whether any branch is divided into heads.
+bool has_heads(const std::vector<const BranchKind*>& kinds) {
+  return std::ranges::any_of(kinds, [](const BranchKind* kind) {
+    return std::ranges::find(kind->options, "head_gain") != kind->options.end();
+  });
+}
+
+std::string cost_words(const UnitCost& cost) {
+  return fmt::format(
+      "{}FLOP in training, {} of memory traffic forward; {}", with_units(cost.flops), bytes_text(cost.bytes),
+      cost.unit == "token" ? fmt::format("{} tokens per sequence, vocabulary 256", cost.positions) : cost.sizes);
 }
 
 std::string law(double exponent, const std::optional<double>& factor) {
@@ -187,27 +212,28 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
   std::string depths;
   for (const StackNumbers& stack : said.stacks)
     depths += fmt::format("{}{}", depths.empty() ? "" : " + ", stack.first.at("N"));
-  print("\n{} of {} layers, width {}, {} heads\n", options.about.family->name, depths, options.about.width,
-        options.about.heads);
+  print("\n{} of {} layers, width {}{}\n", options.about.family->name, depths, options.about.width,
+        has_heads(drawing.branches) ? fmt::format(", {} heads", options.about.heads) : "");
   print_constants(scheme, said);
   print_learned(scheme);
-  print_rules(scheme, said);
+  print_rules(scheme, said, drawing.branches);
   if (scheme.embedding.scale != nullptr)
     print("  {:<14} times {}\n", "tokens", print_expression(*scheme.embedding.scale));
   if (said.budget) {
     print("  {:<14} {} with {} parameters, of {} in the stack\n", "norms", said.budget->norm_instances,
           said.budget->norm_parameters, said.budget->stack_parameters);
-    print("  {:<14} {}FLOP in training, {} of memory traffic forward; {} tokens per sequence, vocabulary 256\n",
-          "one token", with_units(said.cost->flops), bytes_text(said.cost->bytes), said.cost->time);
+    print("  {:<14} {}\n", "one " + said.cost->unit, cost_words(*said.cost));
   } else {
     print("  {}\n", said.not_built);
   }
   const auto [least, most] = std::minmax_element(options.about.depths.begin(), options.about.depths.end());
+  const ModelConfig& asked = said.theory_model;
+  const bool tokens = !said.cost || said.cost->unit == "token";
   print(
-      "\nhow it grows with depth N at initialisation, from {} to {} layers of width {} and {} tokens, for networks so "
-      "wide "
+      "\nhow it grows with depth N at initialisation, from {} to {} layers of width {}{}, for networks so wide "
       "that all are alike (norma inspect measures it; docs/theory.md)\n",
-      *least, *most, options.about.theory_width, options.about.theory_time);
+      *least, *most, asked.width,
+      tokens ? fmt::format(" and {} tokens", asked.time) : fmt::format(" ({})", said.theory_sizes));
   print_theory(said);
   print("\n{}\n", said.judgement);
 }

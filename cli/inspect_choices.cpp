@@ -30,7 +30,7 @@ std::string repeat_choices(const InspectVerb& verb) {
 
 void settle_choices(InspectVerb& verb) {
   const FamilyStudy& study = verb.family->study;
-  const ModelConfig usual = default_study_of(verb.family).base.model;
+  const ModelConfig usual = initial_model(verb.family);
   if (verb.schemes.empty())
     verb.schemes = study.schemes.size() < 2 ? std::vector<std::string>{"post", "pre"}
                                             : std::vector<std::string>{study.schemes[0], study.schemes[1]};
@@ -38,10 +38,7 @@ void settle_choices(InspectVerb& verb) {
   if (verb.depths.empty())
     verb.depths = fmt::format("{}", fmt::join(study.depths.empty() ? kInitialDepths : study.depths, ","));
   if (verb.norm.empty()) verb.norm = std::string(name_of(usual.norm));
-  // A study of transformers is narrower than networks that theories speak of; convolutions take long at any width.
-  const bool own =
-      std::ranges::any_of(study.keys, [](const std::string& key) { return key.starts_with("model.width="); });
-  if (verb.width == 0) verb.width = own ? usual.width : 128;
+  if (verb.width == 0) verb.width = usual.width;
 }
 
 std::vector<std::string> split(const std::string& list) {
@@ -83,8 +80,10 @@ ModelConfig model_of(const InspectVerb& verb) {
   model.batch = verb.family->batch > 0 ? verb.family->batch : verb.batch;
   model.time = verb.time;
   model.norm = norm(verb.norm).kind;
-  if (!reads_random(verb)) {  // the task knows them
-    model.sizes.clear();
+  if (!reads_random(verb)) {  // the task knows those of the data
+    for (const InputSpec& input : model.family->inputs(model)) {
+      for (const InputSpec::Size& size : input.sizes) model.sizes.erase(size.name);
+    }
     model.classes = 0;
   }
   for (const auto& [name, size] : parse_sizes(verb.sizes)) set_size(model, name, size);

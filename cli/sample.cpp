@@ -105,6 +105,7 @@ void print_json(const SampleCommand& command, const DenoisedSamples& samples, co
     result["frechet"] = {
         {"classifier", command.judge},
         {"distance", json_of(f.distance)},
+        {"plain", f.plain},
         {"floor", f.floor},
         {"held_out", f.held_out},
         {"features", f.features},
@@ -127,9 +128,13 @@ void print_words(const SampleCommand& command, const DenoisedSamples& samples, c
   if (quality.frechet) {
     const FrechetQuality& f = *quality.frechet;
     print(
-        "Frechet distance {:.3f} (95 %: {:.3f} to {:.3f}) between {} samples and {} held-out images, in {} features of "
-        "the classifier '{}', which norma trained itself; halves of the held-out images are {:.3f} apart\n",
-        f.distance.value, f.distance.low, f.distance.high, f.samples, f.held_out, f.features, command.judge, f.floor);
+        "Frechet distance {:.3f} (95 %: {:.3f} to {:.3f}), of {} samples from {} held-out images, in {} features of "
+        "the "
+        "classifier '{}', which norma trained itself\n"
+        "{:.3f} before what so few samples add is taken off; halves of the held-out images are {:.3f} apart, likewise "
+        "before\n",
+        f.distance.value, f.distance.low, f.distance.high, f.samples, f.held_out, f.features, command.judge, f.plain,
+        f.floor);
     if (!std::isnan(f.agreement))
       print("the classifier takes {:.1f} % of the samples for the class that was asked for\n", 100 * f.agreement);
   }

@@ -78,7 +78,7 @@ void explain_one(const SchemesOptions& options) {
     progress.at(fmt::format("predicting what {} does at {} layers", options.name, options.about.depths.back()));
     ExplainOptions about = options.about;
     about.scheme = options.library.find(options.name);
-    about.norm = norm(options.norm).kind;
+    if (!options.norm.empty()) about.norm = norm(options.norm).kind;
     return explain(about);
   }();
   options.json ? print_json(options, entry, said) : print_text(options, entry, said, drawing);
@@ -97,13 +97,13 @@ void add_schemes(CLI::App& app, int&) {
       ->check(CLI::Range(1, 100000));
   verb->add_option("--width", options->about.width, "Width of the stream")->check(CLI::Range(1, 1 << 20));
   verb->add_option("--heads", options->about.heads, "Attention heads")->check(CLI::Range(1, 1 << 16));
-  verb->add_option("--norm", options->norm, "What `norm` means in a formula");
+  verb->add_option("--norm", options->norm, "What `norm` means in a formula (layer, or what the family's study has)");
   verb->add_option("--depths", options->about.depths, "Of the theory's exponents: as for norma inspect (6,12,24)")
       ->delimiter(',')
       ->type_name(kList)
       ->check(CLI::Range(1, 100000));
-  verb->add_option("--theory-width", options->about.theory_width, "Of the theory's model: --width of norma inspect")
-      ->capture_default_str()
+  verb->add_option("--theory-width", options->about.theory_width,
+                   "Of the theory's model: --width of norma inspect (128; of convolutions that of their study)")
       ->check(CLI::Range(1, 1 << 16));
   verb->add_option("--theory-time", options->about.theory_time, "Of the theory's model: --time of norma inspect")
       ->capture_default_str()

@@ -6,6 +6,7 @@
 #include "norma/backends/cpu.h"
 #include "norma/core/error.h"
 #include "norma/lab/judgement.h"
+#include "norma/train/result.h"
 
 namespace norma {
 namespace {
@@ -21,11 +22,21 @@ ModelConfig model_of(const ExplainOptions& options) {
   config.scheme = options.scheme;
   if (const std::optional<std::string> unread = unread_name(*config.scheme))
     fail("the scheme '{}' does not use all that it computes; {}", config.scheme.asked(), *unread);
-  config.norm = options.norm;
+  config.norm = options.norm.value_or(initial_model(options.family).norm);
   for (const FamilyRow::OwnSize& size : config.family->sizes) {
     if (size.usual > 0) set_size(config, size.name, size.usual);
   }
   return config;
+}
+
+// "image_height 16, image_width 16, stages 1"
+std::string sizes_in_words(const ModelConfig& config) {
+  std::string words;
+  for (const FamilyRow::OwnSize& size : config.family->sizes) {
+    const std::int64_t own = size.name == "classes" ? config.classes : size_of(config, size.name);
+    if (own > 0) words += fmt::format("{}{} {}", words.empty() ? "" : ", ", size.name, own);
+  }
+  return words;
 }
 
 struct ForwardCost {
@@ -56,9 +67,11 @@ ForwardCost count_at_any_depth(ModelConfig config) {
 
 void add_costs(const ModelConfig& config, Explanation& said) {
   const ForwardCost counted = count_at_any_depth(config);
-  const double tokens = static_cast<double>(config.batch * config.family->positions(config));
+  const std::int64_t positions = config.family->positions(config);
+  const std::string unit = counted_unit(config);
+  const auto units = static_cast<double>(config.batch * (unit == "sample" ? 1 : positions));
   said.budget = counted.budget;
-  said.cost = {counted.budget.flops / tokens, counted.bytes / tokens, config.family->positions(config)};
+  said.cost = {unit, counted.budget.flops / units, counted.bytes / units, positions, sizes_in_words(config)};
 }
 
 StackNumbers numbers_of(const ExplainOptions& options, const Scheme& scheme, const StackSites& sites) {
@@ -76,7 +89,9 @@ void add_theory(const ExplainOptions& options, Explanation& said) {
   ModelConfig model = initial_model(options.family, options.theory_width);
   model.time = options.theory_time;
   model.scheme = options.scheme;
-  model.norm = options.norm;
+  if (options.norm) model.norm = *options.norm;
+  said.theory_model = model;
+  said.theory_sizes = sizes_in_words(model);
   try {
     const ModelTheory theory(model);
     std::vector<Prediction> predictions;
@@ -85,8 +100,8 @@ void add_theory(const ExplainOptions& options, Explanation& said) {
   } catch (const NotPredictedError& error) {
     said.not_predicted = error.what();
   }
-  constexpr std::int64_t kWidest = 128;  // measuring its branches takes the square of the width; the sentence says so
-  ModelConfig asked = initial_model(options.family, std::min(options.width, kWidest));
+  // Measuring its branches takes the square of the width; the sentence says which it was.
+  ModelConfig asked = initial_model(options.family, std::min(options.width, initial_model(options.family).width));
   if (asked.width % options.heads == 0) asked.heads = options.heads;
   asked.time = options.theory_time;
   asked.scheme = options.scheme;

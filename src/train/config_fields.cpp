@@ -142,7 +142,7 @@ void diffusion_fields(FieldList& f, DiffusionConfig& d) {
   f.only_unless("\"linear\"");
   f.whole("diffusion.timesteps", d.timesteps, 1, kMillion, "of the noise schedule");
   f.only_unless("1000");
-  f.number("diffusion.drop", d.drop, 0, 1, "share of samples whose class is hidden in training, for guidance");
+  f.number("diffusion.drop", d.drop, 0, 0.99, "share of samples whose class is hidden in training, for guidance");
   f.only_unless("0.1");
   f.flag("diffusion.conditional", d.conditional, "whether a denoiser is told the class, where there are classes");
   f.only_unless("true");

@@ -8,7 +8,6 @@
 #include "norma/backends/device.h"
 #include "norma/core/error.h"
 #include "norma/core/random.h"
-#include "norma/data/diffusion.h"
 #include "norma/train/feeder.h"
 
 namespace norma {
@@ -34,14 +33,13 @@ class Denoiser {
 
   std::int64_t rows() const { return config_.batch; }
 
-  void run(std::span<const double> noised, std::int64_t t, std::span<const std::int32_t> classes,
-           std::vector<double>& answer) {
+  std::vector<double> answer(std::span<const double> noised, std::int64_t t, std::span<const std::int32_t> classes) {
     session_->stage_numbers(noised_, 0, noised);
     session_->stage_numbers(timestep_, 0,
                             std::vector<double>(static_cast<std::size_t>(rows()), static_cast<double>(t)));
     if (class_) session_->write<std::int32_t>(class_, classes, 0);
     session_->run();
-    answer = session_->numbers(answer_, 0);
+    return session_->numbers(answer_, 0);
   }
 
  private:
@@ -82,36 +80,23 @@ class Trajectory {
  public:
   Trajectory(Denoiser& denoiser, const ModelConfig& model, const DiffusionConfig& diffusion, const DenoiseOptions& o,
              std::int64_t first)
-      : denoiser_(denoiser), diffusion_(diffusion), schedule_(diffusion), options_(o), first_(first) {
+      : denoiser_(denoiser), diffusion_(diffusion), options_(o), first_(first) {
     elements_ = model.family->output(model).shape.elements() / model.batch;
     for (std::int64_t row = 0; row < denoiser.rows(); ++row) {
       classes_.push_back(o.label ? *o.label
                                  : static_cast<std::int32_t>(model.classes > 0 ? (first + row) % model.classes : 0));
       hidden_.push_back(static_cast<std::int32_t>(model.classes));
     }
-    x_.resize(static_cast<std::size_t>(denoiser.rows() * elements_));
-    draw(0, x_);
   }
 
-  void step(std::int64_t number, std::int64_t from, std::int64_t to) {
-    const double w = options_.guidance;
-    if (w != 0) denoiser_.run(x_, from, classes_, answer_);
-    if (w != 1) denoiser_.run(x_, from, hidden_, unconditional_);
-    const double alpha = schedule_.alpha(from), sigma = schedule_.sigma(from);
-    const DenoiseStep coefficients(schedule_.kept(from), to < 0 ? 1 : schedule_.kept(to), options_.eta);
-    if (coefficients.spread > 0) draw(number + 1, noise_);
-    for (std::size_t i = 0; i < x_.size(); ++i) {
-      const double conditional = w == 0 ? 0 : answer_[i];
-      const double answer = w == 1 ? conditional : unconditional_[i] + w * (conditional - unconditional_[i]);
-      const double guided = w == 0 ? unconditional_[i] : answer;
-      Denoised found = denoised(diffusion_.prediction, guided, x_[i], alpha, sigma);
-      if (options_.clip > 0 && std::abs(found.clean) > options_.clip) {
-        found.clean = std::clamp(found.clean, -options_.clip, options_.clip);
-        found.noise = (x_[i] - alpha * found.clean) / sigma;
-      }
-      x_[i] = coefficients.clean * found.clean + coefficients.noise * found.noise;
-      if (coefficients.spread > 0) x_[i] += coefficients.spread * noise_[i];
-    }
+  void run(const std::function<void(std::int64_t)>& stepped) {
+    using Told = DenoiseAnswers::Told;
+    x_ =
+        denoise(diffusion_, options_,
+                {.model = [&](std::span<const double> x, std::int64_t t,
+                              Told told) { return denoiser_.answer(x, t, told == Told::classes ? classes_ : hidden_); },
+                 .noise = [&](std::int64_t number) { return draw(number); }},
+                stepped);
   }
 
   void take(std::int64_t count, DenoisedSamples& samples) const {
@@ -120,25 +105,45 @@ class Trajectory {
   }
 
  private:
-  void draw(std::int64_t number, std::vector<double>& to) const {
-    to.resize(x_.size());
+  std::vector<double> draw(std::int64_t number) const {
+    std::vector<double> drawn(static_cast<std::size_t>(denoiser_.rows() * elements_));
     for (std::int64_t row = 0; row < denoiser_.rows(); ++row) {
       const std::uint64_t name = hash_name("sample." + std::to_string(first_ + row));
       const RandomStream stream(options_.seed, name, static_cast<std::uint64_t>(number));
       stream.each_normal(static_cast<std::uint64_t>(elements_), [&](std::uint64_t i, double normal) {
-        to[static_cast<std::size_t>(row * elements_) + i] = normal;
+        drawn[static_cast<std::size_t>(row * elements_) + i] = normal;
       });
     }
+    return drawn;
   }
 
   Denoiser& denoiser_;
   const DiffusionConfig& diffusion_;
-  NoiseSchedule schedule_;
   const DenoiseOptions& options_;
   std::int64_t first_, elements_;
   std::vector<std::int32_t> classes_, hidden_;
-  std::vector<double> x_, noise_, answer_, unconditional_;
+  std::vector<double> x_;
 };
+
+void check_finite(const DenoisedSamples& samples, const DenoiseOptions& o) {
+  std::int64_t lost = 0;
+  for (auto at = samples.values.begin(); at != samples.values.end(); at += samples.elements())
+    lost += std::all_of(at, at + samples.elements(), [](float x) { return std::isfinite(x); }) ? 0 : 1;
+  if (lost == 0) return;
+  fail("{} of {} samples are not finite{}: the model's weights or its answers are too large", lost, samples.count(),
+       o.guidance > 1 ? fmt::format(" with guidance of {}", o.guidance) : "");
+}
+
+// unconditional + w (conditional - unconditional), of which only what counts is asked for.
+std::vector<double> guided_answer(const DenoiseAnswers& answers, std::span<const double> x, std::int64_t t, double w) {
+  using Told = DenoiseAnswers::Told;
+  if (w == 1) return answers.model(x, t, Told::classes);
+  std::vector<double> answer = answers.model(x, t, Told::nothing);
+  if (w == 0) return answer;
+  const std::vector<double> conditional = answers.model(x, t, Told::classes);
+  for (std::size_t i = 0; i < answer.size(); ++i) answer[i] += w * (conditional[i] - answer[i]);
+  return answer;
+}
 
 }  // namespace
 
@@ -155,6 +160,32 @@ std::vector<std::int64_t> denoising_timesteps(std::int64_t timesteps, std::int64
   return chosen;
 }
 
+std::vector<double> denoise(const DiffusionConfig& diffusion, const DenoiseOptions& options,
+                            const DenoiseAnswers& answers, const std::function<void(std::int64_t)>& stepped) {
+  const NoiseSchedule schedule(diffusion);
+  const std::vector<std::int64_t> chosen = denoising_timesteps(diffusion.timesteps, options.steps);
+  std::vector<double> x = answers.noise(0);
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const std::int64_t t = chosen[i];
+    const double alpha = schedule.alpha(t), sigma = schedule.sigma(t);
+    const DenoiseStep step(schedule.kept(t), i + 1 < chosen.size() ? schedule.kept(chosen[i + 1]) : 1, options.eta);
+    const std::vector<double> answer = guided_answer(answers, x, t, options.guidance);
+    const std::vector<double> noise =
+        step.spread > 0 ? answers.noise(static_cast<std::int64_t>(i) + 1) : std::vector<double>();
+    for (std::size_t at = 0; at < x.size(); ++at) {
+      Denoised found = denoised(diffusion.prediction, answer[at], x[at], alpha, sigma);
+      if (options.clip > 0 && std::abs(found.clean) > options.clip) {
+        found.clean = std::clamp(found.clean, -options.clip, options.clip);
+        found.noise = (x[at] - alpha * found.clean) / sigma;
+      }
+      x[at] = step.clean * found.clean + step.noise * found.noise;
+      if (step.spread > 0) x[at] += step.spread * noise[at];
+    }
+    if (stepped) stepped(static_cast<std::int64_t>(i) + 1);
+  }
+  return x;
+}
+
 DenoisedSamples sample_denoiser(const TrainedModel& model, const DenoiseOptions& options,
                                 const std::function<void(std::int64_t, std::int64_t)>& stepped) {
   check_options(model, options);
@@ -162,17 +193,16 @@ DenoisedSamples sample_denoiser(const TrainedModel& model, const DenoiseOptions&
   const Shape shape = config.family->output(config).shape;
   DenoisedSamples samples{.height = shape[1], .width = shape[2], .channels = shape[3]};
   Denoiser denoiser(model, std::min(options.count, config.batch));
-  const std::vector<std::int64_t> chosen = denoising_timesteps(model.config.data.diffusion.timesteps, options.steps);
   const std::int64_t parts = (options.count + denoiser.rows() - 1) / denoiser.rows();
   for (std::int64_t part = 0; part < parts; ++part) {
     const std::int64_t first = part * denoiser.rows();
     Trajectory trajectory(denoiser, config, model.config.data.diffusion, options, first);
-    for (std::size_t i = 0; i < chosen.size(); ++i) {
-      trajectory.step(static_cast<std::int64_t>(i), chosen[i], i + 1 < chosen.size() ? chosen[i + 1] : -1);
-      if (stepped) stepped(part * options.steps + static_cast<std::int64_t>(i) + 1, parts * options.steps);
-    }
+    trajectory.run([&](std::int64_t done) {
+      if (stepped) stepped(part * options.steps + done, parts * options.steps);
+    });
     trajectory.take(std::min(denoiser.rows(), options.count - first), samples);
   }
+  check_finite(samples, options);
   return samples;
 }
 

@@ -152,7 +152,9 @@ RunPlan continued_plan(const RunConfig& config, bool evaluates) {
 
 }  // namespace
 
-double RunPlan::tokens_per_step() const { return static_cast<double>(config.model.batch * config.model.time); }
+double RunPlan::tokens_per_step() const {
+  return static_cast<double>(norma::tokens_per_step(config)) / static_cast<double>(config.train.accumulate);
+}
 
 RunPlan plan_run(const RunConfig& given) {
   const std::int64_t before = allocated_bytes();

@@ -89,6 +89,26 @@ double seconds_of(const TemporaryFolder& folder, const std::vector<std::string>&
 constexpr double kSoon =
     test::kSanitized ? 120 : 20;  // seconds, with room for a busy machine; on an idle one it is one
 
+// What is said of one sample is of one: not of as many as a sequence would have tokens.
+TEST(PlanProcess, CountsSamplesAndNodesWhereThereAreNoTokens) {
+  const TemporaryFolder folder;
+  struct Case {
+    const char *family, *counted;
+    double units;  // of a step
+  };
+  for (const Case& one : {Case{"resnet", "sample", 4}, Case{"mlp", "sample", 4}, Case{"dit", "sample", 4},
+                          Case{"gcn", "node", 400}, Case{"decoder", "token", 4 * 64}}) {
+    SCOPED_TRACE(one.family);
+    const Ended outcome =
+        test::run(folder, {"plan", "--json", std::string("--model.family=") + one.family, "--model.layers=3",
+                           "--model.width=8", "--model.heads=2", "--model.batch=4"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const auto plan = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(plan["counted"], one.counted);
+    EXPECT_NEAR(plan["flops_per_step"].get<double>() / plan["flops_per_token"].get<double>(), one.units, 1e-9);
+  }
+}
+
 TEST(PlanProcess, RefusesWhatNeverFitsBeforeItIsPlanned) {
   const TemporaryFolder folder;
   for (const std::vector<std::string>& shape :

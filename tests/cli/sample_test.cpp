@@ -83,6 +83,27 @@ TEST(Sample, ImagesAreJudgedByAClassifierOfOurOwn) {
   EXPECT_EQ(frechet.at("features"), 16);
 }
 
+// What is not finite had a Frechet distance of 0, that of perfect samples.
+TEST(Sample, OfABrokenModelIsNoSample) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> data = {"--data.task=shapes", "--data.settings.size=8", "--data.settings.classes=3"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), data.begin(), data.end());
+    return more;
+  };
+  ASSERT_EQ(train_denoiser(folder, folder / "unet",
+                           with({"--model.family=unet", "--model.scheme=unet", "--train.lr=1e6", "--train.clip=0",
+                                 "--train.optimiser=sgd"}))
+                .code,
+            0);
+  ASSERT_EQ(train_denoiser(folder, folder / "judge", with({"--model.family=vit", "--model.scheme=pre"})).code, 0);
+  const Ended said =
+      test::run(folder, {"sample", folder / "unet", "--steps", "4", "--count", "5", "--judge", folder / "judge"});
+  EXPECT_EQ(said.code, 2) << said.out;
+  EXPECT_NE(said.err.find("5 of 5 samples are not finite"), std::string::npos) << said.err;
+  EXPECT_FALSE(fs::exists(fs::path(folder / "unet") / "samples.png"));
+}
+
 TEST(Sample, MistakesAreNamed) {
   const TemporaryFolder folder;
   const std::string run = folder / "points";
@@ -101,6 +122,7 @@ TEST(Sample, MistakesAreNamed) {
       {{"sample", folder / "nowhere"}, "there is no run"},
       {{"train", "--model.family=dit", "--diffusion.prediction=noise"}, "prediction"},
       {{"train", "--model.family=dit", "--diffusion.schedule=cosinus"}, "did you mean 'cosine'"},
+      {{"train", "--model.family=dit", "--diffusion.drop=1"}, "expected a number from 0 to 0.99"},
       {{"train", "--model.family=unet", "--model.sizes.levels=2"}, "cannot be halved"},
   };
   for (const Case& one : cases) {

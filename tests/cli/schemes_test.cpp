@@ -85,11 +85,14 @@ TEST(SchemesProcess, SaysWhatInspectSays) {
                                                            {"x + f(norm(x))", "decoder"},  // without a final norm
                                                            {"deepnorm", "mlp"},
                                                            {"post", "vit"},
+                                                           {"resnet_v2", "resnet"},  // of one stage, with BatchNorm
                                                            {"norm(2*x + f(x))", "encoder_decoder"}};
   for (const auto& [scheme, family] : questions) {
     SCOPED_TRACE(family);
     const Json said = explained(folder, {scheme, "--family", family, "--depths", "2,4"});
-    EXPECT_EQ(said.at("exponents_at"), (Json{{"layers", {2, 4}}, {"width", 32}, {"time", 16}}));
+    Json at = said.at("exponents_at");
+    at.erase("sizes");
+    EXPECT_EQ(at, (Json{{"layers", {2, 4}}, {"width", 32}, {"time", 16}}));
     const Ended measured =
         test::run(folder, {"inspect", "--scheme", scheme, "--json", "--seeds", "1", "--only", "amplification,gradient",
                            "--batches", "1", "--width", "32", "--time", "16", "--depths", "2,4", "--family", family});
@@ -108,6 +111,26 @@ TEST(SchemesProcess, SaysWhatInspectSays) {
   }
   const Ended text = test::run(folder, {"schemes", "pre"});
   EXPECT_NE(text.out.find("from 6 to 24 layers of width 128 and 64 tokens"), std::string::npos) << text.out;
+}
+
+// Of images, not of tokens; and what convolutions and BatchNorm do with depth, which the theory knows.
+TEST(SchemesProcess, SpeaksOfImagesAndPredictsResidualNetworks) {
+  const TemporaryFolder folder;
+  const Ended text = test::run(folder, {"schemes", "resnet_v2", "--family", "resnet", "--width", "16"});
+  ASSERT_EQ(text.code, 0) << text.err;
+  for (const char* part : {"resnet of 12 layers, width 16\n", "one sample", "image_height 16", "stages 1", "He, gain 1",
+                           "stream rms     N^0.", "By theory, from 12 to 96 layers of width 8"})
+    EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
+  for (const char* part : {"token", "vocabulary", "heads", "Xavier", "no rule", "warmup"})
+    EXPECT_EQ(text.out.find(part), std::string::npos) << part << "\n" << text.out;
+  const Json said = explained(folder, {"resnet_v2", "--family", "resnet", "--width", "16"});
+  EXPECT_EQ(said.at("counted"), "sample");
+  EXPECT_EQ(said.at("norm"), "batch");
+  EXPECT_EQ(said.at("exponents_at").at("sizes").at("stages"), 1);
+  const double stage = 4 * 2 * 9 * 16 * 16 * 256;  // of three, which take about as much each
+  EXPECT_NEAR(said.at("flops_per_token").get<double>() / (6 * 3 * stage), 1, 0.15) << "six for each weight and pixel";
+  const Ended zero = test::run(folder, {"schemes", "fixup", "--family", "resnet", "--width", "16"});
+  EXPECT_NE(zero.out.find("He gain times"), std::string::npos) << zero.out;
 }
 
 // Where layers are alike, or each reads all below it, numbers at any depth follow from a few.

@@ -131,6 +131,9 @@ TEST_F(ImageFolders, FoldersThatAreNoClassesAreNamed) {
   put("alone/cat/1.png", png_of(1, 1, 1, {1}));
   put("alone/cat/2.png", png_of(1, 1, 1, {1}));
   expect_said(config("alone"), "has images of one class only; expected at least two");
+  for (const char* name : {"rare/cat/1.png", "rare/dog/1.png"}) put(name, png_of(1, 1, 1, {1}));
+  expect_said(config("rare"),
+              "has too few images of class dog: all of them are held out, and none is left to train on");
   put("few/cat/1.png", png_of(1, 1, 1, {1}));
   expect_said(config("few"), "gives 0 images to train on and 1 held out");
   put("one.png", png_of(1, 1, 1, {1}));

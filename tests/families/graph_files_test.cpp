@@ -56,6 +56,10 @@ TEST(Gcn, ReadsTablesOfNodesAndEdges) {
   EXPECT_NE(said("node\n0\t0\ttrain\t0\n1\t1\tval\t0\n2\t0\ttest\t0\n", "0 1\n")
                 .find("no node of class 1 to train on, but labels up to 1"),
             std::string::npos);
+  EXPECT_NE(said("node\n0\t0\ttrain\t0\n1\t0\tval\t0\n2\t0\ttest\t0\n", "0 1\n")
+                .find("nodes.tsv' has nodes of one class only; expected at least two"),
+            std::string::npos)
+      << said("node\n0\t0\ttrain\t0\n1\t0\tval\t0\n2\t0\ttest\t0\n", "0 1\n");
   config.data.target_path.clear();
   EXPECT_NE(error_of([&] { open_data(config); }).find("data.target_path is not given"), std::string::npos);
 }

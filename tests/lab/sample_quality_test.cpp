@@ -63,5 +63,47 @@ TEST(FrechetDistance, OfNormalsIsTheirs) {
   EXPECT_NEAR(frechet_distance(one, one, 2), 0, 1e-6);
 }
 
+// 60 draws of a normal distribution in 8 dimensions, from 400 of another: the distance as it stands is too large every
+// time, by more than the interval is wide.
+TEST(FrechetDistance, OfFewSamplesIsWithoutTheirBias) {
+  constexpr std::size_t kWidth = 8, kRows = 60, kOthers = 400;
+  const auto draws = [](std::uint64_t seed, const char* name, std::size_t rows, double mean, double deviation) {
+    const RandomStream stream(seed, name);
+    std::vector<double> all(rows * kWidth);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = mean + deviation * stream.normal(i);
+    return all;
+  };
+  constexpr double kTrue = kWidth * (0.3 * 0.3 + 0.2 * 0.2);
+  constexpr int kTrials = 40;
+  int covered = 0, too_large = 0;
+  double plain = 0, corrected = 0;
+  for (std::uint64_t seed = 1; seed <= kTrials; ++seed) {
+    const FrechetEstimate found =
+        estimate_frechet(draws(seed, "few", kRows, 0.3, 1.2), draws(seed, "many", kOthers, 0, 1), kWidth, seed);
+    EXPECT_LT(found.distance.low, found.distance.value);
+    EXPECT_GT(found.distance.high, found.distance.value);
+    covered += found.distance.low <= kTrue && kTrue <= found.distance.high;
+    too_large += found.plain > kTrue;
+    plain += found.plain / kTrials;
+    corrected += found.distance.value / kTrials;
+  }
+  EXPECT_GE(covered, 34) << "of 40, where 38 are to be expected";
+  EXPECT_GE(too_large, 36);
+  EXPECT_GT(plain, 1.4 * kTrue);
+  EXPECT_NEAR(corrected, kTrue, 0.15 * kTrue);
+}
+
+// A comparison with zero that takes NaN for nothing would call the samples of a broken model perfect.
+TEST(FrechetDistance, OfRowsThatAreNotFiniteIsRefused) {
+  std::vector<double> rows = {1, 2, 3, 4, 5, 7};
+  EXPECT_EQ(test::error_of([&] { estimate_frechet(std::span(rows).first(2), rows, 2); }),
+            "a Frechet distance between 1 and 3 rows; expected at least 2 of both");
+  std::vector<double> broken = rows;
+  broken[3] = std::nan("");
+  EXPECT_TRUE(std::isnan(frechet_distance(broken, rows, 2)));
+  EXPECT_EQ(test::error_of([&] { estimate_frechet(broken, rows, 2); }),
+            "features that are not finite have no Frechet distance");
+}
+
 }  // namespace
 }  // namespace norma

@@ -34,6 +34,7 @@
 #include "norma/ops/upsample.h"
 #include "norma/train/optimiser.h"
 #include "parity/graph_cases.h"
+#include "parity/sampler_cases.h"
 #include "plain_plan.h"
 
 namespace norma {
@@ -216,10 +217,7 @@ void check_model(const json& test, Family family) {
   for (const auto& [name, tensor] : test.at("expected").items()) compare<T>(test, name, session.tensor<T>(name));
 }
 
-// A model of a family with sizes of its own: loss and gradients with the statistics of the batch, logits with running
-// ones.
-template <typename T>
-void check_sized(const json& test, Family family, const char* usual) {
+ModelConfig sized_config(const json& test, Family family, const char* usual, DType dtype) {
   const json& a = test.at("attributes");
   const std::string scheme = a.value("scheme", usual);
   ModelConfig config{.family = family,
@@ -229,7 +227,7 @@ void check_sized(const json& test, Family family, const char* usual) {
                      .batch = a.at("batch"),
                      .scheme = scheme,
                      .norm = NormKind::batch,
-                     .dtype = dtype_of<T>()};
+                     .dtype = dtype};
   config.sizes = a.at("sizes").get<std::map<std::string, double>>();
   config.norm_groups = a.value("norm_groups", 0);
   if (a.contains("heads")) config.heads = a.at("heads");
@@ -240,6 +238,14 @@ void check_sized(const json& test, Family family, const char* usual) {
   if (form == "standardised") config.weight_form = WeightForm::standardised;
   if (form == "weight_norm") config.weight_form = WeightForm::weight_norm;
   if (form == "spectral") config.weight_form = WeightForm::spectral;
+  return config;
+}
+
+// A model of a family with sizes of its own: loss and gradients with the statistics of the batch, logits with running
+// ones.
+template <typename T>
+void check_sized(const json& test, Family family, const char* usual) {
+  const ModelConfig config = sized_config(test, family, usual, dtype_of<T>());
   Graph training, evaluation;
   const Model model = build_model(training, config);
   const Wires parameters = training.parameters();
@@ -259,6 +265,20 @@ void check_sized(const json& test, Family family, const char* usual) {
       if ((name == "logits") == (graph == &evaluation)) compare<T>(test, name, session.tensor<T>(name));
     }
   }
+}
+
+// Samples of a denoiser whose weights and noise are given.
+void check_sampler(const json& test) {
+  const ModelConfig config = sized_config(test, "dit", "adaln_zero", DType::f64);
+  Graph g;
+  g.output("logits", build_model(g, config, {.logits = true, .purpose = Purpose::evaluate}).logits);
+  CpuSession session(compile(g, cpu_backend()));
+  write_tensors<double>(test, session);
+  const json& tensors = test.at("tensors");
+  const std::vector<double> x =
+      test::sampled(test.at("attributes"), session, Cases::get().read<double>(tensors.at("noise")),
+                    Cases::get().read<std::int32_t>(tensors.at("class")), static_cast<std::int32_t>(config.classes));
+  compare<double>(test, "x", x);
 }
 
 template <typename T>
@@ -314,6 +334,9 @@ void check(const json& test) {
   if (op == "resnet") return check_sized<T>(test, "resnet", "resnet_v1");
   if (op == "vit") return check_sized<T>(test, "vit", "pre");
   if (op == "unet") return check_sized<T>(test, "unet", "unet");
+  if (op == "dit") return check_sized<T>(test, "dit", "adaln_zero");
+  if (op == "sampler") return check_sampler(test);
+  if (op == "noise_schedule") return compare<double>(test, "kept", test::kept_shares(test.at("attributes")));
   if (op == "gcn" || op == "graphs") return check_sized<T>(test, Family(op), "gcn");
   if (op == "optimiser") return check_optimiser<T>(test);
   if (op == "batch_running") return check_running_statistics<T>(test);

@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 
 from blocks import blocks
+from dit import diffusion
 from graphs import graphs
 from images import images
 from schemes import schemes
@@ -327,6 +328,7 @@ def main():
         graphs(writer, dtype, differentiable)
         blocks(writer, dtype)
         unets(writer, dtype)
+        diffusion(writer, dtype)
     writer.finish()
     print(f"{len(writer.cases)} cases from PyTorch {torch.__version__}")
 

@@ -13,7 +13,7 @@
 
 namespace norma {
 
-// A number, and where 95 % of its bootstrap repetitions over samples lie.
+// A number and its 95 % interval, by bootstrap over samples.
 struct Resampled {
   double value = 0, low = 0, high = 0;
 };
@@ -34,15 +34,28 @@ MixtureDistance distance_to_mixture(std::span<const float> samples, const Gaussi
 // numbers (Heusel et al. 2017, arXiv 1706.08500).
 double frechet_distance(std::span<const double> a, std::span<const double> b, std::int64_t width);
 
+// The distance between the distributions that two sets of rows were drawn from. Sets of n rows are further apart than
+// that, by about as much as sets drawn anew from them are further apart than they are: so much is taken off, and the
+// interval is the bootstrap's turned around `plain` (Efron, Tibshirani 1993, sections 10.2 and 13.4). It may be
+// negative. Throws Error for fewer than two rows and for rows that are not finite.
+struct FrechetEstimate {
+  Resampled distance;
+  double plain = 0;  // of the rows as they are
+};
+FrechetEstimate estimate_frechet(std::span<const double> a, std::span<const double> b, std::int64_t width,
+                                 std::uint64_t seed = 1);
+
 // Between features of samples and of held-out images, where the classifier's head reads them.
 struct FrechetQuality {
   Resampled distance;
-  double floor = 0;  // between two halves of the held-out images
+  double plain = 0;  // as published distances are: without what is taken off for few samples
+  double floor = 0;  // plain, between two halves of the held-out images
   std::int64_t samples = 0, held_out = 0, features = 0;
   double agreement = std::numeric_limits<double>::quiet_NaN();  // share of samples that the classifier takes for the
                                                                 // class that was asked for; NaN: none was
 };
-// Throws Error where the classifier reads images of another size.
+// Throws Error where the classifier reads images of another size, for fewer than two samples, and for a classifier
+// whose features are not finite.
 FrechetQuality frechet_quality(const DenoisedSamples& samples, const TrainedModel& classifier, std::uint64_t seed = 1);
 
 }  // namespace norma

@@ -1,9 +1,11 @@
 // Over-smoothing: whether the nodes of a graph still differ, sublayer by sublayer.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "norma/data/batch.h"
 #include "norma/lab/activations.h"
 #include "norma/lab/subject.h"
 
@@ -22,6 +24,12 @@ struct Smoothing {
   // leaves of the differences within a part, at most.
   double second_eigenvalue = 0;
 };
+
+// Energy and distance of x[nodes, width] on the graph of a batch, and that graph's second eigenvalue, as above.
+struct NodeDifferences {
+  double energy = 0, distance = 0, second_eigenvalue = 0;
+};
+NodeDifferences node_differences(const Batch& batch, std::span<const double> x);
 
 // Whether a model reads a graph.
 bool reads_graph(const ModelConfig& model);

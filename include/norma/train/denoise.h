@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "norma/data/diffusion.h"
 #include "norma/train/generate.h"
 
 namespace norma {
@@ -32,6 +33,18 @@ struct DenoiseStep {
 // Timesteps from the noisiest on; steps of them, evenly spaced, the last of the schedule always among them.
 std::vector<std::int64_t> denoising_timesteps(std::int64_t timesteps, std::int64_t steps);
 
+// What a way from noise to samples asks for.
+struct DenoiseAnswers {
+  enum class Told { classes, nothing };
+  // What a model answers for x at timestep t.
+  std::function<std::vector<double>(std::span<const double> x, std::int64_t t, Told told)> model;
+  // Standard normal numbers, as many as x has: 0 is where the way begins, n is what step n adds, from 1.
+  std::function<std::vector<double>(std::int64_t number)> noise;
+};
+// The whole way: steps, eta, guidance and clip of the options. `stepped` is told after each step how many are done.
+std::vector<double> denoise(const DiffusionConfig& diffusion, const DenoiseOptions& options,
+                            const DenoiseAnswers& answers, const std::function<void(std::int64_t done)>& stepped = {});
+
 struct DenoisedSamples {
   std::int64_t height = 0, width = 0, channels = 0;
   std::vector<float> values = {};          // [count, height, width, channels]
@@ -41,7 +54,7 @@ struct DenoisedSamples {
 };
 
 // Throws Error for a model that takes no noise away, for more steps than the model was trained with, for guidance of a
-// model that was not told classes or was always told them, and for a class that there is none of. What is drawn depends
+// model that was not told classes or was always told them, for a class that there is none of, and where samples are not finite. What is drawn depends
 // on seed, sample and step alone. `stepped` is told after each step of all samples how many are done.
 DenoisedSamples sample_denoiser(const TrainedModel& model, const DenoiseOptions& options,
                                 const std::function<void(std::int64_t done, std::int64_t all)>& stepped = {});

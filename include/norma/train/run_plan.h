@@ -49,7 +49,7 @@ struct RunPlan {
   std::vector<StepCost> costs = {};  // of the kernels that were planned
   double planned_share = 1;          // of a stack too deep to plan, the share of its kernels that `costs` has
 
-  double tokens_per_step() const;  // of one member, one accumulated batch
+  double tokens_per_step() const;  // of one member, one accumulated batch; counted_unit() says of what
 };
 
 // Throws Error for what cannot be built, and for a run whose weights, gradients and optimiser states alone are more

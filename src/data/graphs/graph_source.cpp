@@ -18,6 +18,7 @@ void check_graph(const std::string& name, const GraphData& data) {
     if (a < 0 || a >= data.nodes || b < 0 || b >= data.nodes)
       fail("{} has an edge between {} and {}, but nodes are 0 to {}", name, a, b, data.nodes - 1);
   }
+  if (data.classes < 2) fail("{} has nodes of one class only; expected at least two", name);
   std::vector<std::int64_t> taught(static_cast<std::size_t>(data.classes), 0);
   for (std::size_t i = 0; i < data.labels.size(); ++i) {
     if (data.labels[i] < 0 || data.labels[i] >= data.classes)

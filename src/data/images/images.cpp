@@ -95,9 +95,13 @@ void Images::check_labels(const DataConfig& config) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(classes_), 0);
   for (const std::int32_t label : training_.labels) ++counts[static_cast<std::size_t>(label)];
   const auto empty = std::find(counts.begin(), counts.end(), 0);
-  if (empty != counts.end())
-    fail("'{}' has no image of class {} to train on, but of classes up to {}", name_,
-         labels()[static_cast<std::size_t>(empty - counts.begin())], labels().back());
+  if (empty != counts.end()) {
+    const auto label = static_cast<std::int32_t>(empty - counts.begin());
+    const std::string word = labels()[static_cast<std::size_t>(label)];
+    if (config.validation_path.empty() && std::ranges::find(validation_.labels, label) != validation_.labels.end())
+      fail("'{}' has too few images of class {}: all of them are held out, and none is left to train on", name_, word);
+    fail("'{}' has no image of class {} to train on, but of classes up to {}", name_, word, labels().back());
+  }
   if (classes_ < 2) fail("'{}' has images of one class only; expected at least two", name_);
   for (const std::int32_t label : validation_.labels) {
     if (label >= classes_)

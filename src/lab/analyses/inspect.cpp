@@ -15,6 +15,7 @@
 #include "norma/core/machine.h"
 #include "norma/core/names.h"
 #include "norma/lab/jacobian.h"
+#include "norma/lab/study.h"
 #include "norma/models/budget.h"
 #include "norma/schemes/diagram.h"
 #include "norma/train/data.h"
@@ -103,13 +104,21 @@ std::vector<Analysis> collect(const std::vector<Instrument>& used, const std::ve
 }  // namespace
 
 ModelConfig initial_model(Family family, std::int64_t width) {
+  const ModelConfig studied = default_study_of(family).base.model;
+  // A study of transformers is narrower than networks that theories speak of; convolutions take long at any width.
+  const bool own =
+      std::ranges::any_of(family->study.keys, [](const std::string& key) { return key.starts_with("model.width="); });
+  if (width == 0) width = own ? studied.width : 128;
   ModelConfig model{.family = family, .width = width, .heads = 4};
+  model.norm = studied.norm;
   model.batch = 4;
   model.time = 64;
   model.scale_embedding = true;
   model.embedding_std = model.head_std = 1 / std::sqrt(static_cast<double>(width));
   for (const FamilyRow::OwnSize& size : family->sizes) {
     if (size.usual > 0) set_size(model, size.name, size.usual);
+    // Stages change the shape of the stream: what is measured and predicted along it is of one of them.
+    if (size.name == "stages") set_size(model, size.name, 1);
   }
   if (family->batch > 0) model.batch = family->batch;
   return model;

@@ -94,6 +94,14 @@ std::string warmup_words(const std::optional<std::int64_t>& depth, const Exponen
                      kWarmupLayers);
 }
 
+// What is known of warmup is known of layers with attention.
+bool has_attention(const ModelConfig& model) {
+  const std::vector<StackSites> stacks = model.family->sites(model);
+  return std::ranges::any_of(stacks, [](const StackSites& stack) {
+    return std::ranges::any_of(stack.kinds(), [](const BranchKind* kind) { return kind->key == "attention"; });
+  });
+}
+
 }  // namespace
 
 std::string judge_by_theory(const ModelConfig& model) {
@@ -105,6 +113,11 @@ std::string judge_by_theory(const ModelConfig& model) {
     if (!std::isfinite(growth))
       return fmt::format("By theory, at width {}, a small change of the weights does not move the output at init.",
                          model.width);
+    if (!has_attention(model))
+      return fmt::format(
+          "By theory, from {} to {} layers of width {}, amplification {} (Pre-LN N^{:.2f}, Post-LN N^{:.2f}).{}",
+          std::ranges::min(kDepths), std::ranges::max(kDepths), model.width, law_words(laws), slow, fast,
+          stream_words(laws));
     return fmt::format(
         "By theory, from {} to {} layers of width {}, amplification {}, {} (Pre-LN N^{:.2f}, Post-LN "
         "N^{:.2f}){}.{}",

@@ -26,12 +26,12 @@ std::vector<double> log_softmax(std::vector<double> logits, std::size_t classes)
   return logits;
 }
 
-struct Comparison {
+struct LensComparison {
   double divergence = 0, agreement = 0;
 };
 
-Comparison compare(const std::vector<double>& whole, const std::vector<double>& cut, std::size_t classes) {
-  Comparison result;
+LensComparison compare(const std::vector<double>& whole, const std::vector<double>& cut, std::size_t classes) {
+  LensComparison result;
   const double rows = static_cast<double>(whole.size() / classes);
   for (std::size_t row = 0; row < whole.size(); row += classes) {
     std::size_t best = 0, best_cut = 0;
@@ -154,8 +154,8 @@ LogitLens measure_lens(const Subject& given) {
     rig.run();
     std::vector<double> loss, divergence, agreement;
     for (int member = 0; member < rig.members(); ++member) {
-      const Comparison found = compare(expected[static_cast<std::size_t>(member)],
-                                       log_softmax(rig.values("logits", member), classes), classes);
+      const LensComparison found = compare(expected[static_cast<std::size_t>(member)],
+                                           log_softmax(rig.values("logits", member), classes), classes);
       loss.push_back(rig.number("loss", member));
       divergence.push_back(found.divergence);
       agreement.push_back(found.agreement);

@@ -168,6 +168,12 @@ bool reads_graph(const ModelConfig& model) {
   return std::ranges::any_of(model.family->inputs(model), [](const InputSpec& input) { return input.name == "edges"; });
 }
 
+NodeDifferences node_differences(const Batch& batch, std::span<const double> x) {
+  const NodeGraph graph(batch);
+  const std::vector<double> values(x.begin(), x.end());
+  return {graph.energy(values) / graph.square(values), graph.mean_distance(values), graph.second_eigenvalue()};
+}
+
 Smoothing measure_smoothing(const Subject& subject) {
   Smoothing found;
   found.sites.emplace_back("embedding");

@@ -12,7 +12,7 @@
 namespace norma {
 namespace {
 
-constexpr int kFrechetRepetitions = 40;
+constexpr int kFrechetRepetitions = 80;
 
 struct FeatureMoments {
   std::vector<double> mean, covariance;
@@ -94,7 +94,7 @@ std::vector<double> square_root(const std::vector<double>& a, std::size_t n) {
   const std::vector<double> values = eigenvalues(a, n, &vectors);
   std::vector<double> root(n * n, 0);
   for (std::size_t k = 0; k < n; ++k) {
-    const double s = std::sqrt(std::max(0.0, values[k]));
+    const double s = std::sqrt(values[k] < 0 ? 0 : values[k]);
     for (std::size_t i = 0; i < n; ++i) {
       for (std::size_t j = 0; j < n; ++j) root[i * n + j] += s * vectors[i * n + k] * vectors[j * n + k];
     }
@@ -110,8 +110,17 @@ double frechet(const FeatureMoments& a, const FeatureMoments& b, const std::vect
     distance += a.covariance[i * n + i] + b.covariance[i * n + i];
   }
   const std::vector<double> inside = product(product(root_of_b, a.covariance, n), root_of_b, n);
-  for (const double value : eigenvalues(inside, n, nullptr)) distance -= 2 * std::sqrt(std::max(0.0, value));
-  return std::max(0.0, distance);
+  // Rounding leaves values just below zero.
+  for (const double value : eigenvalues(inside, n, nullptr)) distance -= 2 * std::sqrt(value < 0 ? 0 : value);
+  return distance < 0 ? 0 : distance;
+}
+
+// How often each of `count` rows is drawn by one repetition of the bootstrap.
+std::vector<double> drawn_anew(std::uint64_t seed, const char* name, int repetition, std::size_t count) {
+  const RandomStream stream(seed, name, static_cast<std::uint64_t>(repetition));
+  std::vector<double> weights(count, 0);
+  for (std::size_t i = 0; i < count; ++i) ++weights[stream.below(i, count)];
+  return weights;
 }
 
 // What the head of a classifier reads, and what it says, image by image.
@@ -179,6 +188,31 @@ double frechet_distance(std::span<const double> a, std::span<const double> b, st
   return frechet(first, second, square_root(second.covariance, n));
 }
 
+FrechetEstimate estimate_frechet(std::span<const double> a, std::span<const double> b, std::int64_t width,
+                                 std::uint64_t seed) {
+  const auto n = static_cast<std::size_t>(width);
+  const std::size_t rows = a.size() / n, others = b.size() / n;
+  if (rows < 2 || others < 2)
+    fail("a Frechet distance between {} and {} rows; expected at least 2 of both", rows, others);
+  if (!std::ranges::all_of(a, [](double x) { return std::isfinite(x); }) ||
+      !std::ranges::all_of(b, [](double x) { return std::isfinite(x); }))
+    fail("features that are not finite have no Frechet distance");
+  FrechetEstimate found{.distance = {}, .plain = frechet_distance(a, b, width)};
+  std::vector<double> repeated;
+  double mean = 0;
+  for (int repetition = 0; repetition < kFrechetRepetitions; ++repetition) {
+    const FeatureMoments first = moments_of(a, n, drawn_anew(seed, "samples.bootstrap", repetition, rows)),
+                         second = moments_of(b, n, drawn_anew(seed, "held_out.bootstrap", repetition, others));
+    repeated.push_back(frechet(first, second, square_root(second.covariance, n)));
+    mean += repeated.back() / kFrechetRepetitions;
+  }
+  std::sort(repeated.begin(), repeated.end());
+  constexpr std::size_t kEdge = kFrechetRepetitions / 40;
+  found.distance = {2 * found.plain - mean, 2 * found.plain - repeated[kFrechetRepetitions - 1 - kEdge],
+                    2 * found.plain - repeated[kEdge]};
+  return found;
+}
+
 FrechetQuality frechet_quality(const DenoisedSamples& samples, const TrainedModel& classifier, std::uint64_t seed) {
   const ModelConfig& model = classifier.config.model;
   if (model.family->data != "images")
@@ -192,6 +226,7 @@ FrechetQuality frechet_quality(const DenoisedSamples& samples, const TrainedMode
          size_of(model, "image_width"), size_of(model, "image_channels"), samples.height, samples.width,
          samples.channels);
   const auto n = static_cast<std::size_t>(eyes.width());
+  if (samples.count() < 2) fail("{} sample is too few for a Frechet distance; expected at least 2", samples.count());
   const std::vector<double> held_out = held_out_features(eyes, *source);
   std::vector<double> features;
   std::vector<std::int64_t> said;
@@ -206,19 +241,9 @@ FrechetQuality frechet_quality(const DenoisedSamples& samples, const TrainedMode
   found.samples = samples.count();
   found.held_out = std::ssize(held_out) / eyes.width();
   found.features = eyes.width();
-  const FeatureMoments data = moments_of(held_out, n, std::vector<double>(held_out.size() / n, 1));
-  const std::vector<double> root = square_root(data.covariance, n);
-  const std::size_t count = features.size() / n;
-  std::vector<double> repeated;
-  for (int repetition = 0; repetition < kFrechetRepetitions; ++repetition) {
-    const RandomStream stream(seed, "samples.bootstrap", static_cast<std::uint64_t>(repetition));
-    std::vector<double> weights(count, 0);
-    for (std::size_t i = 0; i < count; ++i) ++weights[stream.below(i, count)];
-    repeated.push_back(frechet(moments_of(features, n, weights), data, root));
-  }
-  std::sort(repeated.begin(), repeated.end());
-  found.distance = {frechet(moments_of(features, n, std::vector<double>(count, 1)), data, root),
-                    repeated[kFrechetRepetitions / 40], repeated[kFrechetRepetitions - 1 - kFrechetRepetitions / 40]};
+  const FrechetEstimate estimate = estimate_frechet(features, held_out, eyes.width(), seed);
+  found.distance = estimate.distance;
+  found.plain = estimate.plain;
   const std::size_t half = held_out.size() / n / 2 * n;
   found.floor = frechet_distance(std::span(held_out).first(half), std::span(held_out).subspan(half), eyes.width());
   if (!samples.classes.empty()) {

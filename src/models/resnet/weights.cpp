@@ -43,9 +43,11 @@ Wire convolve(Parameters& parameters, Wire x, const ConvolutionWeight& weight, c
   // Of a transposed kernel only every stride-th row and column reaches one position.
   const double positions = transposed ? static_cast<double>(k * k) / static_cast<double>(weight.stride * weight.stride)
                                       : static_cast<double>(k * k);
-  const double he = std::sqrt(2 / (positions * static_cast<double>(weight.out / weight.groups)));
-  const FormedStart start =
-      formed_start(weight.form, k * k * in, he, rules.init.deviation_of(weight.role), rules.init.gain_of(weight.role));
+  const double usual = weight.start == ConvolutionWeight::Start::he
+                           ? std::sqrt(2 / (positions * static_cast<double>(weight.out / weight.groups)))
+                           : std::sqrt(1 / (positions * static_cast<double>(in)));
+  const FormedStart start = formed_start(weight.form, k * k * in, usual, rules.init.deviation_of(weight.role),
+                                         rules.init.gain_of(weight.role));
   ParameterSpec spec{.name = "weight", .init = Init::normal(start.weight), .role = "conv"};
   ParameterSpec gain{.name = {}, .init = Init::constant(start.gain), .role = "norm"};
   rules.optimiser.apply(weight.role, spec);

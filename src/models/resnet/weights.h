@@ -13,8 +13,9 @@ Wire as_image(Wire stream, std::int64_t height, std::int64_t width);
 Wire as_stream(Wire image);
 
 // A weight [kernel, kernel, in / groups, out] named "weight" in a scope of this name, and what it makes of x[batch,
-// height, width, in]. It starts with the deviation sqrt(2 groups / (kernel^2 out)) (He et al. 2015) unless a rule for
-// its role says otherwise. With a bias where asked for.
+// height, width, in]. It starts with the deviation sqrt(2 groups / (kernel^2 out)) (He et al. 2015), or with
+// sqrt(groups / (kernel^2 in)) where numbers are to keep their size, unless a rule for its role says otherwise. With a
+// bias where asked for.
 struct ConvolutionWeight {
   const char* scope;
   std::string role;
@@ -24,6 +25,7 @@ struct ConvolutionWeight {
   enum class Reach { centred, patches, transposed } reach = Reach::centred;
   bool bias = false;
   WeightForm form = WeightForm::plain;
+  enum class Start { he, keeps_size } start = Start::he;
 };
 Wire convolve(Parameters& parameters, Wire x, const ConvolutionWeight& weight, const SchemeRules& rules);
 

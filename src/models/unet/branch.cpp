@@ -81,10 +81,14 @@ Wire build_block_skip(const BranchCall& call, const UnetBlock& block) {
   if (block.in == block.out) return call.in;
   const Wire from = call.options.text("skip_reads") == "branch" && call.read ? call.read : call.in;
   const std::string kind = call.options.text("skip");
-  const Wire projected = as_stream(convolve(
-      call.parameters, block_image(call, from, block),
-      {.scope = "skip", .role = "conv_skip", .kernel = 1, .out = block.out, .bias = call.style.biases && kind.empty()},
-      call.rules));
+  const Wire projected = as_stream(convolve(call.parameters, block_image(call, from, block),
+                                            {.scope = "skip",
+                                             .role = "conv_skip",
+                                             .kernel = 1,
+                                             .out = block.out,
+                                             .bias = call.style.biases && kind.empty(),
+                                             .start = ConvolutionWeight::Start::keeps_size},
+                                            call.rules));
   return kind.empty() ? projected : call.norm(kind, "skip_norm", projected);
 }
 

@@ -61,9 +61,14 @@ std::vector<StackSites> unet_stacks(const ModelConfig& c) {
   return stacks;
 }
 
-// A convolution between levels, which keeps the channels.
+// A convolution between levels, which keeps the channels. The stream goes through it, as through the projections of
+// blocks, and neither bends it: He's start would double its square at each, and every block of the way up has one.
 ConvolutionWeight between(const ModelConfig& c, const std::string& scope, Wire x) {
-  return {.scope = scope.c_str(), .role = "conv_skip", .out = x.shape().channels(), .bias = c.biases};
+  return {.scope = scope.c_str(),
+          .role = "conv_skip",
+          .out = x.shape().channels(),
+          .bias = c.biases,
+          .start = ConvolutionWeight::Start::keeps_size};
 }
 
 // Half as large, before this layer of the way down.
@@ -125,9 +130,13 @@ void build_unet(ModelBuilder& b) {
   };
   const Wire out = through("up", up, x);
   const std::int64_t height = size_of(c, "image_height"), width = size_of(c, "image_width");
-  b.regress(out,
-            convolve(b.parameters(), as_image(out, height, width),
-                     {.scope = "head", .role = "head", .out = size_of(c, "image_channels"), .bias = c.biases}, rules));
+  b.regress(out, convolve(b.parameters(), as_image(out, height, width),
+                          {.scope = "head",
+                           .role = "head",
+                           .out = size_of(c, "image_channels"),
+                           .bias = c.biases,
+                           .start = ConvolutionWeight::Start::keeps_size},
+                          rules));
 }
 
 double no_variance(const ModelConfig&, const SchemeRules&) {
