@@ -16,10 +16,10 @@ constexpr int kGroup = 16;  // queries that are gone through together
 
 template <typename T>
 struct BackwardScratch {
-  T *k_columns, *v_columns;      // [key blocks, width, lanes], see pack_tiles; keys times scale
-  T *dk, *dv;                    // [key blocks, padded width, lanes]
-  T* k;                          // [keys, row_width]
-  T *q, *dc;                     // [padded width, kGroup]
+  T *k_columns, *v_columns;  // [key blocks, width, lanes], see pack_tiles
+  T *dk, *dv;                // [key blocks, padded width, lanes]
+  T* k;                      // [keys, row_width]
+  T *q, *dc;                 // [padded width, kGroup]; queries times scale, as forward has them: scores are the same
   T *probabilities, *gradients;  // [key blocks, kGroup, lanes], the latter by the probabilities, then by the scores
   T *dots, *sums;                // [kGroup, lanes] and [kGroup]: sums of P dP over keys
   T* normalisers;                // [kGroup]
@@ -186,7 +186,8 @@ HWY_INLINE void query_gradient(const Queries& queries, const AttentionShape& sha
 template <typename T, typename W>
 HWY_INLINE void backward_group(const AttentionShape& shape, W width, const Queries& queries, bool first_head,
                                const T* q, const T* lse, const T* dcontext, T* dq, const BackwardScratch<T>& scratch) {
-  pack_tiles<kGroup>(q, shape.q_row, queries.count, std::int64_t{width}, T{1}, scratch.q, 0);
+  pack_tiles<kGroup>(q, shape.q_row, queries.count, std::int64_t{width}, static_cast<T>(shape.scale * kUnit<T>),
+                     scratch.q, 0);
   pack_tiles<kGroup>(dcontext, shape.heads * width, queries.count, std::int64_t{width}, T{1}, scratch.dc, 0);
   for (std::int64_t r = 0; r < kGroup; ++r) scratch.normalisers[r] = r < queries.count ? lse[r] * kUnit<T> : T{0};
 
@@ -223,8 +224,7 @@ HWY_INLINE void backward_tile(const AttentionShape& shape, const AttentionArrays
   const BackwardScratch<T> scratch(shape, worker);
   const std::int64_t kv = b * shape.keys * shape.kv_row + kv_head * shape.width;
   const std::int64_t block = kLanes<T> * shape.width;
-  pack_tiles<kLanes<T>>(arrays.k + kv, shape.kv_row, visible, shape.width, static_cast<T>(shape.scale * kUnit<T>),
-                        scratch.k_columns, block);
+  pack_tiles<kLanes<T>>(arrays.k + kv, shape.kv_row, visible, shape.width, T{1}, scratch.k_columns, block);
   pack_tiles<kLanes<T>>(arrays.v + kv, shape.kv_row, visible, shape.width, T{1}, scratch.v_columns, block);
   copy_rows(arrays.k + kv, shape.kv_row, visible, shape.width, scratch.k, scratch.row_width);
   for (std::int64_t c = shape.width * kGroup; c < padded(shape.width) * kGroup; ++c)
@@ -247,7 +247,7 @@ HWY_INLINE void backward_tile(const AttentionShape& shape, const AttentionArrays
       }
     });
   }
-  if (arrays.dk != nullptr) write_gradient(shape, visible, scratch.dk, static_cast<T>(shape.scale), arrays.dk + kv);
+  if (arrays.dk != nullptr) write_gradient(shape, visible, scratch.dk, kNatural<T>, arrays.dk + kv);
   if (arrays.dv != nullptr) write_gradient(shape, visible, scratch.dv, T{1}, arrays.dv + kv);
 }
 
