@@ -98,12 +98,6 @@ HWY_INLINE void store_first(D d, std::int64_t count, hn::Vec<D> v, T* to) {
   }
 }
 
-template <typename T>
-HWY_INLINE void fill_zeros(T* to, std::int64_t count) {  // whole vectors
-  const hn::ScalableTag<T> d;
-  for (std::int64_t i = 0; i < count; i += kLanes<T>) hn::Store(hn::Zero(d), d, to + i);
-}
-
 // for_lanes for heads narrower than a vector: by eight, then four what is left of one.
 template <typename T, typename Body>
 HWY_INLINE void for_head(std::int64_t width, const Body& body) {
@@ -122,14 +116,25 @@ HWY_INLINE void for_head(std::int64_t width, const Body& body) {
   by(one);
 }
 
-// target[rows, target_row] = source[rows, width] with zeros behind it.
+// target[rows, target_row] = source[rows, width] with zeros behind it. (A vector is read again as it was written, if it
+// can be: what lies in several parts cannot be forwarded to a load that is still waiting for them.)
 template <typename T>
 HWY_INLINE void copy_rows(const T* source, std::int64_t source_row, std::int64_t rows, std::int64_t width, T* target,
                           std::int64_t target_row) {
+  const hn::ScalableTag<T> d;
   for (std::int64_t row = 0; row < rows; ++row, source += source_row, target += target_row) {
-    for_head<T>(width,
-                [&](auto d, std::int64_t c) NORMA_INLINED { hn::StoreU(hn::LoadU(d, source + c), d, target + c); });
-    for (std::int64_t c = width; c < target_row; ++c) target[c] = T{0};
+    std::int64_t c = 0;
+    for (; c + kLanes<T> <= width; c += kLanes<T>) hn::StoreU(hn::LoadU(d, source + c), d, target + c);
+#if HWY_TARGET != HWY_SCALAR
+    if constexpr (kLanes<T> >= 8) {
+      if (width - c == kLanes<T> / 2 && target_row - c == kLanes<T>) {
+        hn::StoreU(hn::ZeroExtendVector(d, hn::LoadU(hn::Half<decltype(d)>(), source + c)), d, target + c);
+        continue;
+      }
+    }
+#endif
+    for (; c < width; ++c) target[c] = source[c];
+    for (; c < target_row; ++c) target[c] = T{0};
   }
 }
 
@@ -169,7 +174,7 @@ HWY_INLINE bool all_finite(const T* source, std::int64_t source_row, std::int64_
       odd = hn::MulAdd(hn::LoadU(d, at + source_row), hn::Zero(d), odd);
     }
     if (row < rows) last = hn::Mul(hn::LoadU(d, at), hn::Zero(d));
-    finite = finite && sum_lanes(d, hn::Add(hn::Add(even, odd), last)) == T{0};
+    finite = finite && hn::AllTrue(d, hn::Eq(hn::Add(hn::Add(even, odd), last), hn::Zero(d)));
   });
   return finite;
 }

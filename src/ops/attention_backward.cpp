@@ -16,10 +16,10 @@ constexpr int kGroup = 16;  // queries that are gone through together
 
 template <typename T>
 struct BackwardScratch {
-  T *k_columns, *v_columns;      // [key blocks, width, lanes], see pack_tiles; keys times scale
-  T *dk, *dv;                    // [key blocks, padded width, lanes]
-  T* k;                          // [keys, row_width]
-  T *q, *dc;                     // [padded width, kGroup]
+  T *k_columns, *v_columns;  // [key blocks, width, lanes], see pack_tiles
+  T *dk, *dv;                // [key blocks, padded width, lanes]
+  T* k;                      // [keys, row_width]
+  T *q, *dc;                 // [padded width, kGroup]; queries times scale, as forward has them: scores are the same
   T *probabilities, *gradients;  // [key blocks, kGroup, lanes], the latter by the probabilities, then by the scores
   T *dots, *sums;                // [kGroup, lanes] and [kGroup]: sums of P dP over keys
   T* normalisers;                // [kGroup]
@@ -51,9 +51,10 @@ struct Queries {
         limit(shape.mask == Mask::causal ? std::min(seen, begin + count) : seen),
         causal(shape.mask == Mask::causal) {}
 
-  // How many keys query r sees, and the first query that sees key j.
+  // How many keys query r sees, the first query that sees key j, and whether no group before this one sees it.
   std::int64_t seen_by(std::int64_t r) const { return causal ? std::min(visible, first + r + 1) : visible; }
   std::int64_t first_row(std::int64_t j) const { return causal ? std::max<std::int64_t>(0, j - first) : 0; }
+  bool first_to_see(std::int64_t j) const { return causal ? j >= first : first == 0; }
 };
 
 // probabilities, gradients by them, and dots, for a tile of queries from `row` on and the block of keys at j0.
@@ -97,9 +98,10 @@ HWY_INLINE void score_gradients(const Queries& queries, std::int64_t j0, const B
   }
 }
 
-// dv[c] += sum over the queries that see a key of P[query] * dc[c, query], and dk with dS and q. `finite`: both are.
+// dv[c] += sum over the queries that see a key of P[query] * dc[c, query], and dk with dS and q. `finite`: both are;
+// `fresh`: nothing has been added yet.
 template <typename T, typename W>
-HWY_INLINE void add_gradients(const Queries& queries, W width, std::int64_t j0, bool finite,
+HWY_INLINE void add_gradients(const Queries& queries, W width, std::int64_t j0, bool finite, bool fresh,
                               const BackwardScratch<T>& scratch) {
   constexpr int R = kTileRows / 2;
   const hn::ScalableTag<T> d;
@@ -111,8 +113,8 @@ HWY_INLINE void add_gradients(const Queries& queries, W width, std::int64_t j0, 
     const T *dc = scratch.dc + c * kGroup, *q = scratch.q + c * kGroup;
     hn::Vec<decltype(d)> of_v[R], of_k[R];
     repeat<R>([&](auto r) NORMA_INLINED {
-      of_v[r] = hn::Load(d, dv + r * kLanes<T>);
-      of_k[r] = hn::Load(d, dk + r * kLanes<T>);
+      of_v[r] = fresh ? hn::Zero(d) : hn::Load(d, dv + r * kLanes<T>);
+      of_k[r] = fresh ? hn::Zero(d) : hn::Load(d, dk + r * kLanes<T>);
     });
     for (std::int64_t i = begin; i < plain; ++i) {  // hidden keys must not meet a NaN
       const auto seen = first_lanes(d, queries.first + i + 1 - j0);
@@ -180,11 +182,12 @@ HWY_INLINE void query_gradient(const Queries& queries, const AttentionShape& sha
     query_tile<kTileRows, 1>(queries, shape, row, channel, scratch, dq);
 }
 
-// One head's queries; adds to dk and dv in the scratch.
+// One head's queries; adds to dk and dv in the scratch, which the first head begins.
 template <typename T, typename W>
-HWY_INLINE void backward_group(const AttentionShape& shape, W width, const Queries& queries, const T* q, const T* lse,
-                               const T* dcontext, T* dq, const BackwardScratch<T>& scratch) {
-  pack_tiles<kGroup>(q, shape.q_row, queries.count, std::int64_t{width}, T{1}, scratch.q, 0);
+HWY_INLINE void backward_group(const AttentionShape& shape, W width, const Queries& queries, bool first_head,
+                               const T* q, const T* lse, const T* dcontext, T* dq, const BackwardScratch<T>& scratch) {
+  pack_tiles<kGroup>(q, shape.q_row, queries.count, std::int64_t{width}, static_cast<T>(shape.scale * kUnit<T>),
+                     scratch.q, 0);
   pack_tiles<kGroup>(dcontext, shape.heads * width, queries.count, std::int64_t{width}, T{1}, scratch.dc, 0);
   for (std::int64_t r = 0; r < kGroup; ++r) scratch.normalisers[r] = r < queries.count ? lse[r] * kUnit<T> : T{0};
 
@@ -197,7 +200,7 @@ HWY_INLINE void backward_group(const AttentionShape& shape, W width, const Queri
                       (all_finite(scratch.q, kGroup, width, kGroup) && all_finite(scratch.dc, kGroup, width, kGroup));
   for (std::int64_t j0 = 0; j0 < queries.limit; j0 += kLanes<T>) {
     score_gradients(queries, j0, scratch);
-    add_gradients(queries, width, j0, finite, scratch);
+    add_gradients(queries, width, j0, finite, first_head && queries.first_to_see(j0), scratch);
   }
   if (dq != nullptr) query_gradient(queries, shape, scratch, dq);
 }
@@ -220,13 +223,10 @@ HWY_INLINE void backward_tile(const AttentionShape& shape, const AttentionArrays
   const std::int64_t visible = shape.visible_keys(arrays.lengths, b);
   const BackwardScratch<T> scratch(shape, worker);
   const std::int64_t kv = b * shape.keys * shape.kv_row + kv_head * shape.width;
-  const std::int64_t block = kLanes<T> * shape.width, columns = round_up(visible, kLanes<T>) * padded(shape.width);
-  pack_tiles<kLanes<T>>(arrays.k + kv, shape.kv_row, visible, shape.width, static_cast<T>(shape.scale * kUnit<T>),
-                        scratch.k_columns, block);
+  const std::int64_t block = kLanes<T> * shape.width;
+  pack_tiles<kLanes<T>>(arrays.k + kv, shape.kv_row, visible, shape.width, T{1}, scratch.k_columns, block);
   pack_tiles<kLanes<T>>(arrays.v + kv, shape.kv_row, visible, shape.width, T{1}, scratch.v_columns, block);
   copy_rows(arrays.k + kv, shape.kv_row, visible, shape.width, scratch.k, scratch.row_width);
-  fill_zeros(scratch.dk, columns);
-  fill_zeros(scratch.dv, columns);
   for (std::int64_t c = shape.width * kGroup; c < padded(shape.width) * kGroup; ++c)
     scratch.q[c] = scratch.dc[c] = T{0};
   for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
@@ -239,15 +239,15 @@ HWY_INLINE void backward_tile(const AttentionShape& shape, const AttentionArrays
         const std::int64_t at = q + i * shape.q_row;
         T* dq = arrays.dq == nullptr ? nullptr : arrays.dq + at;
         if (visible > 0) {
-          backward_group(shape, width, queries, arrays.q + at, lse + i, dcontext + i * shape.heads * shape.width, dq,
-                         scratch);
+          backward_group(shape, width, queries, head == kv_head * group, arrays.q + at, lse + i,
+                         dcontext + i * shape.heads * shape.width, dq, scratch);
         } else if (dq != nullptr) {
           for (std::int64_t r = 0; r < queries.count; ++r) std::fill_n(dq + r * shape.q_row, shape.width, T{0});
         }
       }
     });
   }
-  if (arrays.dk != nullptr) write_gradient(shape, visible, scratch.dk, static_cast<T>(shape.scale), arrays.dk + kv);
+  if (arrays.dk != nullptr) write_gradient(shape, visible, scratch.dk, kNatural<T>, arrays.dk + kv);
   if (arrays.dv != nullptr) write_gradient(shape, visible, scratch.dv, T{1}, arrays.dv + kv);
 }
 
