@@ -152,7 +152,7 @@ std::string failing_words(const SchemeEvidence& evidence, Training training, Jud
   std::string more;
   if (!evidence.rates_above_guessing.empty())
     more += fmt::format("; after {} steps at {:g} it was still above guessing level", evidence.long_steps,
-                        fmt::join(evidence.rates_above_guessing, " and "));
+                        fmt::join(evidence.rates_above_guessing, ", "));
   if (!evidence.budget_to_tell.empty()) more += fmt::format("; {} would tell", evidence.budget_to_tell);
   return fmt::format("not enough training to tell {} ({}){}", where, counts, more);
 }
