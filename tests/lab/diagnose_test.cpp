@@ -82,6 +82,12 @@ TEST(Diagnose, PostLnAtDepthWithoutWarmup) {
   EXPECT_EQ(found.cause, Cause::gradients_vanish) << found.words;
   expect_grounds(found);
   EXPECT_TRUE(found.evidence[0].site.starts_with("layers.")) << found.evidence[0].words;
+  const auto updates = std::ranges::find_if(found.evidence, [](const DiagnosisEvidence& one) {
+    return one.words.find("that came with updates") != std::string::npos;
+  });
+  ASSERT_NE(updates, found.evidence.end());
+  EXPECT_NE(updates->words.find("usual are 1e-03 to 1e-02"), std::string::npos)
+      << "they may be larger than that, and whoever reads it must see that: " << updates->words;
   EXPECT_TRUE(suggests(found, "model.scheme=pre"));
   EXPECT_TRUE(suggests(found, "train.warmup="));
 }

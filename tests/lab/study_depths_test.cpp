@@ -64,6 +64,20 @@ TEST(StudyDepths, ABudgetIsDividedByLayersWhereItIsATimeAndEquallyWhereItIsWork)
   EXPECT_EQ(timed[1].course->budget, "3s");
 }
 
+// The depths share what was asked for, so a budget that tells at one of them is not one for all.
+TEST(StudyDepths, ABudgetThatWouldTellIsThatOfOneDepth) {
+  const TemporaryFolder folder;
+  StudyConfig config = question();
+  config.schemes = {"pre", "f(x)*0"};
+  config.budget = {StudyBudget::Unit::steps, 600};
+  for (const Results& one : results_of(ask(config, folder / "study", {1, 3}))) {
+    const auto dead = std::ranges::find(one.verdicts, "f(x)*0", &Verdict::scheme);
+    ASSERT_NE(dead, one.verdicts.end());
+    const std::string layers = dead->words.find("at 1 layer ") != std::string::npos ? "1" : "3";
+    EXPECT_NE(dead->words.find("; --layers " + layers + " --budget "), std::string::npos) << dead->words;
+  }
+}
+
 TEST(StudyDepths, RefusesWhatItCannotDo) {
   const TemporaryFolder folder;
   EXPECT_THROW(ask(question(), folder / "twice", {2, 2}), Error);

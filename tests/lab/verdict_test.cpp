@@ -242,6 +242,9 @@ TEST(Verdict, WhatWarmupBringsIsSaidOfTheRunsThatShowIt) {
   const std::string words = judge_schemes({one})[0].words;
   EXPECT_NE(words.find("reaches 2.600 (2.500 to 2.700) after 800 steps"), std::string::npos) << words;
   EXPECT_NE(words.find("short runs reach 2.000 with warmup and 2.500 without"), std::string::npos) << words;
+  EXPECT_EQ(verdict_of(one), "needs warmup");
+  one.final->warmup = 0;
+  EXPECT_EQ(verdict_of(one), "stable") << "the races chose to do without";
 }
 
 SchemeEvidence finalist(const std::string& name, double loss, std::vector<TrainedCell> cells,

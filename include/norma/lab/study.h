@@ -35,6 +35,7 @@ struct StudyConfig {
   std::vector<std::int64_t> warmups;  // steps; 0: none
   std::vector<std::int64_t> seeds;    // that settings are chosen with; the final comparison has others
   StudyBudget budget;
+  bool beside_other_depths = false;  // one of several studies that share a budget; see study_depths.h
   bool inspect = true, train = true, depth_use = true;
   bool depth_use_whatever_it_takes = false;  // or as far as a fifth of a budget of time goes
   double depth_use_time = 1;                 // of that fifth

@@ -44,13 +44,15 @@ bool gradients_vanish(Case& one) {
                            s.reach_late.site, s.reach_late.step, s.reach_late.value),
                s.reach_late.value, s.reach_at_start.value, s.reach_late);
   if (!from_start && s.largest_update.there())
-    add_evidence(one,
-                 fmt::format("that came with ordinary updates, at most {:.2g} of the weights' rms, {} warmup",
-                             s.largest_update.value,
-                             one.member.settings.schedule.warmup == 0
-                                 ? std::string("without")
-                                 : fmt::format("after {} steps of", one.member.settings.schedule.warmup)),
-                 s.largest_update.value, kUsualUpdate, s.largest_update);
+    add_evidence(
+        one,
+        fmt::format(
+            "that came with updates of at most {:.2g} of the weights' rms (usual are {:.0e} to {:.0e}), {} warmup",
+            s.largest_update.value, kUsualUpdate / 10, kUsualUpdate,
+            one.member.settings.schedule.warmup == 0
+                ? std::string("without")
+                : fmt::format("after {} steps of", one.member.settings.schedule.warmup)),
+        s.largest_update.value, kUsualUpdate, s.largest_update);
   add_amplification(one);
   return true;
 }

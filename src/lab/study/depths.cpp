@@ -146,6 +146,7 @@ DepthsResult run_study_of_depths(const StudyRequest& request, const std::vector<
     one.directory = study_directory_at(request.directory, depths[i]);
     one.config.base.model.layers = depths[i];
     one.config.budget = share_of(request.config.budget, depths, i);
+    one.config.beside_other_depths = true;
     // Networks at init are looked at over depths of their own: once is enough.
     one.config.inspect = request.config.inspect && i + 1 == depths.size();
     const double own = static_cast<double>(depths[i]) / layers;

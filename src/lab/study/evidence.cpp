@@ -44,21 +44,24 @@ void add_long_run(SchemeEvidence& evidence, const Round& round, const RoundRun& 
 }
 
 // In the unit of the budget and rounded up to two digits.
-std::string budget_to_tell(const RoundPlayer& rounds, const StudyBudget& budget) {
+std::string budget_to_tell(const RoundPlayer& rounds, const StudyConfig& config) {
+  const StudyBudget& budget = config.budget;
   const StudyState& state = rounds.state();
   const double needed = tokens_to_tell(state);
+  const std::string depth =  // a budget of this depth alone
+      config.beside_other_depths ? fmt::format("--layers {} ", config.base.model.layers) : "";
   const double tokens = rounds.tokens_planned() + needed;
   const auto rounded = [](double value) {
     const double unit = std::pow(10, std::floor(std::log10(value)) - 1);
     return std::ceil(value / unit) * unit;
   };
   if (budget.unit == StudyBudget::Unit::steps || budget.unit == StudyBudget::Unit::none)
-    return fmt::format("--budget {:g}steps", rounded(tokens / state.tokens_per_step));
+    return fmt::format("{}--budget {:g}steps", depth, rounded(tokens / state.tokens_per_step));
   const double each = rounds.seconds_per_token();
   if (budget.unit != StudyBudget::Unit::seconds || each == 0)
-    return fmt::format("--budget {:g}tokens", rounded(tokens));
+    return fmt::format("{}--budget {:g}tokens", depth, rounded(tokens));
   const double minutes = rounded((budget.amount + needed * each) / 60);
-  return fmt::format("--budget {:g}min", minutes);
+  return fmt::format("{}--budget {:g}min", depth, minutes);
 }
 
 }  // namespace
@@ -95,7 +98,7 @@ void gather_cells(std::vector<SchemeEvidence>& evidence, const std::vector<RunOu
   }
 }
 
-void gather_rounds(std::vector<SchemeEvidence>& evidence, const RoundPlayer& rounds, const StudyBudget& budget) {
+void gather_rounds(std::vector<SchemeEvidence>& evidence, const RoundPlayer& rounds, const StudyConfig& config) {
   const StudyState& state = rounds.state();
   for (const StagedOutcome& one : rounds.outcomes()) {
     if (one.outcome.faulty()) one_below(evidence, one.outcome);
@@ -129,7 +132,7 @@ void gather_rounds(std::vector<SchemeEvidence>& evidence, const RoundPlayer& rou
     one.rates_at_guessing.assign(at.begin(), at.end());
     one.rates_above_guessing.assign(above.begin(), above.end());
     if (one.training == Training::unclear && !missing_long_entries(state, scheme).empty())
-      one.budget_to_tell = budget_to_tell(rounds, budget);
+      one.budget_to_tell = budget_to_tell(rounds, config);
   }
 }
 

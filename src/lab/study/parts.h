@@ -19,7 +19,7 @@ void gather_cells(std::vector<SchemeEvidence>& evidence, const std::vector<RunOu
                   const std::vector<double>& shared_rates);
 
 // What the rounds after the map add: how training stands, the final comparison, which budget would tell more.
-void gather_rounds(std::vector<SchemeEvidence>& evidence, const RoundPlayer& rounds, const StudyBudget& budget);
+void gather_rounds(std::vector<SchemeEvidence>& evidence, const RoundPlayer& rounds, const StudyConfig& config);
 
 // How gradient, amplification and stream change with depth, if the analysis is one of these.
 void gather_laws(std::vector<SchemeEvidence>& evidence, const Analysis& analysis);

@@ -209,7 +209,7 @@ class Study {
                   .guessing = guessing(),
                   .beyond_grid = config_.extra_rates > 0},
                  map_, map_tokens);
-    if (!stop_) gather_rounds(evidence_, rounds_, config_.budget);
+    if (!stop_) gather_rounds(evidence_, rounds_, config_);
   }
 
   // One trained model for each of the first seeds of every scheme: of the final where there was one, else of the best

@@ -78,21 +78,24 @@ std::string map_words(const SchemeEvidence& evidence, Judgement& verdict) {
       std::count_if(evidence.cells.begin(), evidence.cells.end(), [](const TrainedCell& cell) { return !cell.extra; });
   const auto training = std::count_if(evidence.cells.begin(), evidence.cells.end(),
                                       [](const TrainedCell& cell) { return !cell.extra && cell.trains(); });
+  const bool starts = best != nullptr || least_bad_cell(evidence) == nullptr;
+  // What the final compares without any is not said to need it.
+  const bool compared_without = evidence.final && evidence.final->warmup == 0;
   std::string words;
-  verdict = Judgement::stable;
+  bool needed = false;
   if (best != nullptr && both && without == nullptr) {
-    verdict = Judgement::needs_warmup;
-    words += "; without warmup no tried rate trains";
+    needed = true;
+    words += "; in short runs no rate trains without warmup";
   } else if (best != nullptr && both && with != nullptr && warmup_helps(*without, *with)) {
-    verdict = Judgement::needs_warmup;
+    needed = true;
     // Both of the same short runs: the final is another length, other seeds and other data.
     words +=
         fmt::format("; short runs reach {:.3f} with warmup and {:.3f} without", with->loss.mean, without->loss.mean);
-  } else if (best == nullptr && least_bad_cell(evidence) != nullptr) {
-    verdict = Judgement::starts_late;
-  } else if (training * 2 < shared) {
-    verdict = Judgement::narrow;
   }
+  verdict = needed && !compared_without ? Judgement::needs_warmup
+            : !starts                   ? Judgement::starts_late
+            : training * 2 < shared     ? Judgement::narrow
+                                        : Judgement::stable;
   const bool wider = shared < static_cast<std::ptrdiff_t>(evidence.cells.size());
   const std::string steps = evidence.map_steps > 0 ? fmt::format(", in runs of {} steps", evidence.map_steps) : "";
   return words + fmt::format("; trains in {} of the {} settings {}{}",
@@ -149,7 +152,7 @@ std::string failing_words(const SchemeEvidence& evidence, Training training, Jud
   std::string more;
   if (!evidence.rates_above_guessing.empty())
     more += fmt::format("; after {} steps at {:g} it was still above guessing level", evidence.long_steps,
-                        fmt::join(evidence.rates_above_guessing, " and "));
+                        fmt::join(evidence.rates_above_guessing, ", "));
   if (!evidence.budget_to_tell.empty()) more += fmt::format("; {} would tell", evidence.budget_to_tell);
   return fmt::format("not enough training to tell {} ({}){}", where, counts, more);
 }
