@@ -21,7 +21,9 @@ struct CheckOptions {
 };
 
 void run_check(const CheckOptions& options, const std::vector<std::string>& extras) {
-  CheckRequest request{.config = options.config.empty() ? RunConfig() : read_config(options.config, options.schemes),
+  CheckRequest request{.config = options.config.empty()
+                                     ? RunConfig()
+                                     : read_config(config_file(options.config, options.schemes), options.schemes),
                        .weights = {},
                        .tokens = {},
                        .out = options.out};

@@ -7,6 +7,7 @@
 
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/stop.h"
 #include "cli/verbs.h"
 #include "norma/core/error.h"
 #include "norma/core/mapped_file.h"
@@ -68,6 +69,7 @@ class Generation {
     if (options_.evaluate) return evaluate();
     say(texts());
     if (options_.json) print({{"outputs", outputs_}});
+    if (stop_) throw Stopped();
   }
 
  private:
@@ -115,6 +117,10 @@ class Generation {
                     .top_k = options_.top_k.value_or(kTopK),
                     .seed = options_.seed};
     }
+    // One text is shown as far as it came; of several, those that are done have been.
+    const bool kept = !how.beam && prompts.size() == 1;
+    if (kept) how.sample.go_on = [this] { return !stop_; };
+    const StopScope scope(kept ? Stop::when_saved : Stop::at_once);
     const auto tell = [&](std::size_t done) {
       progress_.at(Progress::Now{.what = fmt::format("writing at most {} tokens for {} text{}", options_.tokens,
                                                      prompts.size(), prompts.size() == 1 ? "" : "s"),
@@ -170,6 +176,7 @@ class Generation {
   }
 
   const Options& options_;
+  const std::atomic<bool>& stop_ = stop_on_signals();
   Progress progress_;
   TrainedModel model_;
   std::shared_ptr<const Source> source_;

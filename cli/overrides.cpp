@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 
 #include "norma/core/error.h"
@@ -20,6 +21,21 @@ void apply_overrides(RunConfig& config, const std::vector<std::string>& argument
     }
     override_config(config, assignment, schemes);
   }
+}
+
+const std::string& config_file(const std::string& given, const SchemeLibrary& schemes) {
+  std::error_code failed;
+  if (given.ends_with(".toml") || std::filesystem::exists(given, failed)) return given;
+  bool is_scheme = true;
+  try {
+    schemes.find(given);
+  } catch (const Error&) {
+    is_scheme = false;
+  }
+  if (is_scheme)
+    fail("there is no file '{0}'; a scheme is given with its option: --scheme {1}{0}{1}", given,
+         given.find_first_of(" ()*") == std::string::npos ? "" : "\"");
+  return given;
 }
 
 std::vector<std::pair<std::string, std::int64_t>> parse_sizes(const std::string& list) {

@@ -173,7 +173,9 @@ void add_plan(CLI::App& app, int&) {
   add_device(*verb);
   take_keys(*verb, "Any key of the configuration: --model.layers=48 --model.width=1024");
   verb->callback([options, verb] {
-    RunConfig config = options->config.empty() ? RunConfig() : read_config(options->config, options->schemes);
+    RunConfig config = options->config.empty()
+                           ? RunConfig()
+                           : read_config(config_file(options->config, options->schemes), options->schemes);
     apply_overrides(config, overrides_of(*verb), options->schemes);
     // Before anything is planned, what this process has is the program and its libraries.
     Progress progress(options->json);

@@ -200,7 +200,8 @@ int run(const SweepOptions& options, const std::vector<std::string>& extras) {
   const std::string directory = options.out.empty() ? "sweeps/" + stem : options.out;
   const SchemeLibrary schemes = options.report ? library_of_sweep(directory, options.schemes)
                                                : library_to_resume_sweep(directory, options.schemes);
-  SweepConfig config = options.config.empty() ? SweepConfig{.schemes = schemes} : read_sweep(options.config, schemes);
+  SweepConfig config = options.config.empty() ? SweepConfig{.schemes = schemes}
+                                              : read_sweep(config_file(options.config, schemes), schemes);
   apply_sweep_overrides(config, extras);
   apply_short_axes(config, options);
   if (options.report) {

@@ -78,8 +78,9 @@ std::string map_text(const StabilityMap& map) {
       worst = std::max(worst, map.loss[y][x].mean);
     }
   }
-  const std::string where =
-      map.y_name == "layers" ? fmt::format(", warmup {}", map.warmup) : fmt::format(", {} layers", map.layers);
+  const std::string where = map.y_name == "layers"
+                                ? fmt::format(", warmup {}", map.warmup)
+                                : fmt::format(", {} layer{}", map.layers, map.layers == 1 ? "" : "s");
   std::string text = fmt::format("\n{}{}{}{}: loss by learning rate and {}\n", shortened(map.scheme), where,
                                  map.rest.empty() ? "" : ", ", map.rest, map.y_name);
   text += fmt::format("{:>8} ", map.y_name);

@@ -128,7 +128,7 @@ RunResult stored_result(const RunView& run) {
 RunConfig config_for(const TrainOptions& options, const std::string& directory,
                      const std::vector<std::string>& extras) {
   const SchemeLibrary schemes = library_to_resume(directory, options.schemes);
-  RunConfig config = options.config.empty() ? RunConfig() : read_config(options.config, schemes);
+  RunConfig config = options.config.empty() ? RunConfig() : read_config(config_file(options.config, schemes), schemes);
   apply_overrides(config, extras, schemes);
   return config;
 }

@@ -38,7 +38,7 @@ std::vector<Hypothesis> sample(Predictor& predictor, std::span<const std::vector
   std::vector<std::vector<std::int32_t>> rows(prefixes.begin(), prefixes.end());
   std::vector<Hypothesis> said(rows.size());
   std::size_t speaking = rows.size();
-  for (std::int64_t position = 0; position < most && speaking > 0; ++position) {
+  for (std::int64_t position = 0; position < most && speaking > 0 && (!options.go_on || options.go_on()); ++position) {
     predictor.run(rows);
     const RandomStream random(options.seed, "generate", static_cast<std::uint64_t>(position));
     for (std::size_t row = 0; row < rows.size(); ++row) {

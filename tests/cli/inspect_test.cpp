@@ -110,7 +110,7 @@ TEST(InspectProcess, SetsExponentsBesideTheTheory) {
   EXPECT_EQ(stream.at("profiles")[1].at("theory").size(), 8u) << "along the sublayers";
   for (const char* name : {"gradient_batch", "stream", "branch_share", "angle"})
     EXPECT_TRUE(analysis(results, name).at("series")[0].at("theory").at("exponent").is_number()) << name;
-  EXPECT_NE(results.at("notes").dump().find("no theory for gradients averaged over batches"), std::string::npos);
+  EXPECT_NE(results.at("notes").dump().find("gradients averaged over batches have no theory"), std::string::npos);
 }
 
 // "0.65 ±2" would reach below 0, where no gradient is.

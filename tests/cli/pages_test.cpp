@@ -70,8 +70,8 @@ TEST(Pages, AComparisonWritesOneWhereItIsAsked) {
   const std::string page = test::read_file(folder / "compare.html");
   for (const char* part : {"model.scheme", "id=\"curves\"", "95 % interval", "seed 2", "<h1>"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
-  ASSERT_EQ(test::run(folder, test::small_model("train", folder / "other", {"--train.steps=20", "--data.depth=2"})).code,
-            0);
+  ASSERT_EQ(
+      test::run(folder, test::small_model("train", folder / "other", {"--train.steps=20", "--data.depth=2"})).code, 0);
   ASSERT_EQ(test::run(folder, {"compare", folder / "pre", folder / "other", "--out", folder / "other.html"}).code, 0);
   EXPECT_NE(test::read_file(folder / "other.html").find("<h1>These runs cannot be compared by their losses.</h1>"),
             std::string::npos)

@@ -172,6 +172,19 @@ TEST(Stop, PredictKeepsTheLabelsItHasPrinted) {
   EXPECT_LT(printed, 400000) << "it was stopped before its end";
 }
 
+TEST(Stop, GenerateShowsATextAsFarAsItCame) {
+  const TemporaryFolder folder;
+  std::string story;
+  for (int i = 0; i < 300; ++i) story += fmt::format("norma was here {} times. ", i);
+  const std::string text = folder.write("story.txt", story), run = folder / "run";
+  ASSERT_EQ(test::run(folder, test::small_model("train", run, {"--data.path=" + text, "--train.steps=5"})).code, 0);
+  const StoppedProcess stopped = stop_when(folder, {"generate", run, "--prompt", "norma", "--tokens", "100000000"},
+                                           [&] { return any_holds(folder, "writing at most"); });
+  expect_stopped(stopped);
+  EXPECT_TRUE(stopped.ended.out.starts_with("norma")) << stopped.ended.out.substr(0, 100);
+  EXPECT_GT(stopped.ended.out.size(), 6u);
+}
+
 TEST(Stop, BenchShowsWhatItHasMeasured) {
   for (const bool as_json : {false, true}) {
     const TemporaryFolder folder;

@@ -219,6 +219,7 @@ TEST(SweepProcess, MistakesExitWithTwoAndOneClearMessage) {
       {{"--train.lr=[1,2]", "--out", occupied}, "file"},
       {{"--train.lr=[1,2]", "--out", folder / "full"}, "something else than a sweep"},
       {{"nowhere.toml"}, "there is no file 'nowhere.toml'"},
+      {{"pre"}, "there is no file 'pre'; a scheme is given with its option: --scheme pre\n"},
       {{"--train.lr=[1,2]", "--sweep.halving=3"}, "eta"},
       {{"--surplus"}, "'--surplus' is not an option"},
   };

@@ -25,6 +25,8 @@ TEST(TrainProcess, MistakesExitWithTwoAndOneClearMessage) {
   const std::string occupied = folder.write("file", "not a folder");
   const std::vector<Mistake> mistakes = {
       {{"train", "nowhere.toml"}, "there is no file 'nowhere.toml'"},
+      {{"train", "Pre-LN"}, "there is no file 'Pre-LN'; a scheme is given with its option: --scheme Pre-LN\n"},
+      {{"train", "norm(x + f(x))"}, "a scheme is given with its option: --scheme \"norm(x + f(x))\"\n"},
       {{"train", config}, "did you mean 'train.lr'?"},
       {{"train", "--train.lr=fast"}, "'fast' was given; expected a number"},
       {{"train", "--train.rl=1"}, "there is no key 'train.rl'"},

@@ -81,7 +81,7 @@ TEST(Inspect, FitsTheTheoryAsTheMeasurement) {
     return std::ranges::count_if(findings.notes,
                                  [&](const std::string& note) { return note.find(words) != note.npos; });
   };
-  EXPECT_EQ(said("no theory for gradients averaged over batches"), 1);
+  EXPECT_EQ(said("gradients averaged over batches have no theory"), 1);
 }
 
 TEST(Inspect, TheoryStartsFromTheSchemesOwnEmbedding) {

@@ -115,7 +115,8 @@ struct SampleOptions {
   double temperature = 0;  // 0: always the most probable token
   std::int64_t top_k = 0;  // among so many; 0: all
   std::uint64_t seed = 1;
-  std::uint64_t first_row = 0;  // the number of the first prefix, where others came before
+  std::uint64_t first_row = 0;       // the number of the first prefix, where others came before
+  std::function<bool()> go_on = {};  // asked before every token; what was said until it says no is kept
 };
 
 // One hypothesis for each prefix, token by token. What is drawn depends on seed, row and position alone. Ties go to the

@@ -109,7 +109,7 @@ bool worth_showing(const StabilityMap& map) { return map.lr.size() * map.y.size(
 }  // namespace
 
 std::string Contest::name() const {
-  return fmt::format("{}, {} layers{}{}", scheme, layers, rest.empty() ? "" : ", ", rest);
+  return fmt::format("{}, {} layer{}{}{}", scheme, layers, layers == 1 ? "" : "s", rest.empty() ? "" : ", ", rest);
 }
 
 std::vector<Contest> contests(const Outcomes& outcomes) {

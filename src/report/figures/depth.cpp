@@ -27,7 +27,7 @@ std::vector<const DepthFinding*> findings_in_order(const Results& results) {
 }
 
 std::string name_of_finding(const DepthFinding& one, const Cast& cast, bool depths) {
-  return depths ? fmt::format("{}, {} layers", cast.of(one.scheme).label, one.layers) : cast.of(one.scheme).label;
+  return cast.of(one.scheme).label + (depths ? ", " + draw::counted(one.layers, "layer", "layers") : "");
 }
 
 bool several_depths(const Results& results) {
@@ -221,7 +221,8 @@ void add_gain_by_depth(std::vector<Figure>& figures, const Results& results, con
       line.y.push_back(known ? one.loss[i].mean : std::nan(""));
       line.low.push_back(one.loss[i].low);
       line.high.push_back(one.loss[i].high);
-      line.tips.push_back(fmt::format("{}, {} layers: {}", line.label, one.layers[i], draw::loss_text(one.loss[i])));
+      line.tips.push_back(fmt::format("{}, {}: {}", line.label, draw::counted(one.layers[i], "layer", "layers"),
+                                      draw::loss_text(one.loss[i])));
       depths.insert(line.x.back());
     }
     panel.lines.push_back(std::move(line));

@@ -71,7 +71,7 @@ std::string row_name(const Results& results, const Cast& cast, const Tuned& tune
   bool depths = false;
   for (const Tuned& one : results.tuned) depths = depths || one.layers != tuned.layers;
   std::string name = cast.of(tuned.scheme).label;
-  if (depths) name += fmt::format(", {} layers", tuned.layers);
+  if (depths) name += ", " + draw::counted(tuned.layers, "layer", "layers");
   return tuned.rest.empty() ? name : name + ", " + tuned.rest;
 }
 
@@ -88,7 +88,7 @@ std::string map_name(const Results& results, const Cast& cast, const StabilityMa
   for (const StabilityMap& other : results.maps)
     depths = depths || (other.y_name == map.y_name && other.layers != map.layers);
   std::string name = cast.of(map.scheme).label;
-  if (depths) name += fmt::format(", {} layers", map.layers);
+  if (depths) name += ", " + draw::counted(map.layers, "layer", "layers");
   return map.rest.empty() ? name : name + ", " + map.rest;
 }
 

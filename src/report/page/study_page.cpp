@@ -63,8 +63,9 @@ std::string sweep_html(const PageParts& parts) {
     title = loss_unit(results) == "nats" ? "No setting learned more than guessing by frequency."
                                          : "No setting learned more than predicting the mean.";
   } else if (best != nullptr) {
-    title = fmt::format("Lowest loss: {}, {} at {} layers, at a peak rate of {}", parts.cast.of(best->scheme).label,
-                        draw::loss_text(best->loss.mean), best->layers, draw::plain(*best->lr));
+    title = fmt::format("Lowest loss: {}, {} at {}, at a peak rate of {}", parts.cast.of(best->scheme).label,
+                        draw::loss_text(best->loss.mean), draw::counted(best->layers, "layer", "layers"),
+                        draw::plain(*best->lr));
     title += best->warmup > 0 ? fmt::format(" with {} steps of warmup.", best->warmup) : " without warmup.";
   } else if (ended > 0) {
     title = "In every setting a seed diverged or was stopped.";
