@@ -11,6 +11,7 @@
 #include "norma/core/error.h"
 #include "norma/models/rules.h"
 #include "norma/schemes/branch_kinds.h"
+#include "norma/train/result.h"
 
 namespace norma::cli {
 namespace {
@@ -228,7 +229,7 @@ void print_text(const SchemesOptions& options, const SchemeEntry& entry, const E
   }
   const auto [least, most] = std::minmax_element(options.about.depths.begin(), options.about.depths.end());
   const ModelConfig& asked = said.theory_model;
-  const bool tokens = !said.cost || said.cost->unit == "token";
+  const bool tokens = counted_unit(asked) == "token";
   print(
       "\nhow it grows with depth N at initialisation, from {} to {} layers of width {}{}, for networks so wide "
       "that all are alike (norma inspect measures it; docs/theory.md)\n",

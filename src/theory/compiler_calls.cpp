@@ -138,7 +138,7 @@ TheoryWires TheoryCompiler::branch_call(const Expression& e, const Value& argume
     if (!has) throw not_predicted(kind->title + " in a stack of its own");
     instruction.terms.push_back({s_.memory(), {1.0}});
   }
-  if (!has) throw not_predicted(fmt::format("a {} branch, which layers of this model do not have", kind->title));
+  if (!has) throw not_predicted(fmt::format("branches of {}, which layers of this model do not have", kind->title));
   return plain(emit(std::move(instruction)));
 }
 

@@ -129,6 +129,9 @@ TEST(SchemesProcess, SpeaksOfImagesAndPredictsResidualNetworks) {
   EXPECT_EQ(said.at("exponents_at").at("sizes").at("stages"), 1);
   const double stage = 4 * 2 * 9 * 16 * 16 * 256;  // of three, which take about as much each
   EXPECT_NEAR(said.at("flops_per_token").get<double>() / (6 * 3 * stage), 1, 0.15) << "six for each weight and pixel";
+  const Ended whole = test::run(folder, {"schemes", "b2t", "--family", "mlp", "--width", "16"});
+  EXPECT_NE(whole.out.find("no rule for branches of attention, which layers"), std::string::npos) << whole.out;
+  EXPECT_EQ(whole.out.find("token"), std::string::npos) << whole.out;
   const Ended zero = test::run(folder, {"schemes", "fixup", "--family", "resnet", "--width", "16"});
   EXPECT_NE(zero.out.find("He gain times"), std::string::npos) << zero.out;
 }

@@ -73,7 +73,7 @@ TEST(Allocation, NoTaskAllocatesInItsSteps) {
       config.path = folder / "DS";
       config.validation_path.clear();
     } else if (task == "planetoid" || task == "edge_list") {
-      config.path = folder.write("nodes", "node\n0\t0\ttrain\t0\n1\t0\tval\t1\n2\t0\ttest\t1\n");
+      config.path = folder.write("nodes", "node\n0\t0\ttrain\t0\n1\t1\ttrain\t1\n2\t0\tval\t1\n3\t1\ttest\t1\n");
       config.target_path = folder.write("edges", "0\t1\n");
     }
     const auto source = open_source(config, {5, 33, source_time});

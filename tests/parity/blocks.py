@@ -119,15 +119,63 @@ def convnext(net, image, widths, blocks, classes):
     return net.head(net.norm("head_norm", x.mean((1, 2))), classes)
 
 
+def without_norms(net, image, widths, blocks, classes, block):
+    """`block(at, x, f)` is what a block makes of x beside f(x), two convolutions; a projection of x takes the place of x."""
+    x = net.conv("stem", image, 3, widths[0])
+    for i in range(len(widths) * blocks):
+        width, at, stride = widths[i // blocks], f"layers.{i}.conv", 2 if i >= blocks and i % blocks == 0 else 1
+        skip = net.conv(f"{at}.skip", x, 1, width, stride) if stride > 1 else x
+        f = lambda y, act: net.conv(f"{at}.out", act(net.conv(f"{at}.in", y, 3, width, stride, bias=True)), 3, width, bias=True)
+        x = block(at, x, skip, f)
+    return net.head(x.mean((1, 2)), classes)
+
+
+def fixup(net, *sizes):
+    """Zhang et al. 2019, with one bias before a branch and one behind it."""
+    number = lambda at, name, mean: net.parameter(f"{at}.{name}", 1, scale=0.3, mean=mean)
+    return without_norms(net, *sizes, lambda at, x, skip, f: F.relu(
+        skip + number(at, "g", 1) * f(x + number(at, "a", 0), F.relu) + number(at, "b", 0)))
+
+
+def skipinit(net, *sizes):
+    """De and Smith 2020, before an activation; norma's inner activation is GELU unless told otherwise."""
+    return without_norms(net, *sizes, lambda at, x, skip, f: skip + net.parameter(f"{at}.g", 1) * f(F.relu(x), F.gelu))
+
+
 CASES = [("resnet_v2", pre_activation, "batch", "plain", {"expansion": 2}),
          ("resnet_v2", pre_activation, "batch", "weight_norm", {"expansion": 2}),
          ("resnet_v2", pre_activation, "batch", "spectral", {"expansion": 2}),
          ("resnet_d", resnet_d, "batch", "standardised", {"stem": 7, "deep_stem": 1}),
          ("nf_resnet", nf_resnet, "batch", "standardised", {}),
-         ("convnext", convnext, "layer", "plain", {"stem": 2})]
+         ("convnext", convnext, "layer", "plain", {"stem": 2}), ("fixup", fixup, "layer", "plain", {}),
+         ("skipinit", skipinit, "layer", "plain", {})]
+
+
+def mixer(writer, dtype):
+    """Tolstikhin et al. 2021: a perceptron over patches and one over channels, each before its norm."""
+    t = TORCH_DTYPES[dtype]
+    net, width, layers, patch, classes = Net(t, "layer"), 6, 2, 2, 3
+    image, targets = torch.randn(3, 6, 4, 2, dtype=t), torch.randint(classes, (3,))
+    linear = lambda site, x, out: (x @ net.parameter(f"{site}.weight", x.shape[-1], out, scale=x.shape[-1] ** -0.5)
+                                   + net.parameter(f"{site}.bias", out, scale=0.1))
+    mlp = lambda site, x, hidden: linear(f"{site}.out", F.gelu(linear(f"{site}.in", x, hidden)), x.shape[-1])
+    kernel = net.parameter("embedding.patch", patch, patch, 2, width)
+    x = (conv(image, kernel, patch) + net.parameter("embedding.bias", width)).flatten(1, 2)
+    for i in range(layers):
+        at = f"layers.{i}"
+        x = x + mlp(f"{at}.token", net.norm(f"{at}.token.norm1", x).transpose(1, 2), width // 2).transpose(1, 2)
+        x = x + mlp(f"{at}.ffn", net.norm(f"{at}.ffn.norm1", x), 4 * width)
+    logits = net.head(net.norm("final.norm1", x).mean(1), classes)
+    loss = F.cross_entropy(logits, targets).reshape(1)
+    gradients = torch.autograd.grad(loss, list(net.p.values()))
+    writer.add("mixer", "mixer", dtype, {"image": image, "targets": targets, **net.p},
+               {"y": loss, "logits": logits, **{f"d/{k}": g for k, g in zip(net.p, gradients)}}, image.numel() * 16, layers=layers,
+               width=width, classes=classes, batch=3, norm="layer",
+               sizes={"image_height": 6, "image_width": 4, "image_channels": 2, "patch": patch})
 
 
 def blocks(writer, dtype):
+    mixer(writer, dtype)
     t = TORCH_DTYPES[dtype]
     widths, each, classes = [4, 6, 8], 2, 5
     for scheme, logits, norm, form, sizes in CASES:

@@ -1,5 +1,7 @@
 """Cases of graphs for parity_test: what neighbours and segments come to, norms over nodes, and whole graph networks."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -95,8 +97,23 @@ def parameters(kind, t, features, d, classes, layers, heads):
     return p
 
 
-def network(writer, dtype, kind, readout=None):
-    """Two layers of relu(f(x)) between a linear layer and a head; of nodes some of which are not asked for, or of three graphs."""
+def gcnii(p, x, a, alpha=0.1, strength=0.5):
+    """Chen et al. 2020, equation 5, behind a first relu: the initial residual, and weights near the identity."""
+    degrees = a.sum(1)
+    spread = a / (degrees[:, None] * degrees[None, :]).sqrt()
+    x = first = F.relu(x)
+    layer = 0
+    while f"layers.{layer}.gcn.out.weight" in p:
+        beta = math.log(strength / (layer + 1) + 1)
+        y = (1 - alpha) * spread @ x + alpha * first
+        w, b = p[f"layers.{layer}.gcn.out.weight"], p[f"layers.{layer}.gcn.out.bias"]
+        x = F.relu((1 - beta) * y + beta * (y @ w + b))
+        layer += 1
+    return x
+
+
+def network(writer, dtype, kind, readout=None, scheme="gcn"):
+    """Two layers of relu(f(x)), or of the scheme, between a linear layer and a head; of nodes some of which are not asked for, or of three graphs."""
     t = TORCH_DTYPES[dtype]
     nodes, features, d, classes, layers, heads = 13, 7, 6, 3, 2, 2
     a, edges = random_graph(nodes, 20)
@@ -112,8 +129,11 @@ def network(writer, dtype, kind, readout=None):
         targets[::3] = -100
     leaves = {k: v.clone().requires_grad_() for k, v in p.items()}
     h = x @ leaves["embedding.weight"] + leaves["embedding.bias"]
-    for layer in range(layers):
-        h = F.relu(convolution(kind, leaves, f"layers.{layer}.gcn", h, a, heads))
+    if scheme == "gcnii":
+        h = gcnii(leaves, h, a)
+    for layer in range(layers if scheme != "gcnii" else 0):
+        h = convolution(kind, leaves, f"layers.{layer}.gcn", h, a, heads)
+        h = F.relu(pair_norm(h) if scheme == "pairnorm" else h)
     if readout:
         put = {"sum": lambda r: r.sum(0), "mean": lambda r: r.mean(0), "max": lambda r: r.amax(0)}[readout]
         h = torch.stack([put(h[graph_of == g]) for g in range(3)])
@@ -124,8 +144,8 @@ def network(writer, dtype, kind, readout=None):
     tensors = {"features": x, "edges": edges, "degrees": a.sum(1), "targets": targets, **p}
     if readout:
         tensors["graph_of"] = graph_of
-    writer.add(f"{kind} {readout or 'nodes'}", "graphs" if readout else "gcn", dtype, tensors, expected, nodes * d * 16, layers=layers,
-               width=d, classes=classes, batch=3 if readout else 1, heads=heads, convolution=kind, readout=readout or "mean",
+    writer.add(f"{kind} {scheme} {readout or 'nodes'}", "graphs" if readout else "gcn", dtype, tensors, expected, nodes * d * 16, layers=layers,
+               width=d, classes=classes, batch=3 if readout else 1, heads=heads, convolution=kind, readout=readout or "mean", scheme=scheme,
                sizes={"nodes": nodes, "edges": edges.shape[1], "features": features})
 
 
@@ -134,5 +154,7 @@ def graphs(writer, dtype, differentiable):
     norms(writer, dtype, differentiable)
     for kind in ("gcn", "sage", "gin", "gat"):
         network(writer, dtype, kind)
+    for scheme in ("gcnii", "pairnorm"):
+        network(writer, dtype, "gcn", scheme=scheme)
     for kind, readout in (("gcn", "mean"), ("gin", "sum"), ("gat", "max")):
         network(writer, dtype, kind, readout)

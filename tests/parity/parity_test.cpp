@@ -35,6 +35,7 @@
 #include "norma/train/optimiser.h"
 #include "parity/graph_cases.h"
 #include "parity/sampler_cases.h"
+#include "parity/sized_config.h"
 #include "plain_plan.h"
 
 namespace norma {
@@ -217,35 +218,11 @@ void check_model(const json& test, Family family) {
   for (const auto& [name, tensor] : test.at("expected").items()) compare<T>(test, name, session.tensor<T>(name));
 }
 
-ModelConfig sized_config(const json& test, Family family, const char* usual, DType dtype) {
-  const json& a = test.at("attributes");
-  const std::string scheme = a.value("scheme", usual);
-  ModelConfig config{.family = family,
-                     .layers = a.at("layers"),
-                     .width = a.at("width"),
-                     .classes = a.at("classes"),
-                     .batch = a.at("batch"),
-                     .scheme = scheme,
-                     .norm = NormKind::batch,
-                     .dtype = dtype};
-  config.sizes = a.at("sizes").get<std::map<std::string, double>>();
-  config.norm_groups = a.value("norm_groups", 0);
-  if (a.contains("heads")) config.heads = a.at("heads");
-  if (a.contains("hidden")) config.hidden = a.at("hidden");
-  test::set_graph_options(a, config);
-  config.norm = norm(a.value("norm", scheme == "pre" ? "layer" : "batch")).kind;
-  const std::string form = a.value("weight_form", "plain");
-  if (form == "standardised") config.weight_form = WeightForm::standardised;
-  if (form == "weight_norm") config.weight_form = WeightForm::weight_norm;
-  if (form == "spectral") config.weight_form = WeightForm::spectral;
-  return config;
-}
-
 // A model of a family with sizes of its own: loss and gradients with the statistics of the batch, logits with running
 // ones.
 template <typename T>
 void check_sized(const json& test, Family family, const char* usual) {
-  const ModelConfig config = sized_config(test, family, usual, dtype_of<T>());
+  const ModelConfig config = test::sized_config(test, family, usual, dtype_of<T>());
   Graph training, evaluation;
   const Model model = build_model(training, config);
   const Wires parameters = training.parameters();
@@ -269,7 +246,7 @@ void check_sized(const json& test, Family family, const char* usual) {
 
 // Samples of a denoiser whose weights and noise are given.
 void check_sampler(const json& test) {
-  const ModelConfig config = sized_config(test, "dit", "adaln_zero", DType::f64);
+  const ModelConfig config = test::sized_config(test, "dit", "adaln_zero", DType::f64);
   Graph g;
   g.output("logits", build_model(g, config, {.logits = true, .purpose = Purpose::evaluate}).logits);
   CpuSession session(compile(g, cpu_backend()));
@@ -334,6 +311,7 @@ void check(const json& test) {
   if (op == "resnet") return check_sized<T>(test, "resnet", "resnet_v1");
   if (op == "vit") return check_sized<T>(test, "vit", "pre");
   if (op == "unet") return check_sized<T>(test, "unet", "unet");
+  if (op == "mixer") return check_sized<T>(test, "mixer", "pre");
   if (op == "dit") return check_sized<T>(test, "dit", "adaln_zero");
   if (op == "sampler") return check_sampler(test);
   if (op == "noise_schedule") return compare<double>(test, "kept", test::kept_shares(test.at("attributes")));

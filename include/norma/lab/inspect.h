@@ -47,7 +47,8 @@ struct Instrument {
 
 // The model that theories of initialisation speak of: its stream enters at rms 1, and so do the logits of a normalised
 // stream. `norma inspect` measures it, and `norma schemes` says what the theory predicts of it. Its norm is that of the
-// family's study; residual networks have one stage. Width 0: 128, or where the study gives a width of its own, which that of convolutions is, that one.
+// family's study; residual networks have one stage. Width 0: 128, or where the study gives a width of its own, which
+// that of convolutions is, that one.
 ModelConfig initial_model(Family family = "decoder", std::int64_t width = 0);
 inline const std::vector<std::int64_t> kInitialDepths = {6, 12, 24};
 

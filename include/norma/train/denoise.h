@@ -54,8 +54,9 @@ struct DenoisedSamples {
 };
 
 // Throws Error for a model that takes no noise away, for more steps than the model was trained with, for guidance of a
-// model that was not told classes or was always told them, for a class that there is none of, and where samples are not finite. What is drawn depends
-// on seed, sample and step alone. `stepped` is told after each step of all samples how many are done.
+// model that was not told classes or was always told them, for a class that there is none of, and where samples are not
+// finite. What is drawn depends on seed, sample and step alone. `stepped` is told after each step of all samples how
+// many are done.
 DenoisedSamples sample_denoiser(const TrainedModel& model, const DenoiseOptions& options,
                                 const std::function<void(std::int64_t done, std::int64_t all)>& stepped = {});
 
