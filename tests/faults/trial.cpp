@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
+
 namespace norma::faults {
 namespace {
 
@@ -16,9 +18,11 @@ Outcome judge_end(const Bench& bench, const Scenario& scenario, Verdict when_the
 }
 
 // A page is made from what is stored: where it cannot be written, the run has ended well all the same, the program
-// warns, and the same command makes the page.
-bool says_that_a_page_is_missing(const Exit& exit) {
-  return exit.error.find("warning: there is no page") != std::string::npos;
+// warns, and the same command makes the page. Nothing else may be missing then.
+bool only_a_page_is_missing(const Bench& bench, const Scenario& scenario, const Exit& exit) {
+  if (exit.error.find("warning: there is no page") == std::string::npos) return false;
+  const std::vector<std::string> lost = compare(scenario.end, snapshot_of(bench.root())).lost;
+  return std::ranges::all_of(lost, [](const std::string& one) { return one.ends_with(".html is missing"); });
 }
 
 Outcome repeat(const Bench& bench, const Scenario& scenario) {
@@ -60,7 +64,7 @@ Outcome try_injections(Bench& bench, const Scenario& scenario, const std::vector
     const bool hit_now = bench.call_that_was_hit().has_value();
     hit = hit || hit_now;
     if (const auto wrong = wrong_end(exit, hit_now)) return *wrong;
-    if (exit.code == 0 && says_that_a_page_is_missing(exit)) return repeat(bench, scenario);
+    if (exit.code == 0 && only_a_page_is_missing(bench, scenario, exit)) return repeat(bench, scenario);
     if (exit.code == 0) return judge_end(bench, scenario, hit ? Verdict::harmless : Verdict::not_reached);
   }
   return repeat(bench, scenario);
