@@ -1,11 +1,13 @@
 // Kernels that only mixed precision, or long rows and sequences, reach: against the CPU in f64; and what is computed
 // again against what is kept.
+#include <array>
 #include <bit>
 #include <cmath>
 #include <numbers>
 
 #include "cuda/agreement.h"
 #include "norma/graph/differentiate.h"
+#include "norma/norms/row.h"
 #include "norma/ops/activation.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/cross_entropy.h"
@@ -20,17 +22,17 @@ namespace {
 using Build = std::function<Wire(Graph&, DType)>;  // a loss
 
 test::Tensors gradients_by_parameters(const Build& build, const Backend& backend, DType dtype, std::int64_t below,
-                                      CompileOptions options = {}) {
+                                      CompileOptions options = {}, int members = 2) {
   Graph graph;
   const Wire loss = build(graph, dtype);
   const Wires parameters = graph.parameters();
   const Wires gradients = differentiate(loss, parameters);
   graph.output("loss", loss);
   for (std::size_t i = 0; i < parameters.size(); ++i) graph.output("d/" + parameters[i].name(), gradients[i]);
-  const auto session = make_session(compile(graph, backend, options), {.members = 2, .threads = 1});
-  for (int member = 0; member < 2; ++member) test::stage_start(*session, member, 3, below);
+  const auto session = make_session(compile(graph, backend, options), {.members = members, .threads = 1});
+  for (int member = 0; member < members; ++member) test::stage_start(*session, member, 3, below);
   session->run();
-  test::Tensors results = test::results_of(*session, 1);
+  test::Tensors results = test::results_of(*session, members - 1);
   std::erase_if(results, [](const auto& one) { return one.first != "loss" && !one.first.starts_with("d/"); });
   return results;
 }
@@ -46,10 +48,11 @@ double length_of_difference(const std::vector<double>& a, const std::vector<doub
 
 // In f32 and in bf16, where tensors on the way are rounded to 8 bits: a few roundings are allowed, and a term that is
 // missing or counted twice is an error of the order of one.
-void expect_near_the_cpu(const Build& build, std::int64_t below, const std::string& what) {
+void expect_near_the_cpu(const Build& build, std::int64_t below, const std::string& what, int members = 2) {
   const test::Tensors truth = gradients_by_parameters(build, cpu_backend(), DType::f64, below);
   for (const bool narrow : {false, true}) {
-    const test::Tensors gpu = gradients_by_parameters(build, cuda_backend(), DType::f32, below, {.narrow = narrow});
+    const test::Tensors gpu =
+        gradients_by_parameters(build, cuda_backend(), DType::f32, below, {.narrow = narrow}, members);
     for (const auto& [name, values] : truth) {
       ASSERT_GT(test::largest(values), 0) << what << ": " << name;
       EXPECT_LT(length_of_difference(values, gpu.at(name)), narrow ? 8 * 0x1p-8 : 2e-5)
@@ -120,6 +123,48 @@ TEST(CudaNarrow, Activations) {
           return sum_all(square(y));
         },
         2, std::string(name_of(activation)));
+  }
+}
+
+// Tiles enough for products of our own, with a part of a tile at the end of rows, columns and depth; activations whose
+// value and slope pass through shared memory in such tiles too.
+TEST(CudaNarrow, ProductsOfManyTiles) {
+  SKIP_WITHOUT_GPU();
+  for (const auto& [rows, from, to] :
+       {std::array<std::int64_t, 3>{9001, 72, 480}, {17000, 128, 248}, {8500, 264, 504}, {34000, 24, 120}}) {
+    for (const Activation activation : {Activation::none, Activation::gelu_tanh}) {
+      expect_near_the_cpu(
+          [&](Graph& g, DType t) {
+            const double scale = 1 / std::sqrt(static_cast<double>(from));
+            const Wire x = g.parameter("x", {{rows, from}, t});
+            const Wire y =
+                linear(x, g.parameter("w", {{from, to}, t}) * scale, g.parameter("b", {{to}, t}), activation);
+            const Wire z = linear(y, g.parameter("v", {{to, to}, t}) * scale, g.parameter("c", {{to}, t}));
+            return mean_all(square(z));
+          },
+          2, fmt::format("{} rows of {} to {}, {}", rows, from, to, name_of(activation)));
+    }
+  }
+}
+
+// So many members that a norm's backward pass takes more rows to a block than for one: lines are left that nothing is
+// summed into, and the last block has fewer rows.
+TEST(CudaNarrow, NormsOfManyMembers) {
+  SKIP_WITHOUT_GPU();
+  for (const auto& [rows, width] : {std::pair<std::int64_t, std::int64_t>{301, 40}, {700, 128}, {90, 600}}) {
+    expect_near_the_cpu(
+        [&](Graph& g, DType t) {
+          Wire x = g.parameter("x", {{rows, width}, t});
+          for (int layer = 0; layer < 3; ++layer) {
+            const std::string name = std::to_string(layer);
+            const Wire y =
+                layer_norm(x, g.parameter("gain" + name, {{width}, t}), g.parameter("b" + name, {{width}, t}));
+            const Wire w = g.parameter("w" + name, {{width, width}, t}) * (0.7 / std::sqrt(static_cast<double>(width)));
+            x = x + linear(y, w, g.parameter("c" + name, {{width}, t}));
+          }
+          return sum_all(square(rms_norm(x, g.parameter("gain", {{width}, t})) * g.input("weight", x.type())));
+        },
+        2, fmt::format("{} rows of {}", rows, width), 300);
   }
 }
 

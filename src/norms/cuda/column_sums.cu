@@ -62,7 +62,7 @@ int add_lines(const LinesCall& call, Stream stream) {
 
 // Few pieces per thread and many threads, unless the row is too wide for them. Narrow rows go to small blocks: there
 // are often few of them per member, and one block begins while another ends.
-BackwardLines backward_lines(RowTypes types, std::int64_t rows, std::int64_t width, int residuals) {
+BackwardLines backward_lines(RowTypes types, std::int64_t rows, std::int64_t width, int residuals, int members) {
   const int vector = types == RowTypes::bf16 ? 8 : 4, pieces = types == RowTypes::bf16 ? 2 : 4;
   const std::int64_t narrow = types == RowTypes::f32 ? 2048 : types == RowTypes::bf16 ? 256 : 512;
   BackwardLines lines;
@@ -86,6 +86,13 @@ BackwardLines backward_lines(RowTypes types, std::int64_t rows, std::int64_t wid
       rows <= 8 * lines.count * lines.map.groups) {
     lines.map.groups = 512 / lines.map.lanes;
     const std::int64_t each = std::max<std::int64_t>(2, ceil_divide(rows, 2 * kMultiprocessors * lines.map.groups));
+    lines.count = ceil_divide(rows, each * lines.map.groups);
+  }
+  // Many members fill the card together: two turns of blocks with more rows, and fewer lines to pay for. (One turn and
+  // four are 2 and 1 % slower for a step of 64 members of 2,048 rows of 128.)
+  const std::int64_t enough = std::max<std::int64_t>(1, ceil_divide(2 * resident, members));
+  if (enough < lines.count) {
+    const std::int64_t each = ceil_divide(rows, enough * lines.map.groups);
     lines.count = ceil_divide(rows, each * lines.map.groups);
   }
   return lines;

@@ -155,7 +155,7 @@ int row_backward_of(const RowNormBackwardCall& call, Stream stream) {
              (!kTakesScales<X> && call.scaled > 0)) {
     status = launch_backward_general<Norm, X, Y, kV>(call, sums, stream);
   } else {
-    const BackwardLines choice = backward_lines(call.types, call.rows, call.width, call.residuals);
+    const BackwardLines choice = backward_lines(call.types, call.rows, call.width, call.residuals, call.members.count);
     in_place = call.lines > 0;
     lines.lines = choice.count;
     lines.stride = 2 * call.width;

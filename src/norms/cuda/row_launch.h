@@ -2,10 +2,10 @@
 // norms/row_norm-inl.h and norms/row_gradient-inl.h; nothing here knows graphs, plans or sessions.
 //
 // Tensors are [member, row, channel]. A launch only enqueues; it returns 0 or a cudaError_t. Whatever it decides
-// follows from rows, width and types alone, so a member's results do not depend on who its neighbours are, and two runs
-// give the same bits. An output may lie where an input of the same element type lies (y or sum over a term; dx over x,
-// dy or a residual). 16-byte accesses need offsets, stride and base that are multiples of 16 and rows of whole 16
-// bytes; everything else works, slower.
+// follows from rows, width, types and the number of members, so a member's results do not depend on who its neighbours
+// are, and two runs give the same bits. An output may lie where an input of the same element type lies (y or sum over a
+// term; dx over x, dy or a residual). 16-byte accesses need offsets, stride and base that are multiples of 16 and rows
+// of whole 16 bytes; everything else works, slower.
 #pragma once
 
 #include <cstddef>

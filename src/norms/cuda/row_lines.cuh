@@ -1,4 +1,4 @@
-// How the backward pass of a row norm splits its rows: into lines of partial sums, by shape alone.
+// How the backward pass of a row norm splits its rows: into lines of partial sums, by shape and the number of members.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ struct BackwardLines {
   RowMap map;
   std::int64_t count = 0;
 };
-BackwardLines backward_lines(RowTypes types, std::int64_t rows, std::int64_t width, int residuals);
+// No more than for one member.
+BackwardLines backward_lines(RowTypes types, std::int64_t rows, std::int64_t width, int residuals, int members = 1);
 
 // Of column_sums_kernel.
 std::int64_t general_lines(std::int64_t rows, std::int64_t width);

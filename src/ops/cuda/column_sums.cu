@@ -10,8 +10,8 @@
 namespace norma {
 namespace {
 
-constexpr int kColumnWarps = 8;  // of a block: each takes every eighth row of a part, or every eighth line
-constexpr int kAtOnce = 4;       // rows that a thread has on their way
+constexpr int kColumnWarps = 8;   // of a block: each takes every eighth row of a part, or every eighth line
+constexpr int kAtOnceBytes = 64;  // of the rows that a thread has on their way
 constexpr int kWidestColumns = cuda::kWide<__nv_bfloat16> * cuda::kWarp;  // of a block
 
 // One of the tensors. Offsets are in bytes, `lines` f32 [parts, width] in scratch.
@@ -20,7 +20,8 @@ struct ColumnsOf {
   std::int32_t rows = 0, width = 0;
   std::int32_t parts = 1, tiles = 0;             // of rows and of columns: a block for each pair
   std::int32_t first_block = 0, first_fold = 0;  // of the first and of the second launch
-  bool narrow = false, whole = false;            // bf16; 16 bytes at a time
+  std::int32_t vector = 1;                       // elements of an access
+  bool narrow = false;                           // bf16
 };
 
 struct ColumnSumsCall {
@@ -41,6 +42,7 @@ template <typename T, int V>
 __device__ __forceinline__ void add_rows_of_part(const ColumnsOf& of, std::byte* member, int tile, int part,
                                                  float (&shared)[kColumnWarps][kWidestColumns]) {
   constexpr int kColumns = cuda::kWarp * V;
+  constexpr int kAtOnce = V == 1 ? 4 : kAtOnceBytes / (V * static_cast<int>(sizeof(T)));
   const int first = tile * kColumns, column = first + static_cast<int>(threadIdx.x) * V;
   const int rows = (of.rows + of.parts - 1) / of.parts, begin = part * rows;
   const int end = begin + rows < of.rows ? begin + rows : of.rows;
@@ -94,12 +96,12 @@ __global__ void __launch_bounds__(cuda::kWarp* kColumnWarps)
   const int block = static_cast<int>(blockIdx.x) - of.first_block, part = block / of.tiles;
   const int tile = block - part * of.tiles;
   if (of.narrow) {
-    of.whole ? add_rows_of_part<__nv_bfloat16, 8>(of, member, tile, part, shared)
-             : add_rows_of_part<__nv_bfloat16, 1>(of, member, tile, part, shared);
-  } else {
-    of.whole ? add_rows_of_part<float, 4>(of, member, tile, part, shared)
-             : add_rows_of_part<float, 1>(of, member, tile, part, shared);
+    if (of.vector == 8) return add_rows_of_part<__nv_bfloat16, 8>(of, member, tile, part, shared);
+    if (of.vector == 4) return add_rows_of_part<__nv_bfloat16, 4>(of, member, tile, part, shared);
+    return add_rows_of_part<__nv_bfloat16, 1>(of, member, tile, part, shared);
   }
+  of.vector == 4 ? add_rows_of_part<float, 4>(of, member, tile, part, shared)
+                 : add_rows_of_part<float, 1>(of, member, tile, part, shared);
 }
 
 __global__ void __launch_bounds__(cuda::kWarp* kColumnWarps)
@@ -124,7 +126,7 @@ __global__ void __launch_bounds__(cuda::kWarp* kColumnWarps)
   cuda::at<float>(member, of.out)[column] = all;
 }
 
-enum class ColumnAccess { whole, single };  // 16 bytes at a time where rows allow it, or one element
+enum class ColumnAccess { whole, single };  // several elements at a time where rows allow it, or one
 
 // Blocks of the two launches, and bytes of all lines.
 struct ColumnSumsPlan {
@@ -137,9 +139,11 @@ struct ColumnSumsPlan {
       of.rows = static_cast<std::int32_t>(x.shape.rows());
       of.width = static_cast<std::int32_t>(x.shape.channels());
       of.narrow = x.dtype == DType::bf16;
-      const int vector = of.narrow ? cuda::kWide<__nv_bfloat16> : cuda::kWide<float>;
-      of.whole = access == ColumnAccess::whole && of.width % vector == 0;
-      of.tiles = static_cast<std::int32_t>(cuda::divide_up(of.width, cuda::kWarp * (of.whole ? vector : 1)));
+      // Half of 16 bytes where that gives all lanes something to do.
+      int vector = of.narrow ? cuda::kWide<__nv_bfloat16> : cuda::kWide<float>;
+      if (of.narrow && of.width <= cuda::kWarp * vector / 2) vector /= 2;
+      of.vector = access == ColumnAccess::whole && of.width % vector == 0 ? vector : 1;
+      of.tiles = static_cast<std::int32_t>(cuda::divide_up(of.width, cuda::kWarp * of.vector));
       of.parts = static_cast<std::int32_t>(cuda::line_parts(of.tiles, of.rows));
       of.first_block = static_cast<std::int32_t>(blocks);
       of.first_fold = static_cast<std::int32_t>(folds);

@@ -1,7 +1,9 @@
 // Matrix products of bf16 with wgmma, for what the library has no good answer to: an activation or its derivative on
 // the way out, and many small products in one launch. Tiles of 128 x 128, steps of 64 along k: one warp brings them
 // with the copy engine, two warpgroups of 64 rows each multiply, and as two blocks share a multiprocessor, one writes
-// its result while the other multiplies. Blocks walk over tiles, of all products and members.
+// its result while the other multiplies. Blocks walk over tiles, of all products and members. What becomes of the sums
+// is the matter of an End (hopper_product_ends.cuh), which may ask for further places of the ring: to have a tile
+// brought, or to put its results together for the copy engine to write.
 #pragma once
 
 #include <cuda.h>
@@ -18,7 +20,7 @@ constexpr int kElements = kSide * kDepth, kStageBytes = 2 * kElements * 2;
 template <int kResident>
 constexpr int kStages = kResident == 1 ? 4 : 3;
 template <int kResident>
-constexpr int kSharedBytes = kStages<kResident> * kStageBytes + 1024;  // tiles begin at a multiple of 1024
+constexpr int kSharedBytes = kStages<kResident>* kStageBytes + 1024;  // tiles begin at a multiple of 1024
 using Sums = float[1][kSide / 8][4];
 
 // One of the products of a launch: C[m, n] over k. Maps are of all members.
@@ -77,11 +79,22 @@ __device__ __forceinline__ void bring_tile(unsigned to, const CUtensorMap& map, 
   }
 }
 
+// A part of a tile from shared memory into a tensor, without what lies outside of it. What the threads of a warp wrote
+// there must have been published, by each of them.
+__device__ __forceinline__ void send_box(const CUtensorMap& map, int column, int row, int member, unsigned from) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&map),
+               "r"(column), "r"(row), "r"(member), "r"(from)
+               : "memory");
+}
+__device__ __forceinline__ void commit_boxes() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+// Shared memory that this thread has sent may be used again.
+__device__ __forceinline__ void wait_until_sent() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+
 // Where a block is in its walk.
-template <int kMost>
 struct Place {
   const One* one;
   int member, row, column;  // of the tile's first element
+  template <int kMost>
   __device__ __forceinline__ Place(const Group<kMost>& group, int tile) {
     member = tile / group.tiles;
     tile -= member * group.tiles;
@@ -156,7 +169,7 @@ __global__ void __launch_bounds__(kThreadsOfProduct, kResident)
   if (warp == kConsumers / kWarp) {
     if (attention::lane_of() != 0) return;
     for (int tile = blockIdx.x; tile < all; tile += gridDim.x) {
-      const Place<kMost> place(group, tile);
+      const Place place(group, tile);
       if (skipped(group.members, place.member)) continue;
       for (int depth = 0; depth < place.one->k; depth += kDepth) {
         wait_for(empty + 8 * stage, phase ^ 1);
@@ -166,13 +179,23 @@ __global__ void __launch_bounds__(kThreadsOfProduct, kResident)
         bring_tile<kAlongB>(to + kElements * 2, place.one->b, place.column, depth, place.member, full + 8 * stage);
         next_stage();
       }
+      for (int slot = 0; slot < End::kSlots; ++slot) {
+        wait_for(empty + 8 * stage, phase ^ 1);
+        if constexpr (End::kBrings) {
+          arrive_expecting(full + 8 * stage, kStageBytes);
+          end.bring(attention::shared_address(tiles) + stage * kStageBytes, place, full + 8 * stage);
+        } else {
+          arrive(full + 8 * stage);
+        }
+        next_stage();
+      }
     }
     return;
   }
   constexpr unsigned kStepA = kAlongA ? attention::kDepthByRows : attention::kDepthByColumns;
   constexpr unsigned kStepB = kAlongB ? attention::kDepthByRows : attention::kDepthByColumns;
   for (int tile = blockIdx.x; tile < all; tile += gridDim.x) {
-    const Place<kMost> place(group, tile);
+    const Place place(group, tile);
     if (skipped(group.members, place.member)) continue;
     Sums c;
     attention::clear(c);
@@ -208,118 +231,27 @@ __global__ void __launch_bounds__(kThreadsOfProduct, kResident)
                      place.one->n);
       }
     }
-    end(c, *place.one, base_of(group.members, place.member), place.row + warp * 16, place.column);
+    if constexpr (End::kSlots == 0) {
+      end(c, *place.one, base_of(group.members, place.member), place.row + warp * 16, place.column);
+    } else {
+      int stages[End::kSlots];
+      Element* slots[End::kSlots];
+#pragma unroll
+      for (int slot = 0; slot < End::kSlots; ++slot) {
+        wait_for(full + 8 * stage, phase);
+        stages[slot] = stage;
+        slots[slot] = tiles + stage * 2 * kElements;
+        next_stage();
+      }
+      end(c, place, base_of(group.members, place.member), slots);
+      if (attention::lane_of() == 0) {
+        wait_until_sent();
+#pragma unroll
+        for (int slot = 0; slot < End::kSlots; ++slot) arrive(empty + 8 * stages[slot]);
+      }
+    }
   }
 #endif
 }
-
-// What becomes of the sums of a warp: 16 rows from `row` on, kSide columns.
-
-// Written as they are, in f32.
-struct Wide {
-  static constexpr bool kSums = true;
-  __device__ __forceinline__ void operator()(const Sums& c, const One& one, std::byte* member, int row,
-                                             int column) const {
-    float* const out = at<float>(member, one.out);
-    const int g = attention::MatrixLanes::g(), t = attention::MatrixLanes::t();
-#pragma unroll
-    for (int n = 0; n < kSide / 8; ++n) {
-      const int to = column + 8 * n + 2 * t;
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int line = row + 8 * half + g;
-        if (line < one.m && to < one.n) {
-          *reinterpret_cast<float2*>(out + std::int64_t{line} * one.n + to) =
-              make_float2(c[0][n][2 * half], c[0][n][2 * half + 1]);
-        }
-      }
-    }
-  }
-};
-
-// z = c + bias is kept where it is wanted, out = f(z).
-template <class F>
-struct Activated {
-  static constexpr bool kSums = false;
-  std::int64_t bias = kAbsent, before = kAbsent;
-  __device__ __forceinline__ void operator()(const Sums& c, const One& one, std::byte* member, int row,
-                                             int column) const {
-    const int g = attention::MatrixLanes::g(), t = attention::MatrixLanes::t();
-    Element* const out = at<Element>(member, one.out);
-    Element* const kept = at<Element>(member, before);
-    const Element* const added = at<const Element>(member, bias);
-#pragma unroll
-    for (int n = 0; n < kSide / 8; n += 4) {
-      float shift[4][2] = {};
-      if (added != nullptr) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int from = column + 8 * (n + i) + 2 * t;
-          if (from < one.n) load<Element, 2>(added + from, shift[i]);
-        }
-      }
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        unsigned mine[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          mine[i] = attention::pack_pair(c[0][n + i][2 * half] + shift[i][0], c[0][n + i][2 * half + 1] + shift[i][1]);
-        }
-        const uint4 eight = attention::gather_eight(mine);
-        const int line = row + 8 * half + g, to = column + 8 * (n + t);
-        if (line >= one.m || to >= one.n) continue;
-        const std::int64_t place = std::int64_t{line} * one.n + to;
-        if (kept != nullptr) *reinterpret_cast<uint4*>(kept + place) = eight;
-        float z[8], y[8];
-        unpack<Element, 8>(eight, z);
-#pragma unroll
-        for (int j = 0; j < 8; ++j) y[j] = F::value(z[j]);
-        store<Element, 8>(out + place, y);
-      }
-    }
-  }
-};
-
-// out = c f'(z), with z as Activated kept it.
-template <class F>
-struct Sloped {
-  static constexpr bool kSums = false;
-  std::int64_t before = kAbsent;
-  __device__ __forceinline__ void operator()(const Sums& c, const One& one, std::byte* member, int row,
-                                             int column) const {
-    const int g = attention::MatrixLanes::g(), t = attention::MatrixLanes::t();
-    Element* const out = at<Element>(member, one.out);
-    const Element* const kept = at<const Element>(member, before);
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int line = row + 8 * half + g;
-      const std::int64_t start = std::int64_t{line} * one.n + column + 8 * t;
-#pragma unroll
-      for (int first = 0; first < kSide / 8; first += 8) {  // two accesses on their way at a time
-        uint4 raw[2];
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const int n = first + 4 * i;
-          if (line < one.m && column + 8 * (n + t) < one.n) raw[i] = load_raw<Element, 8>(kept + start + 8 * n);
-        }
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const int n = first + 4 * i;
-          unsigned mine[4];
-#pragma unroll
-          for (int j = 0; j < 4; ++j) mine[j] = attention::pack_pair(c[0][n + j][2 * half], c[0][n + j][2 * half + 1]);
-          const uint4 eight = attention::gather_eight(mine);
-          if (line >= one.m || column + 8 * (n + t) >= one.n) continue;
-          float dy[8], z[8];
-          unpack<Element, 8>(eight, dy);
-          unpack<Element, 8>(raw[i], z);
-#pragma unroll
-          for (int j = 0; j < 8; ++j) dy[j] *= F::slope(z[j]);
-          store<Element, 8>(out + start + 8 * n, dy);
-        }
-      }
-    }
-  }
-};
 
 }  // namespace norma::cuda::product

@@ -6,6 +6,7 @@
 
 #include "norma/device/cuda/kernel.h"
 #include "norma/ops/activation.h"
+#include "norma/ops/matmul.h"
 
 namespace norma::cuda {
 
@@ -24,6 +25,10 @@ struct FusedProduct {
 bool fits(const FusedProduct& product);
 // They enqueue; 0 or a cudaError_t. out = f(a b + bias), and what f is given where it is wanted.
 int activated_product(const FusedProduct& product, Activation f, const Members& members, Stream stream);
+// out = a b + bias, or a b^T + bias
+int plain_product(const FusedProduct& product, Transpose of_b, const Members& members, Stream stream);
+// Whether that suits and is faster than the library's: shallow products of many tiles.
+bool plain_product_pays(const FusedProduct& product, const Members& members);
 // out = (a b^T) f'(before); for relu `before` is its output
 int sloped_product(const FusedProduct& product, Activation f, const Members& members, Stream stream);
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "ops/cuda/hopper_product.cuh"
+#include "ops/cuda/hopper_product_ends.cuh"
 #include "ops/cuda/multiprocessors.cuh"
 
 namespace norma::cuda::product {

@@ -39,6 +39,17 @@ cuda::Program cuda_kernel(const Linear& op, Types in, Types out) {
       if (cuda::fits(fused) && cuda::has_hopper_products())
         return cuda::activated_product(fused, f, call.members, call.stream);
     }
+    if (narrow && !activate) {
+      const cuda::FusedProduct plain{.m = product.m,
+                                     .n = product.n,
+                                     .k = product.k,
+                                     .a = call.in(0),
+                                     .b = call.in(1),
+                                     .bias = bias ? call.in(2) : cuda::kAbsent,
+                                     .out = call.out(0)};
+      if (cuda::plain_product_pays(plain, call.members))
+        return cuda::plain_product(plain, Transpose::no, call.members, call.stream);
+    }
     cuda::Product now = product;
     now.math = call.math;
     now.relu = relu && !before;

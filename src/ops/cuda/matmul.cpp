@@ -2,6 +2,7 @@
 #include "norma/ops/matmul.h"
 
 #include "device/cuda/products.h"
+#include "ops/cuda/hopper_product.h"
 
 namespace norma {
 
@@ -22,7 +23,17 @@ cuda::Program cuda_kernel(const MatMul& op, Types in, Types out) {
       .batch_a = s.m * s.k,
       .batch_b = s.k * s.n,
       .batch_c = s.m * s.n};
-  return {.launch = [product](const cuda::Call& call) {
+  const bool narrow = op.product() == Product::rows && !product.accumulate && product.a == DType::bf16 &&
+                      product.b == DType::bf16 && product.c == DType::bf16;
+  return {.launch = [product, narrow](const cuda::Call& call) {
+    if (narrow) {
+      const cuda::FusedProduct plain{
+          .m = product.m, .n = product.n, .k = product.k, .a = call.in(0), .b = call.in(1), .out = call.out(0)};
+      if (cuda::plain_product_pays(plain, call.members)) {
+        return cuda::plain_product(plain, product.transpose_b ? Transpose::yes : Transpose::no, call.members,
+                                   call.stream);
+      }
+    }
     cuda::Product now = product;
     now.math = call.math;
     const cuda::Operands operands{

@@ -15,8 +15,8 @@ cuda::Program cuda_kernel(const MatMulSlope& op, Types in, Types out) {
   const bool transposed = op.product().transpose_b() == Transpose::yes;
   const cuda::Product product{
       .m = s.m, .n = s.n, .k = s.k, .transpose_b = transposed, .a = in[0].dtype, .b = in[1].dtype, .c = out[0].dtype};
-  // Deep products are faster by the library, even with a pass behind them.
-  constexpr std::int64_t kDeepest = 512;
+  // Deeper products are faster by the library, even with a pass behind them: at 768 ours takes 0.9 times as long.
+  constexpr std::int64_t kDeepest = 1024;
   const bool narrow =
       s.k <= kDeepest && in[0].dtype == DType::bf16 && in[1].dtype == DType::bf16 && out[0].dtype == DType::bf16;
   const std::array types = {out[0], out[0]};

@@ -67,12 +67,21 @@ __global__ void __launch_bounds__(cuda::kWarp* kSumRows) sum_columns_kernel(cons
     std::int64_t from[1] = {};
     call.kept.find<V>(column / V, from);
     const T* const x = cuda::at<const T>(member, call.x) + from[0];
+    const auto add = [&](const auto& place) {
 #pragma unroll 8
-    for (std::int64_t i = begin + threadIdx.y; i < end; i += kSumRows) {
-      float v[V];
-      cuda::load<T, V>(x + sum_to_place(call.summed, i), v);
+      for (std::int64_t i = begin + threadIdx.y; i < end; i += kSumRows) {
+        float v[V];
+        cuda::load<T, V>(x + place(i), v);
 #pragma unroll
-      for (int j = 0; j < V; ++j) sum[j] += v[j];
+        for (int j = 0; j < V; ++j) sum[j] += v[j];
+      }
+    };
+    // A walk over several axes between the loads would keep them from being on their way together.
+    const std::int64_t stride = call.summed.stride[0][0];
+    if (call.summed.axes == 1) {
+      add([stride](std::int64_t i) { return i * stride; });
+    } else {
+      add([&](std::int64_t i) { return sum_to_place(call.summed, i); });
     }
   }
 #pragma unroll
