@@ -40,6 +40,7 @@ const CudaBackend& cuda_backend() {
     cuda.add(gradient_fusions());
     cuda.add(probe_fusions());
     cuda.add(norm_line_fusions());
+    cuda.add(bias_fusions());
     cuda.set_lanes(lane_of);
     return cuda;
   }();

@@ -16,6 +16,8 @@ std::vector<Rewrite> neighbour_fusions();
 // several tensors in one launch, column_sums, or make gradients by weights and biases in one,
 // weight_and_bias and weight_gradients.
 std::vector<Rewrite> gradient_fusions();
+// After those, and after others have joined sums over rows: bias_beside_weight.
+std::vector<Rewrite> bias_fusions();
 // For devices that probe several tensors in one launch: statistics.
 std::vector<Rewrite> probe_fusions();
 
