@@ -113,6 +113,27 @@ __device__ __forceinline__ void issue_held(float (&c)[1][kN][4], const Fragment&
   }
 }
 
+// c += a^T b with a[64, 64] and b[64, 8 kN] columns of tiles, whose rows are the depth.
+template <int kN>
+__device__ __forceinline__ void issue_columns(float (&c)[1][kN][4], unsigned a, unsigned b) {
+  static_assert(kN == 2 || kN == 4);
+#pragma unroll
+  for (int k = 0; k < kDepthSteps; ++k) {
+    if constexpr (kN == 4) {
+      NORMA_SM90A_ASM("{\n" NORMA_DESCRIPTOR("a", "%16") NORMA_DESCRIPTOR("b", "%17") NORMA_WGMMA(
+                          "32") "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
+                                "a, b, 1, 1, 1, 1, 1;\n}\n"
+                      : NORMA_N32(c, 0)
+                      : "r"(a + k * kDepthByColumns), "r"(b + k * kDepthByColumns));
+    } else {
+      NORMA_SM90A_ASM("{\n" NORMA_DESCRIPTOR("a", "%8") NORMA_DESCRIPTOR("b", "%9")
+                          NORMA_WGMMA("16") "{%0, %1, %2, %3, %4, %5, %6, %7}, a, b, 1, 1, 1, 1, 1;\n}\n"
+                      : NORMA_N16(c, 0)
+                      : "r"(a + k * kDepthByColumns), "r"(b + k * kDepthByColumns));
+    }
+  }
+}
+
 #undef NORMA_SM90A_ASM
 #undef NORMA_C64
 #undef NORMA_DESCRIPTOR
