@@ -91,6 +91,27 @@ TEST(CudaNarrow, GradientsOfAttentionWithItsContext) {
   }
 }
 
+// Heads of short sequences so many that one block makes all gradients of a head; samples of different lengths.
+TEST(CudaNarrow, GradientsOfAttentionOfManyHeads) {
+  SKIP_WITHOUT_GPU();
+  for (const auto& [time, width] :
+       {std::pair<std::int64_t, std::int64_t>{128, 32}, {127, 16}, {100, 24}, {64, 32}, {33, 16}, {1, 32}}) {
+    for (const Mask mask : {Mask::causal, Mask::full}) {
+      for (const bool padded : {false, true}) {
+        const std::int64_t batch = 34;
+        expect_near_the_cpu(
+            [&](Graph& g, DType t) {
+              const Wire qkv = g.parameter("qkv", {{batch, time, 12 * width}, t});
+              const Wire lengths = padded ? g.input("lengths", {{batch}, DType::i32}) : Wire();
+              const Wire context = attention_packed(qkv, {.heads = 4, .mask = mask}, lengths);
+              return sum_all(square(context) * g.input("weight", context.type())) + sum_all(square(context));
+            },
+            time + 1, fmt::format("{} steps, heads of {}, {}{}", time, width, name_of(mask), padded ? ", padded" : ""));
+      }
+    }
+  }
+}
+
 // Gradients of biases of several layers, one launch for some of them.
 TEST(CudaNarrow, GradientsOfManyBiases) {
   SKIP_WITHOUT_GPU();

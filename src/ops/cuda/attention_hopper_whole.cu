@@ -53,8 +53,8 @@ int launch_whole_backward_as(const AttentionCall& call, Stream stream) {
 template <int kWidth, int kTiles>
 int launch_whole_gradients(const AttentionCall& call, Stream stream) {
   const std::int64_t shared = std::max(whole_gradients_bytes<kTiles>(), careful_bytes(kWidth));
-  return launch_kernel(hopper_whole_gradients_kernel<Bf16Math, kWidth, kTiles>,
-                       std::int64_t{call.batch} * call.heads, kGroup, shared, call, Access::chunks, stream);
+  return launch_kernel(hopper_whole_gradients_kernel<Bf16Math, kWidth, kTiles>, std::int64_t{call.batch} * call.heads,
+                       kGroup, shared, call, Access::chunks, stream);
 }
 
 int launch_hopper_whole_forward(const AttentionCall& call, Stream stream) {
