@@ -113,6 +113,17 @@ __device__ __forceinline__ void issue_held(float (&c)[1][kN][4], const Fragment&
   }
 }
 
+// c += a b^T with a in registers and b[64, 64] a tile.
+__device__ __forceinline__ void issue_held_rows(Accumulator& c, const Fragment& a, unsigned b) {
+#pragma unroll
+  for (int k = 0; k < kDepthSteps; ++k) {
+    NORMA_SM90A_ASM("{\n" NORMA_DESCRIPTOR("b", "%36") NORMA_WGMMA("64") NORMA_C64
+                    "{%32, %33, %34, %35}, b, 1, 1, 1, 0;\n}\n"
+                    : NORMA_N64(c)
+                    : "r"(a[k][0]), "r"(a[k][1]), "r"(a[k][2]), "r"(a[k][3]), "r"(b + k * kDepthByRows));
+  }
+}
+
 // c += a^T b with a[64, 64] and b[64, 8 kN] columns of tiles, whose rows are the depth.
 template <int kN>
 __device__ __forceinline__ void issue_columns(float (&c)[1][kN][4], unsigned a, unsigned b) {
