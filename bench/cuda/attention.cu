@@ -75,6 +75,19 @@ void add_many_heads(std::vector<AttentionSetup>& all) {
   for (const AttentionOutputs only : {AttentionOutputs::first, AttentionOutputs::second, AttentionOutputs::third}) {
     add({.queries = 75, .width = 32, .wires = separate, .outputs = only});
   }
+  // A block goes from head to head.
+  for (const AttentionPoison poison : {AttentionPoison::none, AttentionPoison::future}) {
+    all.push_back({.batch = 100, .queries = 72, .heads = 4, .width = 16, .poison = poison, .context = true});
+  }
+  lengths.resize(100, 31);
+  all.push_back({.batch = 100,
+                 .queries = 80,
+                 .heads = 4,
+                 .width = 32,
+                 .mask = full,
+                 .lengths = lengths,
+                 .poison = AttentionPoison::hidden,
+                 .context = true});
 }
 
 std::vector<AttentionSetup> setups_to_check() {

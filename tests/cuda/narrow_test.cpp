@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "cuda/gradients.h"
+#include "cuda/agreement.h"
 #include "norma/graph/differentiate.h"
 #include "norma/ops/activation.h"
 #include "norma/ops/attention.h"
@@ -74,46 +74,6 @@ TEST(CudaNarrow, LossesOfLongRows) {
   }
 }
 
-// Losses of a projection to few classes, both ways that its weight is stored, in one launch: one tile of rows and
-// several for a block, parts of tiles, ignored targets, log-sum-exps, and an idle member.
-TEST(CudaNarrow, LossesOfFewClasses) {
-  SKIP_WITHOUT_GPU();
-  struct Size {
-    std::int64_t rows, width, classes;
-  };
-  for (const Size size : std::vector<Size>{{12000, 128, 256},
-                                           {2048, 64, 256},
-                                           {130, 72, 200},
-                                           {100, 128, 72},
-                                           {63, 40, 128},
-                                           {1, 8, 8},
-                                           {70, 128, 264},
-                                           {70, 128, 100}}) {
-    for (const Transpose stored : {Transpose::yes, Transpose::no}) {
-      for (const double smoothing : {0.0, 0.1}) {
-        const auto build = [&](Graph& g, DType t) {
-          const bool transposed = stored == Transpose::yes;
-          const Wire x = g.parameter("x", {{size.rows, size.width}, t});
-          const Wire w =
-              g.parameter("w", {transposed ? Shape{size.classes, size.width} : Shape{size.width, size.classes}, t});
-          const Wire in[] = {x * 0.3, w, g.input("classes", {{size.rows}, DType::i32}), g.fill({{1}, t}, smoothing)};
-          const CrossEntropyOptions options{.ignore = size.rows > 1 ? 3 : -100, .weight = stored};
-          const Wires out = g.apply(std::make_shared<LinearCrossEntropy>(options), in);
-          const Wires gradients = differentiate(out[0], Wires{x, w});
-          g.output("loss", out[0]);
-          g.output("lse", out[1]);
-          g.output("d/x", gradients[0]);
-          g.output("d/w", gradients[1]);
-        };
-        const test::Run run{.build = build, .below = size.classes, .members = 3, .inactive = 1};
-        EXPECT_EQ(test::rounded(run, Precision::bf16, 8 * 0x1p-8), "")
-            << size.rows << " rows of " << size.width << ", " << size.classes << " classes"
-            << (stored == Transpose::yes ? ", transposed" : "") << ", smoothing " << smoothing;
-      }
-    }
-  }
-}
-
 // Sequences of several tiles: the backward pass reads the context.
 TEST(CudaNarrow, GradientsOfAttentionWithItsContext) {
   SKIP_WITHOUT_GPU();
@@ -127,27 +87,6 @@ TEST(CudaNarrow, GradientsOfAttentionWithItsContext) {
             return sum_all(square(context) * g.input("weight", context.type())) + sum_all(square(context));
           },
           2, fmt::format("{} steps, heads of {}, {}", time, width, name_of(mask)));
-    }
-  }
-}
-
-// Heads of short sequences so many that one block makes all gradients of a head; samples of different lengths.
-TEST(CudaNarrow, GradientsOfAttentionOfManyHeads) {
-  SKIP_WITHOUT_GPU();
-  for (const auto& [time, width] :
-       {std::pair<std::int64_t, std::int64_t>{128, 32}, {127, 16}, {100, 24}, {64, 32}, {33, 16}, {1, 32}}) {
-    for (const Mask mask : {Mask::causal, Mask::full}) {
-      for (const bool padded : {false, true}) {
-        const std::int64_t batch = 34;
-        expect_near_the_cpu(
-            [&](Graph& g, DType t) {
-              const Wire qkv = g.parameter("qkv", {{batch, time, 12 * width}, t});
-              const Wire lengths = padded ? g.input("lengths", {{batch}, DType::i32}) : Wire();
-              const Wire context = attention_packed(qkv, {.heads = 4, .mask = mask}, lengths);
-              return sum_all(square(context) * g.input("weight", context.type())) + sum_all(square(context));
-            },
-            time + 1, fmt::format("{} steps, heads of {}, {}{}", time, width, name_of(mask), padded ? ", padded" : ""));
-      }
     }
   }
 }
