@@ -1,6 +1,6 @@
 // The output projection and the loss in chunks of rows on a GPU: logits of a chunk live in scratch and are gone after
-// it. Chunks follow one another, so the weight's gradient is summed in a fixed order. Of few classes, logits never leave
-// the registers where loss and gradients are made together: see cross_entropy_projection.h.
+// it. Chunks follow one another, so the weight's gradient is summed in a fixed order. Of few classes, logits never
+// leave the registers where loss and gradients are made together: see cross_entropy_projection.h.
 #include <algorithm>
 
 #include "device/cuda/products.h"

@@ -1,5 +1,5 @@
-// A block has 64 rows of x at a time and the whole weight in shared memory: z = x W and dx = dz W^T with wgmma, and what
-// lies between them in registers, a row in four threads. See cross_entropy_rows.cu for the formulas.
+// A block has 64 rows of x at a time and the whole weight in shared memory: z = x W and dx = dz W^T with wgmma, and
+// what lies between them in registers, a row in four threads. See cross_entropy_rows.cu for the formulas.
 #include "ops/cuda/cross_entropy_projection.h"
 
 #include <algorithm>
