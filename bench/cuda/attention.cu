@@ -45,6 +45,51 @@ void add_long(std::vector<AttentionSetup>& all) {
   }
 }
 
+// Short sequences of so many heads that one block has a head; with the context, all its gradients in one pass.
+void add_many_heads(std::vector<AttentionSetup>& all) {
+  constexpr auto full = KeyMask::full, causal = KeyMask::causal;
+  constexpr auto separate = AttentionWires::separate;
+  constexpr int kBatch = 23, kHeads = 4;
+  std::vector<int> lengths;
+  for (int sample = 0; sample < kBatch; ++sample) lengths.push_back(sample * 37 % 130);
+  const auto add = [&](AttentionSetup setup) {
+    setup.batch = kBatch;
+    setup.heads = kHeads;
+    setup.context = true;
+    all.push_back(setup);
+  };
+  for (const KeyMask mask : {full, causal}) {
+    for (const auto& [queries, width] : {std::pair<int, int>{128, 32}, {127, 24}, {100, 16}, {64, 32}, {33, 16}}) {
+      add({.queries = queries, .width = width, .mask = mask});
+    }
+    add({.queries = 128, .width = 32, .mask = mask, .lengths = lengths, .poison = AttentionPoison::hidden});
+    add({.queries = 64, .width = 16, .mask = mask, .lengths = lengths, .poison = AttentionPoison::hidden});
+  }
+  for (const auto& [queries, width] : {std::pair<int, int>{128, 32}, {101, 16}, {60, 32}}) {
+    add({.queries = queries, .width = width, .poison = AttentionPoison::future});
+  }
+  add({.queries = 100, .keys = 50, .width = 32, .mask = full, .wires = separate});
+  add({.queries = 1, .keys = 128, .width = 32, .mask = full, .wires = separate});
+  add({.queries = 128, .keys = 1, .width = 16, .mask = full, .wires = separate});
+  add({.queries = 90, .width = 32, .scale = -0.3});
+  for (const AttentionOutputs only : {AttentionOutputs::first, AttentionOutputs::second, AttentionOutputs::third}) {
+    add({.queries = 75, .width = 32, .wires = separate, .outputs = only});
+  }
+  // A block goes from head to head.
+  for (const AttentionPoison poison : {AttentionPoison::none, AttentionPoison::future}) {
+    all.push_back({.batch = 100, .queries = 72, .heads = 4, .width = 16, .poison = poison, .context = true});
+  }
+  lengths.resize(100, 31);
+  all.push_back({.batch = 100,
+                 .queries = 80,
+                 .heads = 4,
+                 .width = 32,
+                 .mask = full,
+                 .lengths = lengths,
+                 .poison = AttentionPoison::hidden,
+                 .context = true});
+}
+
 std::vector<AttentionSetup> setups_to_check() {
   constexpr auto full = KeyMask::full, causal = KeyMask::causal;
   constexpr auto separate = AttentionWires::separate, packed = AttentionWires::packed;
@@ -108,6 +153,7 @@ std::vector<AttentionSetup> setups_to_check() {
                    .poison = AttentionPoison::hidden,
                    .context = true});
   }
+  add_many_heads(all);
   add_long(all);
   return all;
 }

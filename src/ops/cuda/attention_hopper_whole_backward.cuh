@@ -169,6 +169,25 @@ __device__ __forceinline__ bool whole_dkv(const AttentionCall& call, const Whole
   return has_nan(dk) || has_nan(dv);
 }
 
+// Everything once more, for a head in which 0 times what is hidden was NaN, as in the longer passes. The gradients by
+// keys need delta of all queries: a part finds the same as the others.
+template <class Math, int kWidth, int kTiles, int kParts>
+__device__ __forceinline__ void whole_carefully(const AttentionCall& call, Access access, unsigned char* memory,
+                                                const WholeHead<kWidth, kTiles, kParts>& of) {
+  const int block = static_cast<int>(blockIdx.x) / kParts, key_tiles = (call.keys + kSide - 1) / kSide;
+  AttentionCall only_delta = call;
+  only_delta.dq = kAbsent;
+  for (int tile = 0; tile < of.query_tiles; ++tile) {
+    const bool own = tile % kParts == of.part;
+    dq_block<Math, kWidth, 1, 32>(own ? call : only_delta, access, memory, block * of.query_tiles + tile);
+    __syncthreads();
+  }
+  for (int tile = of.part; tile < key_tiles; tile += kParts) {
+    dkv_block<Math, kWidth, 1, 32>(call, access, memory, block * key_tiles + tile);
+    __syncthreads();
+  }
+}
+
 template <class Math, int kWidth, int kTiles, int kParts>
 __global__ void __launch_bounds__(kGroup, 3)
     hopper_whole_backward_kernel(const __grid_constant__ AttentionCall call, Access access) {
@@ -197,20 +216,7 @@ __global__ void __launch_bounds__(kGroup, 3)
     if (kParts == 1) __syncthreads();
     for (int tile = of.part; tile < key_tiles; tile += kParts) bad = whole_dkv(call, of, tile, lse, delta) || bad;
   }
-  if (!of.causal || __syncthreads_or(bad) == 0) return;
-  const int block = static_cast<int>(blockIdx.x) / kParts;
-  // As in the longer passes. The gradients by keys need delta of all queries: a part finds the same as the others.
-  AttentionCall only_delta = call;
-  only_delta.dq = kAbsent;
-  for (int tile = 0; tile < of.query_tiles; ++tile) {
-    const bool own = tile % kParts == of.part;
-    dq_block<Math, kWidth, 1, 32>(own ? call : only_delta, access, memory, block * of.query_tiles + tile);
-    __syncthreads();
-  }
-  for (int tile = of.part; tile < key_tiles; tile += kParts) {
-    dkv_block<Math, kWidth, 1, 32>(call, access, memory, block * key_tiles + tile);
-    __syncthreads();
-  }
+  if (of.causal && __syncthreads_or(bad) != 0) whole_carefully<Math>(call, access, memory, of);
 }
 
 }  // namespace norma::cuda::attention

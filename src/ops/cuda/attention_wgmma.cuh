@@ -113,6 +113,38 @@ __device__ __forceinline__ void issue_held(float (&c)[1][kN][4], const Fragment&
   }
 }
 
+// c += a b^T with a in registers and b[64, 64] a tile.
+__device__ __forceinline__ void issue_held_rows(Accumulator& c, const Fragment& a, unsigned b) {
+#pragma unroll
+  for (int k = 0; k < kDepthSteps; ++k) {
+    NORMA_SM90A_ASM("{\n" NORMA_DESCRIPTOR("b", "%36") NORMA_WGMMA("64") NORMA_C64
+                    "{%32, %33, %34, %35}, b, 1, 1, 1, 0;\n}\n"
+                    : NORMA_N64(c)
+                    : "r"(a[k][0]), "r"(a[k][1]), "r"(a[k][2]), "r"(a[k][3]), "r"(b + k * kDepthByRows));
+  }
+}
+
+// c += a^T b with a[64, 64] and b[64, 8 kN] columns of tiles, whose rows are the depth.
+template <int kN>
+__device__ __forceinline__ void issue_columns(float (&c)[1][kN][4], unsigned a, unsigned b) {
+  static_assert(kN == 2 || kN == 4);
+#pragma unroll
+  for (int k = 0; k < kDepthSteps; ++k) {
+    if constexpr (kN == 4) {
+      NORMA_SM90A_ASM("{\n" NORMA_DESCRIPTOR("a", "%16") NORMA_DESCRIPTOR("b", "%17") NORMA_WGMMA(
+                          "32") "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
+                                "a, b, 1, 1, 1, 1, 1;\n}\n"
+                      : NORMA_N32(c, 0)
+                      : "r"(a + k * kDepthByColumns), "r"(b + k * kDepthByColumns));
+    } else {
+      NORMA_SM90A_ASM("{\n" NORMA_DESCRIPTOR("a", "%8") NORMA_DESCRIPTOR("b", "%9")
+                          NORMA_WGMMA("16") "{%0, %1, %2, %3, %4, %5, %6, %7}, a, b, 1, 1, 1, 1, 1;\n}\n"
+                      : NORMA_N16(c, 0)
+                      : "r"(a + k * kDepthByColumns), "r"(b + k * kDepthByColumns));
+    }
+  }
+}
+
 #undef NORMA_SM90A_ASM
 #undef NORMA_C64
 #undef NORMA_DESCRIPTOR
@@ -138,12 +170,13 @@ __device__ __forceinline__ void pack_fragment(Fragment& a, const Accumulator& c)
 template <int kRows, int kThreads, int kWidth = kSide>
 class RowLoader {
  public:
-  __device__ __forceinline__ RowLoader(const HeadRows<const HopperTile>& from, int begin, int end, int width) {
+  __device__ __forceinline__ RowLoader(const HeadRows<const HopperTile>& from, int begin, int end, int width,
+                                       int to_column = 0) {
     const int column = static_cast<int>(threadIdx.x) % kChunks * 8, row = static_cast<int>(threadIdx.x) / kChunks;
     source_ = from.first + column + (begin + row) * from.row;
     step_ = kPass * from.row;
     left_ = column < width ? end - begin - row : 0;
-    to_ = static_cast<unsigned>(swizzled(row, column)) * 2;
+    to_ = static_cast<unsigned>(swizzled(row, to_column + column)) * 2;
   }
   __device__ __forceinline__ void load(const HopperTile* tile) {
     const unsigned to = shared_address(tile) + to_;

@@ -1,10 +1,11 @@
 // The output projection and the loss in chunks of rows on a GPU: logits of a chunk live in scratch and are gone after
-// it. Chunks follow one another, so the weight's gradient is summed in a fixed order.
+// it. Chunks follow one another, so the weight's gradient is summed in a fixed order. Of few classes, logits never
+// leave the registers where loss and gradients are made together: see cross_entropy_projection.h.
 #include <algorithm>
 
 #include "device/cuda/products.h"
 #include "norma/ops/cross_entropy.h"
-#include "ops/cuda/cross_entropy_rows.h"
+#include "ops/cuda/cross_entropy_projection.h"
 
 namespace norma {
 namespace {
@@ -154,17 +155,31 @@ int backward_chunks(const ProjectionSizes& s, const cuda::Call& at) {
   return 0;
 }
 
+// Of the rows of a chunk: loss, log-sum-exp and dx; the scratch has the gradients of their logits.
+int losses_and_gradients_of_chunk(const ProjectionSizes& s, std::int64_t first, std::int64_t rows, std::int64_t losses,
+                                  std::int64_t scale, const cuda::Call& at) {
+  const cuda::CrossEntropyRows chunk = logits_of_chunk(s, first, rows, at.out(1), at);
+  const std::int64_t to_first = first * s.width * s.element;
+  const cuda::ProjectedRows projected{.rows = chunk,
+                                      .width = s.width,
+                                      .transposed = s.transposed,
+                                      .x = at.in(0) + to_first,
+                                      .weight = at.in(1),
+                                      .dx = at.out(2) + to_first};
+  if (cuda::fits(projected)) return cuda::projected_losses_and_gradients(projected, losses, scale, at.stream);
+  if (const int error = project(s, first, rows, at)) return error;
+  if (const int error = cuda::row_losses_and_gradients(chunk, losses, scale, at.stream)) return error;
+  return project_back(s, first, rows, at.out(2), at);
+}
+
 // Scratch: the logits of a chunk, then a loss per row, then the scale.
 int forward_and_backward_chunks(const ProjectionSizes& s, const cuda::Call& at) {
   const std::int64_t losses = at.scratch + s.numbers_at(), scale = losses + s.rows * kFloat;
   if (const int error = cuda::gradient_scale(all_rows(s, at), at.in(4), scale, at.stream)) return error;
   for (std::int64_t first = 0; first < s.rows; first += s.chunk) {
     const std::int64_t rows = std::min(s.chunk, s.rows - first);
-    if (const int error = project(s, first, rows, at)) return error;
-    const cuda::CrossEntropyRows chunk = logits_of_chunk(s, first, rows, at.out(1), at);
-    if (const int error = cuda::row_losses_and_gradients(chunk, losses + first * kFloat, scale, at.stream))
+    if (const int error = losses_and_gradients_of_chunk(s, first, rows, losses + first * kFloat, scale, at))
       return error;
-    if (const int error = project_back(s, first, rows, at.out(2), at)) return error;
     if (const int error = add_weight_gradient(s, first, rows, at.out(3), at)) return error;
   }
   return cuda::mean_loss(all_rows(s, at), losses, at.out(0), at.stream);

@@ -1,0 +1,95 @@
+// Kernels that many small things reach in mixed precision: heads of short sequences, rows of few classes. Against the
+// CPU in f64.
+#include "cuda/gradients.h"
+#include "norma/graph/differentiate.h"
+#include "norma/ops/attention.h"
+#include "norma/ops/cross_entropy.h"
+#include "norma/ops/elementwise.h"
+#include "norma/ops/reduce.h"
+
+namespace norma {
+namespace {
+
+// Context of four heads, and the gradient of the sum of its squares.
+void with_attention(Graph& g, DType t, std::int64_t batch, std::int64_t time, std::int64_t width, Mask mask,
+                    bool padded) {
+  const Wire qkv = g.parameter("qkv", {{batch, time, 12 * width}, t});
+  const Wire lengths = padded ? g.input("lengths", {{batch}, DType::i32}) : Wire();
+  const Wire context = attention_packed(qkv, {.heads = 4, .mask = mask}, lengths);
+  const Wires wanted = {qkv};
+  g.output("d/qkv", differentiate(sum_all(square(context)), wanted)[0]);
+  g.output("context", context);
+}
+
+// Heads of short sequences so many that one block makes all gradients of a head; samples of different lengths.
+TEST(CudaNarrowMany, GradientsOfAttention) {
+  SKIP_WITHOUT_GPU();
+  for (const auto& [time, width] :
+       {std::pair<std::int64_t, std::int64_t>{128, 32}, {127, 16}, {100, 24}, {64, 32}, {33, 16}, {1, 32}}) {
+    for (const Mask mask : {Mask::causal, Mask::full}) {
+      for (const bool padded : {false, true}) {
+        const auto build = [&](Graph& g, DType t) { with_attention(g, t, 34, time, width, mask, padded); };
+        EXPECT_EQ(test::rounded({.build = build, .below = time + 1, .members = 2}, Precision::bf16, 8 * 0x1p-8), "")
+            << time << " steps, heads of " << width << ", " << name_of(mask) << (padded ? ", padded" : "");
+      }
+    }
+  }
+}
+
+// So many that a block goes from head to head; one member is idle.
+TEST(CudaNarrowMany, Attention) {
+  SKIP_WITHOUT_GPU();
+  struct Size {
+    std::int64_t time, width;
+    Mask mask;
+  };
+  for (const Size size : std::vector<Size>{{128, 32, Mask::causal}, {100, 16, Mask::full}, {60, 24, Mask::causal}}) {
+    const auto build = [&](Graph& g, DType t) { with_attention(g, t, 64, size.time, size.width, size.mask, true); };
+    const test::Run run{.build = build, .below = size.time + 1, .members = 5, .inactive = 2};
+    EXPECT_EQ(test::rounded(run, Precision::bf16, 8 * 0x1p-8), "")
+        << size.time << " steps, heads of " << size.width << ", " << name_of(size.mask);
+  }
+}
+
+// Losses of a projection to few classes, both ways that its weight is stored, in one launch: one tile of rows and
+// several for a block, parts of tiles, ignored targets, log-sum-exps, and an idle member.
+TEST(CudaNarrowMany, LossesOfFewClasses) {
+  SKIP_WITHOUT_GPU();
+  struct Size {
+    std::int64_t rows, width, classes;
+  };
+  for (const Size size : std::vector<Size>{{12000, 128, 256},
+                                           {2048, 64, 256},
+                                           {130, 72, 200},
+                                           {100, 128, 72},
+                                           {63, 40, 128},
+                                           {1, 8, 8},
+                                           {70, 128, 264},
+                                           {70, 128, 100}}) {
+    for (const Transpose stored : {Transpose::yes, Transpose::no}) {
+      for (const double smoothing : {0.0, 0.1}) {
+        const auto build = [&](Graph& g, DType t) {
+          const bool transposed = stored == Transpose::yes;
+          const Wire x = g.parameter("x", {{size.rows, size.width}, t});
+          const Wire w =
+              g.parameter("w", {transposed ? Shape{size.classes, size.width} : Shape{size.width, size.classes}, t});
+          const Wire in[] = {x * 0.3, w, g.input("classes", {{size.rows}, DType::i32}), g.fill({{1}, t}, smoothing)};
+          const CrossEntropyOptions options{.ignore = size.rows > 1 ? 3 : -100, .weight = stored};
+          const Wires out = g.apply(std::make_shared<LinearCrossEntropy>(options), in);
+          const Wires gradients = differentiate(out[0], Wires{x, w});
+          g.output("loss", out[0]);
+          g.output("lse", out[1]);
+          g.output("d/x", gradients[0]);
+          g.output("d/w", gradients[1]);
+        };
+        const test::Run run{.build = build, .below = size.classes, .members = 3, .inactive = 1};
+        EXPECT_EQ(test::rounded(run, Precision::bf16, 8 * 0x1p-8), "")
+            << size.rows << " rows of " << size.width << ", " << size.classes << " classes"
+            << (stored == Transpose::yes ? ", transposed" : "") << ", smoothing " << smoothing;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace norma
