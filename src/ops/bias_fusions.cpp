@@ -8,7 +8,7 @@
 namespace norma {
 namespace {
 
-constexpr int kFarthest = 96;  // nodes: some layers
+constexpr int kFarthestLaunch = 96;  // nodes: some layers
 
 // The pair of a launch whose second factor is `gradient` and that has no bias yet; -1 = none.
 int pair_without_bias(const Rewriter& rewriter, int launch, int gradient) {
@@ -35,7 +35,7 @@ void add_bias(Rewriter& rewriter, int launch, int pair, int sum) {
 bool bias_beside_weight(Rewriter& rewriter, int index) {
   if (rewriter.as<ColumnSums>(index) == nullptr || rewriter.node(index).inputs.size() < 2) return false;
   std::vector<int> inputs = rewriter.node(index).inputs, sums = rewriter.node(index).outputs;
-  for (int at = std::max(0, index - kFarthest); at < std::min(rewriter.size(), index + kFarthest); ++at) {
+  for (int at = std::max(0, index - kFarthestLaunch); at < std::min(rewriter.size(), index + kFarthestLaunch); ++at) {
     if (rewriter.as<WeightGradients>(at) == nullptr) continue;
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       const int pair = pair_without_bias(rewriter, at, inputs[k]), sum = sums[k];
