@@ -212,7 +212,8 @@ bool neighbour_bias(Rewriter& rewriter, int index) {
     return false;
   const Graph& graph = rewriter.graph();
   const Shape& shape = graph.value(out[0]).type.shape;
-  if (graph.value(terms[1]).type.shape != Shape{shape.channels()} || graph.value(terms[0]).type.shape != shape)
+  if (graph.value(terms[1]).type.shape != Shape{shape.channels()} || graph.value(terms[0]).type.shape != shape ||
+      shape.elements() != shape[0] * shape.channels())
     return false;
   std::vector<int> inputs = rewriter.node(at).inputs;
   inputs.push_back(terms[1]);
