@@ -2,6 +2,7 @@
 #include "norma/ops/matmul.h"
 
 #include "device/cuda/products.h"
+#include "ops/cuda/thin_product.h"
 
 namespace norma {
 
@@ -22,9 +23,16 @@ cuda::Program cuda_kernel(const MatMul& op, Types in, Types out) {
       .batch_a = s.m * s.k,
       .batch_b = s.k * s.n,
       .batch_c = s.m * s.n};
-  return {.launch = [product](const cuda::Call& call) {
+  return {.launch = [=](const cuda::Call& call) {
     cuda::Product now = product;
     now.math = call.math;
+    const cuda::ThinProduct thin{.members = call.members,
+                                 .rows = product.m,
+                                 .a = call.in(0),
+                                 .b = call.in(1),
+                                 .out = call.out(0),
+                                 .transpose_b = product.transpose_b};
+    if (!batched && cuda::is_thin(now, thin)) return cuda::thin_product(thin, Activation::none, call.stream);
     const cuda::Operands operands{
         .a = call.in(0), .b = call.in(1), .c = call.out(0), .c0 = product.accumulate ? call.in(2) : cuda::kAbsent};
     return call.products->run(now, call.members, operands, call.stream);
