@@ -64,7 +64,7 @@ bool has_hopper_products() {
 }
 
 int activated_product(const FusedProduct& p, Activation f, const Members& members, Stream stream) {
-  product::Group<1> group{.members = members};
+  product::Group<1> group{.members = in_order(members)};
   if (!product::add_product<true, false>(group, {p.a, p.m, p.k}, {p.b, p.k, p.n}, p.out)) return cudaErrorInvalidValue;
   return with_function(f, [&]<class F>(F) {
     return product::launch_products<true, false, 2>(group, product::Activated<F>{p.bias, p.before}, stream);
@@ -72,7 +72,7 @@ int activated_product(const FusedProduct& p, Activation f, const Members& member
 }
 
 int sloped_product(const FusedProduct& p, Activation f, const Members& members, Stream stream) {
-  product::Group<1> group{.members = members};
+  product::Group<1> group{.members = in_order(members)};
   if (!product::add_product<true, true>(group, {p.a, p.m, p.k}, {p.b, p.n, p.k}, p.out)) return cudaErrorInvalidValue;
   return with_function(f, [&]<class F>(F) {
     return product::launch_products<true, true, 2>(group, product::Sloped<F>{p.before}, stream);
@@ -81,7 +81,7 @@ int sloped_product(const FusedProduct& p, Activation f, const Members& members, 
 
 int weight_products(std::span<const WeightProduct> products, const Members& members, Stream stream) {
   if (products.size() > static_cast<std::size_t>(kMostWeightGradients)) return cudaErrorInvalidValue;
-  product::Group<kMostWeightGradients> group{.members = members};
+  product::Group<kMostWeightGradients> group{.members = in_order(members)};
   for (const WeightProduct& p : products) {
     if (!product::add_product<false, false>(group, {p.a, p.rows, p.m}, {p.b, p.rows, p.n}, p.out))
       return cudaErrorInvalidValue;
