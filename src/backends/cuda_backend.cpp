@@ -36,6 +36,7 @@ const CudaBackend& cuda_backend() {
     cuda.add(channel_norm_fusions());
     cuda.add(norm_fusions());
     cuda.add(norm_scale_fusions());
+    cuda.add(neighbour_fusions());
     cuda.add(op_fusions());
     cuda.add(gradient_fusions());
     cuda.add(probe_fusions());

@@ -18,6 +18,7 @@
 #include "norma/ops/matmul.h"
 #include "norma/ops/matmul_slope.h"
 #include "norma/ops/modulate.h"
+#include "norma/ops/neighbour_affine.h"
 #include "norma/ops/neighbour_attention.h"
 #include "norma/ops/neighbours.h"
 #include "norma/ops/one_hot.h"
@@ -92,6 +93,7 @@
   KERNEL(Conv2d, counts_in_31_bits, f32, bf16)              \
   KERNEL(Conv2dData, counts_in_31_bits, f32, bf16)          \
   KERNEL(Conv2dWeights, counts_in_31_bits, f32, bf16)       \
+  KERNEL(NeighbourAffine, has_wide_scales, f32, bf16)       \
   KERNEL(NeighbourScaled, has_wide_scales, f32, bf16)       \
   KERNEL(Optimiser, reads_no_f64, f32, f64)                 \
   KERNEL(StatisticsOp, reads_no_f64, f32, f64, bf16)        \

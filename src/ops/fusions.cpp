@@ -211,9 +211,9 @@ bool neighbour_bias(Rewriter& rewriter, int index) {
   if ((scaled == nullptr && rewriter.as<NeighbourSum>(at) == nullptr) || !rewriter.private_to(terms[0], index))
     return false;
   const Graph& graph = rewriter.graph();
-  const Shape& shape = graph.value(out[0]).type.shape;
-  if (graph.value(terms[1]).type.shape != Shape{shape.channels()} || graph.value(terms[0]).type.shape != shape)
-    return false;
+  const Shape &shape = graph.value(out[0]).type.shape, &bias = graph.value(terms[1]).type.shape;
+  const Shape all{shape.elements() / shape[0]};
+  if (bias != Shape{shape.channels()} || bias != all || graph.value(terms[0]).type.shape != shape) return false;
   std::vector<int> inputs = rewriter.node(at).inputs;
   inputs.push_back(terms[1]);
   const bool left = scaled != nullptr && scaled->left() >= 0, right = scaled != nullptr && scaled->right() >= 0;

@@ -18,7 +18,7 @@ std::vector<Type> NeighbourAffine::infer(std::span<const Type> in) const {
   check_count(in.size(), 3u + (left_ ? 1 : 0) + (right_ ? 1 : 0));
   const std::span<const Type> summed = in.first(in.size() - 1);
   const Type out = left_ || right_ ? NeighbourScaled(left_, right_).infer(summed)[0] : NeighbourSum().infer(summed)[0];
-  check_type("the bias", in.back(), {{out.shape.channels()}, out.dtype});
+  check_type("the bias", in.back(), {{out.shape.elements() / out.shape[0]}, out.dtype});
   return activation_ == Activation::none ? std::vector<Type>{out} : std::vector<Type>{out, out};
 }
 
@@ -39,10 +39,16 @@ Cost NeighbourAffine::cost(std::span<const Type> in, std::span<const Type> out) 
   return cost;
 }
 
+void NeighbourAffine::choose(Widths& widths) const {
+  const bool x = widths.in[0];
+  widths.all(false);
+  widths.in[0] = x;
+  widths.out.assign(widths.out.size(), x);
+}
+
 CpuKernel cpu_kernel(const NeighbourAffine& op, Types in, Types) {
-  const int left = op.has_left() ? 2 : -1, right = op.has_right() ? (op.has_left() ? 3 : 2) : -1;
-  const int bias = 2 + (op.has_left() ? 1 : 0) + (op.has_right() ? 1 : 0);
-  return neighbour_kernel(in, {.left = left, .right = right, .bias = bias, .activation = op.activation()});
+  return neighbour_kernel(in,
+                          {.left = op.left(), .right = op.right(), .bias = op.bias(), .activation = op.activation()});
 }
 
 }  // namespace norma

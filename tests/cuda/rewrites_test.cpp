@@ -75,6 +75,22 @@ TEST(CudaRewrites, WeightsGradientsRunBesideAttention) {
   }
 }
 
+// A layer of a graph: the sum over neighbours takes the bias, and in the backward pass the product takes relu.
+TEST(CudaRewrites, GraphLayersAreFewKernels) {
+  ModelConfig model{.family = "gcn", .layers = 6, .width = 64, .classes = 7, .batch = 1};
+  model.sizes = {{"nodes", 300}, {"edges", 1500}, {"features", 100}};
+  model.scheme = "res_plus";
+  for (const bool narrow : {false, true}) {
+    const TrainingStep step =
+        build_training_step(model, {.probes = false, .narrow = narrow, .backend = &cuda_backend()});
+    EXPECT_EQ(count(*step.plan, "neighbour_affine"), 6) << narrow;
+    EXPECT_EQ(count(*step.plan, "neighbour_scaled"), 6) << narrow;
+    EXPECT_EQ(count(*step.plan, "matmul_slope"), 6) << narrow;
+    EXPECT_EQ(count(*step.plan, "add"), 0) << narrow;
+    EXPECT_EQ(count(*step.plan, "rsqrt"), 1) << narrow << ": degrees are those of all layers";
+  }
+}
+
 // Four layers' branches and streams in one op, then those of two, and none alone; what is watched only is left out of
 // other steps.
 TEST(CudaRewrites, ProbesAreGathered) {

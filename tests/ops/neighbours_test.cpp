@@ -179,6 +179,14 @@ TEST(Neighbours, ABiasMustFit) {
   EXPECT_NE(error_of([&] { g.apply(op, in); }).find("the bias"), std::string::npos);
 }
 
+// A node of 2 x 3 channels has six numbers, and a bias of three is added to each half.
+TEST(Neighbours, ABiasOfThePartsOfANodeStaysOutside) {
+  Graph g;
+  const Wire x = g.input("x", {{5, 2, 3}, DType::f32}), edges = g.input("edges", {{2, 5}, DType::i32});
+  g.output("y", neighbour_sum(x, edges) + g.input("b", {{3}, DType::f32}));
+  EXPECT_EQ(fuse(g, neighbour_fusions())["neighbour_bias"], 0);
+}
+
 TEST(Neighbours, TheLargestIsTheFirstOfEquals) {
   Graph g;
   const Wire x = g.input("x", {{5, 1}, DType::f32}), edges = g.input("edges", {{2, 5}, DType::i32});

@@ -15,6 +15,9 @@ class NeighbourAffine final : public Op {
   NeighbourAffine(bool left, bool right, Activation activation) : left_(left), right_(right), activation_(activation) {}
   bool has_left() const { return left_; }
   bool has_right() const { return right_; }
+  int left() const { return left_ ? 2 : -1; }  // which input
+  int right() const { return right_ ? (left_ ? 3 : 2) : -1; }
+  int bias() const { return 2 + (left_ ? 1 : 0) + (right_ ? 1 : 0); }
   Activation activation() const { return activation_; }
 
   std::string_view name() const override { return "neighbour_affine"; }
@@ -24,6 +27,8 @@ class NeighbourAffine final : public Op {
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
   bool optional_output(int out) const override { return out == 1; }
+  bool wants_narrow(int in) const override { return in == 0; }
+  void choose(Widths& widths) const override;
 
  private:
   bool left_, right_;

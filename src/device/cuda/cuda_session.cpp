@@ -138,8 +138,18 @@ void CudaSession::launch(std::size_t index, const cuda::Members& members, cudaSt
   if (error != 0) cuda::check(error, "starting " + plan().node_name(plan().steps()[index].node));
 }
 
-// The lanes part at the beginning and are one again at the end.
+// Whether members were taken from the last to the first. Matrix products of the library take them in order.
+bool CudaSession::launch_from_either_end(std::size_t index, bool from_the_end) {
+  const cuda::Products& library = *lanes_.front().products;
+  const std::int64_t before = library.runs();
+  launch(index, from_the_end ? cuda::turned(members_memory_) : members_memory_, stream_.get());
+  return from_the_end && library.runs() == before;
+}
+
+// The lanes part at the beginning and are one again at the end. Each step of the main lane begins with the members that
+// the one before ended with: what that has written last is still in the second cache.
 void CudaSession::launch_all(Watching watching) {
+  bool from_the_end = false;
   cuda::check(cudaEventRecord(begun_.get(), stream_.get()), "recording an event");
   for (std::size_t lane = 1; lane < lanes_.size(); ++lane)
     cuda::check(cudaStreamWaitEvent(stream_of(static_cast<int>(lane)), begun_.get()), "waiting for an event");
@@ -148,7 +158,13 @@ void CudaSession::launch_all(Watching watching) {
     const cudaStream_t stream = stream_of(step.kernel->lane);
     for (const int other : step.waits_for)
       cuda::check(cudaStreamWaitEvent(stream, done_[static_cast<std::size_t>(other)].get()), "waiting for an event");
-    if (watching == Watching::yes || !step.only_watched) launch(index, members_memory_, stream);
+    if (watching == Watching::yes || !step.only_watched) {
+      if (step.kernel->lane > 0 || members() == 1) {
+        launch(index, members_memory_, stream);
+      } else {
+        from_the_end = !launch_from_either_end(index, from_the_end);
+      }
+    }
     if (done_[index]) cuda::check(cudaEventRecord(done_[index].get(), stream), "recording an event");
   }
   for (std::size_t lane = 1; lane < lanes_.size(); ++lane) {

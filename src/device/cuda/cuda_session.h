@@ -52,6 +52,7 @@ class CudaSession final : public Session {
   void write_constants();
   cuda::Call call_of(std::size_t step, const cuda::Members& members, cudaStream_t stream);
   void launch(std::size_t step, const cuda::Members& members, cudaStream_t stream);
+  bool launch_from_either_end(std::size_t step, bool from_the_end);
   void launch_all(Watching watching);
   void record(Recording& recording, Watching watching);
   void wait();

@@ -157,7 +157,9 @@ const std::byte* Products::side_by_side_biases(std::int64_t bytes) {
   return biases_.data();
 }
 
-int Products::run(const Product& product, const Members& members, const Operands& operands, Stream stream) {
+int Products::run(const Product& product, const Members& either_way, const Operands& operands, Stream stream) {
+  const Members members = in_order(either_way);
+  ++runs_;
   const std::int64_t reach = std::max<std::int64_t>(1, kFarthestBytes / members.stride);
   if (product.batch == 1 && product.accumulate && reach < members.count) {
     for (std::int64_t first = 0; first < members.count; first += reach) {

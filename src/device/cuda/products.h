@@ -43,6 +43,7 @@ class Products {
 
   // Enqueues; 0 or a cudaError_t. Throws Error that names the product where the library does not take it.
   int run(const Product& product, const Members& members, const Operands& operands, Stream stream);
+  std::int64_t runs() const { return runs_; }  // so far; members are always taken in order
 
  private:
   struct Key;
@@ -51,6 +52,7 @@ class Products {
   const std::byte* side_by_side_biases(std::int64_t bytes);
   int enqueue(const Product& product, const Members& members, const Operands& operands, Stream stream);
 
+  std::int64_t runs_ = 0;
   cublasLtContext* handle_ = nullptr;
   void* workspace_ = nullptr;
   DeviceBytes biases_;  // of far members

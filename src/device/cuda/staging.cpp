@@ -25,9 +25,9 @@ Staging::Staging(const Plan& plan, const Members& members) : members_(members) {
   changed_.assign(count, inputs_changed_);
   large_ = inputs_.size() > kMostBuffered;
   flag_values_.assign(count, 1);
-  flags_ = DeviceBytes(count);
+  flags_ = DeviceBytes(2 * count);
   for (Buffer& buffer : ring_) {
-    buffer.bytes = PinnedBytes((large_ ? 0 : inputs_.size()) + count);
+    buffer.bytes = PinnedBytes((large_ ? 0 : inputs_.size()) + 2 * count);
     buffer.copied = make_event();
   }
 }
@@ -76,8 +76,11 @@ void Staging::upload_together(cudaStream_t stream) {
           "copying inputs to the GPU");
   }
   if (flags_changed_) {
-    std::memcpy(from + inputs, flag_values_.data(), flag_values_.size());
-    check(cudaMemcpyAsync(flags_.data(), from + inputs, flag_values_.size(), cudaMemcpyHostToDevice, stream),
+    const std::size_t count = flag_values_.size();
+    auto* const flags = reinterpret_cast<std::uint8_t*>(from + inputs);
+    std::copy(flag_values_.begin(), flag_values_.end(), flags);
+    std::reverse_copy(flag_values_.begin(), flag_values_.end(), flags + count);
+    check(cudaMemcpyAsync(flags_.data(), from + inputs, 2 * count, cudaMemcpyHostToDevice, stream),
           "copying to the GPU");
   }
   check(cudaEventRecord(buffer.copied.get(), stream), "recording an event");

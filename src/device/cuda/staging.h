@@ -24,6 +24,7 @@ class Staging {
   void get(int member, std::int64_t offset, std::span<std::byte> bytes) const;
   void set_active(std::span<const int> active);
 
+  // As Members::active has them.
   const std::uint8_t* active() const { return reinterpret_cast<const std::uint8_t*>(flags_.data()); }
   // Enqueues the copy of what has changed.
   void upload(cudaStream_t stream);

@@ -99,9 +99,20 @@ class ConvolutionBuilder {
   Wire aggregate(Wire x) const {
     if (how_ == "sum") return neighbour_sum(x, edges_);
     if (how_ == "max") return neighbour_max(x, edges_);
-    if (how_ == "mean") return neighbour_sum(x, edges_, reciprocal(degrees_));
-    const Wire half = rsqrt(degrees_);
+    if (how_ == "mean") return neighbour_sum(x, edges_, of_degrees(Unary::reciprocal));
+    const Wire half = of_degrees(Unary::rsqrt);
     return neighbour_sum(x, edges_, half, half);
+  }
+
+  // Made by the first layer for all: degrees are those of every layer.
+  Wire of_degrees(Unary function) const {
+    Graph& graph = call_.parameters.graph();
+    for (const Node& node : graph.nodes()) {
+      const auto* op = dynamic_cast<const UnaryOp*>(node.op.get());
+      if (op != nullptr && op->function() == function && node.inputs[0] == degrees_.id())
+        return Wire(&graph, node.outputs[0]);
+    }
+    return unary(function, degrees_);
   }
 
   // Over N(i); a node that stands alone gets zeros. The largest is over the node itself as well.

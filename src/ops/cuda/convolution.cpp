@@ -74,7 +74,7 @@ int run_patches(const ConvolutionPlan& plan, const cuda::Call& call, std::int64_
 
 int run_im2col(const ConvolutionPlan& plan, const cuda::Call& call, std::int64_t out) {
   cuda::Im2colCall told = plan.im2col_call;
-  told.members = call.members;
+  told.members = cuda::in_order(call.members);
   told.a = call.in(0), told.b = call.in(1), told.out = out;
   return cuda::convolve_im2col(plan.pass, told, call.stream);
 }

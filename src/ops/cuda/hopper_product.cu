@@ -71,12 +71,13 @@ bool has_hopper_products() {
 }
 
 int activated_product(const FusedProduct& p, Activation f, const Members& members, Stream stream) {
-  product::Group<1> group{.members = members};
+  product::Group<1> group{.members = in_order(members), .from_the_end = members.stride < 0};
   if (!product::add_product<true, false>(group, {p.a, p.m, p.k}, {p.b, p.k, p.n}, p.out)) return cudaErrorInvalidValue;
   return with_function(f, [&]<class F>(F) -> int {
     product::Activated<F> end{.keeps = p.before >= 0, .bias = p.bias};
-    if (!product::make_map(end.out, members, {p.out, p.m, p.n}, product::kRowsOfWarp)) return cudaErrorInvalidValue;
-    if (end.keeps && !product::make_map(end.before, members, {p.before, p.m, p.n}, product::kRowsOfWarp))
+    if (!product::make_map(end.out, group.members, {p.out, p.m, p.n}, product::kRowsOfWarp))
+      return cudaErrorInvalidValue;
+    if (end.keeps && !product::make_map(end.before, group.members, {p.before, p.m, p.n}, product::kRowsOfWarp))
       return cudaErrorInvalidValue;
     return product::launch_products<true, false, 2>(group, end, stream);
   });
@@ -86,11 +87,11 @@ namespace {
 
 template <bool kAlongB>
 int plain_product_as(const FusedProduct& p, const Members& members, Stream stream) {
-  product::Group<1> group{.members = members};
+  product::Group<1> group{.members = in_order(members), .from_the_end = members.stride < 0};
   product::Biased end{.bias = p.bias};
   const product::Matrix b = kAlongB ? product::Matrix{p.b, p.n, p.k} : product::Matrix{p.b, p.k, p.n};
   if (!product::add_product<true, kAlongB>(group, {p.a, p.m, p.k}, b, p.out) ||
-      !product::make_map(end.out, members, {p.out, p.m, p.n}, product::kRowsOfWarp))
+      !product::make_map(end.out, group.members, {p.out, p.m, p.n}, product::kRowsOfWarp))
     return cudaErrorInvalidValue;
   return product::launch_products<true, kAlongB, 2>(group, end, stream);
 }
@@ -103,12 +104,12 @@ int plain_product(const FusedProduct& p, Transpose of_b, const Members& members,
 }
 
 int sloped_product(const FusedProduct& p, Activation f, const Members& members, Stream stream) {
-  product::Group<1> group{.members = members};
+  product::Group<1> group{.members = in_order(members), .from_the_end = members.stride < 0};
   if (!product::add_product<true, true>(group, {p.a, p.m, p.k}, {p.b, p.n, p.k}, p.out)) return cudaErrorInvalidValue;
   return with_function(f, [&]<class F>(F) -> int {
     product::Sloped<F> end;
-    if (!product::make_map(end.out, members, {p.out, p.m, p.n}, product::kRowsOfWarp) ||
-        !product::make_map(end.before, members, {p.before, p.m, p.n}, product::kSide))
+    if (!product::make_map(end.out, group.members, {p.out, p.m, p.n}, product::kRowsOfWarp) ||
+        !product::make_map(end.before, group.members, {p.before, p.m, p.n}, product::kSide))
       return cudaErrorInvalidValue;
     return product::launch_products<true, true, 2>(group, end, stream);
   });
@@ -116,7 +117,7 @@ int sloped_product(const FusedProduct& p, Activation f, const Members& members, 
 
 int weight_products(std::span<const WeightProduct> products, const Members& members, Stream stream) {
   if (products.size() > static_cast<std::size_t>(kMostWeightGradients)) return cudaErrorInvalidValue;
-  product::Group<kMostWeightGradients> group{.members = members};
+  product::Group<kMostWeightGradients> group{.members = in_order(members), .from_the_end = members.stride < 0};
   for (const WeightProduct& p : products) {
     if (!product::add_product<false, false>(group, {p.a, p.rows, p.m}, {p.b, p.rows, p.n}, p.out))
       return cudaErrorInvalidValue;

@@ -35,6 +35,7 @@ struct One {
 template <int kMost>
 struct Group {
   Members members = {};
+  bool from_the_end = false;          // the walk begins with the last member
   std::int32_t count = 0, tiles = 0;  // products; tiles of a member
   One of[kMost];
 };
@@ -98,6 +99,7 @@ struct Place {
   __device__ __forceinline__ Place(const Group<kMost>& group, int tile) {
     member = tile / group.tiles;
     tile -= member * group.tiles;
+    if (group.from_the_end) member = group.members.count - 1 - member;
     int index = 0;
     if constexpr (kMost > 1) {
       while (index + 1 < group.count && tile >= group.of[index + 1].first) ++index;

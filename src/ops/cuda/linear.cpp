@@ -5,6 +5,7 @@
 
 #include "device/cuda/products.h"
 #include "ops/cuda/hopper_product.h"
+#include "ops/cuda/thin_product.h"
 
 namespace norma {
 
@@ -53,6 +54,9 @@ cuda::Program cuda_kernel(const Linear& op, Types in, Types out) {
     cuda::Product now = product;
     now.math = call.math;
     now.relu = relu && !before;
+    const cuda::ThinProduct thin{
+        .members = call.members, .rows = product.m, .a = call.in(0), .b = call.in(1), .out = call.out(0)};
+    if (!bias && !activate && cuda::is_thin(now, thin)) return cuda::thin_product(thin, Activation::none, call.stream);
     const cuda::Operands operands{.a = call.in(0),
                                   .b = call.in(1),
                                   .c = before ? call.out(1) : call.out(0),

@@ -3,6 +3,7 @@
 
 #include "device/cuda/products.h"
 #include "ops/cuda/hopper_product.h"
+#include "ops/cuda/thin_product.h"
 
 namespace norma {
 
@@ -25,7 +26,7 @@ cuda::Program cuda_kernel(const MatMul& op, Types in, Types out) {
       .batch_c = s.m * s.n};
   const bool narrow = op.product() == Product::rows && !product.accumulate && product.a == DType::bf16 &&
                       product.b == DType::bf16 && product.c == DType::bf16;
-  return {.launch = [product, narrow](const cuda::Call& call) {
+  return {.launch = [=](const cuda::Call& call) {
     if (narrow) {
       const cuda::FusedProduct plain{
           .m = product.m, .n = product.n, .k = product.k, .a = call.in(0), .b = call.in(1), .out = call.out(0)};
@@ -36,6 +37,13 @@ cuda::Program cuda_kernel(const MatMul& op, Types in, Types out) {
     }
     cuda::Product now = product;
     now.math = call.math;
+    const cuda::ThinProduct thin{.members = call.members,
+                                 .rows = product.m,
+                                 .a = call.in(0),
+                                 .b = call.in(1),
+                                 .out = call.out(0),
+                                 .transpose_b = product.transpose_b};
+    if (!batched && cuda::is_thin(now, thin)) return cuda::thin_product(thin, Activation::none, call.stream);
     const cuda::Operands operands{
         .a = call.in(0), .b = call.in(1), .c = call.out(0), .c0 = product.accumulate ? call.in(2) : cuda::kAbsent};
     return call.products->run(now, call.members, operands, call.stream);

@@ -5,6 +5,7 @@
 
 #include "device/cuda/products.h"
 #include "ops/cuda/hopper_product.h"
+#include "ops/cuda/thin_product.h"
 
 namespace norma {
 
@@ -28,6 +29,14 @@ cuda::Program cuda_kernel(const MatMulSlope& op, Types in, Types out) {
       return cuda::sloped_product(fused, f, call.members, call.stream);
     cuda::Product now = product;
     now.math = call.math;
+    const cuda::ThinProduct thin{.members = call.members,
+                                 .rows = s.m,
+                                 .a = call.in(0),
+                                 .b = call.in(1),
+                                 .out = call.out(0),
+                                 .before = call.in(2),
+                                 .transpose_b = transposed};
+    if (cuda::is_thin(now, thin)) return cuda::thin_product(thin, f, call.stream);
     const cuda::Operands operands{.a = call.in(0), .b = call.in(1), .c = call.out(0)};
     if (const int error = call.products->run(now, call.members, operands, call.stream)) return error;
     const std::array offsets = {call.in(2), call.out(0), call.out(0)};

@@ -3,17 +3,19 @@
 // order of edges, as the CPU does: no atomics, one order.
 #include "norma/ops/neighbours.h"
 
+#include <array>
+
+#include "norma/ops/neighbour_affine.h"
 #include "ops/cuda/edges.cuh"
+#include "ops/cuda/neighbours.cuh"
 
 namespace norma {
+
+cuda::Program cuda_kernel(const ActivationOp& op, Types in, Types out);
+
 namespace {
 
-struct NeighbourCall {
-  cuda::Members members = {};
-  std::int64_t x = 0, edges = 0, y = 0;
-  std::int64_t left = cuda::kAbsent, right = cuda::kAbsent;  // [nodes], f32: of the sum, and of what is added
-  std::int64_t nodes = 0, width = 0, count = 0;
-};
+using cuda::NeighbourCall;
 
 template <class T, int V, int kLanes>
 __global__ void __launch_bounds__(cuda::kThreads) neighbours_kernel(const __grid_constant__ NeighbourCall call) {
@@ -54,10 +56,9 @@ __global__ void __launch_bounds__(cuda::kThreads) neighbours_kernel(const __grid
   }
   if (node >= call.nodes || !has) return;
   const float* const left = cuda::at<const float>(member, call.left);
-  if (left != nullptr) {
-#pragma unroll
-    for (int j = 0; j < V; ++j) sum[j] *= left[node];
-  }
+  float bias[V] = {};
+  if (call.bias >= 0) cuda::load<float, V>(cuda::at<const float>(member, call.bias) + column, bias);
+  cuda::finish_neighbours(call, left == nullptr ? 1.0f : left[node], bias, sum);
   cuda::store<T, V>(cuda::at<T>(member, call.y) + node * call.width + column, sum);
 }
 
@@ -71,7 +72,9 @@ int run_neighbours(const NeighbourCall& call, cuda::Stream stream) {
 
 template <class T>
 int run_neighbours_wide(const NeighbourCall& call, cuda::Stream stream) {
-  const auto fits = [&](int v) { return call.width % v == 0 && (call.x | call.y) % (v * sizeof(T)) == 0; };
+  const auto fits = [&](int v) {
+    return call.width % v == 0 && (call.x | call.y) % (v * sizeof(T)) == 0 && cuda::aligned(16, {call.bias});
+  };
   constexpr int kMany = 4;
   if (fits(kMany) && call.width >= cuda::kWarp * kMany) return run_neighbours<T, kMany, 32>(call, stream);
   if (fits(kMany) && call.width >= 16 * kMany) return run_neighbours<T, kMany, 16>(call, stream);
@@ -79,28 +82,60 @@ int run_neighbours_wide(const NeighbourCall& call, cuda::Stream stream) {
                                                 : run_neighbours<T, 1, 32>(call, stream);
 }
 
-}  // namespace
+int run_neighbours_as(bool narrow, const NeighbourCall& call, cuda::Stream stream) {
+  const auto bytes = static_cast<std::int64_t>(size_of(narrow ? DType::bf16 : DType::f32));
+  if (cuda::holds_neighbours(call, bytes))
+    return narrow ? cuda::run_held_neighbours_bf16(call, stream) : cuda::run_held_neighbours_f32(call, stream);
+  return narrow ? run_neighbours_wide<__nv_bfloat16>(call, stream) : run_neighbours_wide<float>(call, stream);
+}
 
-static cuda::Program neighbour_program(Types in, int left, int right) {
+// Which input is which; -1: there is none. With an activation output 1 is what it is given.
+struct CudaNeighbourInputs {
+  int left = -1, right = -1, bias = -1;
+  Activation activation = Activation::none;
+};
+
+cuda::Program neighbour_program(Types in, Types out, const CudaNeighbourInputs& which) {
   const std::int64_t nodes = in[0].shape[0];
   const NeighbourCall shape{.nodes = nodes, .width = in[0].shape.elements() / nodes, .count = in[1].shape[1]};
-  return {.launch = [shape, left, right, narrow = in[0].dtype == DType::bf16](const cuda::Call& call) {
+  std::function<int(const cuda::Call&)> activate;
+  if (which.activation != Activation::none) {
+    const std::array type = {out[0]};
+    activate = cuda_kernel(ActivationOp(which.activation), type, type).launch;
+  }
+  return {.launch = [=, narrow = in[0].dtype == DType::bf16](const cuda::Call& call) {
+    const bool before = activate && call.out(1) >= 0;  // whether what the activation is given is wanted
+    const auto input = [&](int index) { return index < 0 ? cuda::kAbsent : call.in(index); };
     NeighbourCall told = shape;
     told.members = call.members;
     told.x = call.in(0);
     told.edges = call.in(1);
-    told.y = call.out(0);
-    if (left >= 0) told.left = call.in(left);
-    if (right >= 0) told.right = call.in(right);
-    return narrow ? run_neighbours_wide<__nv_bfloat16>(told, call.stream)
-                  : run_neighbours_wide<float>(told, call.stream);
+    told.y = before ? call.out(1) : call.out(0);
+    told.left = input(which.left);
+    told.right = input(which.right);
+    told.bias = input(which.bias);
+    told.relu = which.activation == Activation::relu && !before;
+    if (const int error = run_neighbours_as(narrow, told, call.stream)) return error;
+    if (!activate || told.relu) return 0;
+    const std::array offsets = {told.y, call.out(0)};
+    cuda::Call second = call;
+    second.offsets = offsets.data();
+    second.inputs = 1;
+    return activate(second);
   }};
 }
 
-cuda::Program cuda_kernel(const NeighbourSum&, Types in, Types) { return neighbour_program(in, -1, -1); }
+}  // namespace
 
-cuda::Program cuda_kernel(const NeighbourScaled& op, Types in, Types) {
-  return neighbour_program(in, op.left(), op.right());
+cuda::Program cuda_kernel(const NeighbourSum&, Types in, Types out) { return neighbour_program(in, out, {}); }
+
+cuda::Program cuda_kernel(const NeighbourScaled& op, Types in, Types out) {
+  return neighbour_program(in, out, {.left = op.left(), .right = op.right()});
+}
+
+cuda::Program cuda_kernel(const NeighbourAffine& op, Types in, Types out) {
+  return neighbour_program(in, out,
+                           {.left = op.left(), .right = op.right(), .bias = op.bias(), .activation = op.activation()});
 }
 
 }  // namespace norma

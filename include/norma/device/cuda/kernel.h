@@ -16,13 +16,27 @@ using Stream = CUstream_st*;
 constexpr std::int64_t kAbsent = -1;  // offset of a tensor that is not given, or not wanted
 
 // Where tensors are: tensor t of member m begins at base + m * stride + offset of t, all in bytes. Base and stride
-// are multiples of 256, and so are offsets, except where a tensor is a view into another.
+// are multiples of 256, and so are offsets, except where a tensor is a view into another. Kernels take members either
+// way: with a negative stride, the last one comes first.
 struct Members {
   std::byte* base = nullptr;
   std::int64_t stride = 0;
   int count = 1;
-  const std::uint8_t* active = nullptr;  // [count] on the device, 0: the member is skipped; null: none is
+  // [2, count] on the device, 0: the member is skipped; null: none is. First by members, then from the last to the
+  // first; points at the flag of the member at `base`.
+  const std::uint8_t* active = nullptr;
 };
+
+// The same members from the other end.
+inline Members turned(Members members) {
+  members.base += (members.count - 1) * members.stride;
+  if (members.active != nullptr) members.active += members.stride < 0 ? -members.count : members.count;
+  members.stride = -members.stride;
+  return members;
+}
+
+// First to last: for libraries and copy engines, which know no negative strides.
+inline Members in_order(const Members& members) { return members.stride < 0 ? turned(members) : members; }
 
 class Products;
 
@@ -44,7 +58,7 @@ struct Call {
 };
 
 // Launches only enqueue; they are recorded once and replayed, so what they do may depend on nothing but shapes and
-// offsets. Whatever they decide follows from the op and its types alone, not from the number of members, so that a
+// offsets. What decides about bits follows from the op and its types alone, not from the number of members, so that a
 // member's results do not depend on who its neighbours are; two runs give the same bits.
 struct Program {
   std::function<int(const Call&)> launch = nullptr;  // 0 or a cudaError_t
