@@ -81,8 +81,7 @@ const std::vector<NeighbourForm> kNeighbourForms = {{},
                                                     {.left = true, .bias = true, .activation = Activation::relu},
                                                     {.bias = true, .activation = Activation::gelu}};
 
-// Few channels and members: the general kernel. From 128 slices of 8 channels on, over all members, and up to 2,891
-// nodes: the one that holds a slice of all rows. Nodes without edges, and some that thousands lead to.
+// Nodes without edges, and some that thousands lead to.
 TEST(CudaNeighbours, AgreeWithTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const auto& [nodes, edges, width] : std::vector<std::array<std::int64_t, 3>>{{4, 5, 6},
@@ -91,17 +90,11 @@ TEST(CudaNeighbours, AgreeWithTheCpu) {
                                                                                     {300, 1999, 16},
                                                                                     {50, 3000, 130},
                                                                                     {7, 3, 256},
-                                                                                    {1, 40, 512},
-                                                                                    {7, 3, 512},
                                                                                     {3, 2000, 512},
-                                                                                    {777, 300, 520},
-                                                                                    {777, 3001, 516},
-                                                                                    {2891, 9001, 344},
-                                                                                    {2892, 9000, 344}}) {
+                                                                                    {777, 3001, 516}}) {
     for (const NeighbourForm& form : kNeighbourForms) {
       // Among very many numbers one is so near to zero that rounding decides on relu's derivative.
       if (form.activation == Activation::relu && nodes > 50) continue;
-      if (nodes > 1000 && !(form.left && form.right && form.bias)) continue;
       EXPECT_EQ(test::disagreement(
                     {.build = neighbour_form(form, nodes, edges, width), .below = nodes, .members = 3, .inactive = 1}),
                 "")
@@ -111,7 +104,7 @@ TEST(CudaNeighbours, AgreeWithTheCpu) {
   }
 }
 
-// Pairs of the node behind the last are none; neighbours that do not exist make NaN, in both kernels.
+// Pairs of the node behind the last are none; neighbours that do not exist make NaN.
 TEST(CudaNeighbours, WhatIsNotThere) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t width : {16, 512}) {
@@ -122,7 +115,6 @@ TEST(CudaNeighbours, WhatIsNotThere) {
   }
 }
 
-// The general kernel sums the first member alone, the one that holds slices sixteen side by side.
 TEST(CudaNeighbours, AMemberHasTheSameBitsAloneAndInACohort) {
   SKIP_WITHOUT_GPU();
   for (const NeighbourForm& form : kNeighbourForms) {
@@ -135,15 +127,15 @@ TEST(CudaNeighbours, AMemberHasTheSameBitsAloneAndInACohort) {
   }
 }
 
-// 1,040 channels of two members are 130 slices of 16.
+// GELU and not relu, whose derivative rounding turns over where it is given next to nothing.
 TEST(CudaNeighbours, InLowerPrecision) {
   SKIP_WITHOUT_GPU();
-  for (const std::int64_t width : {64, 1040}) {
+  for (const std::int64_t width : {64, 200}) {
     for (const bool biased : {false, true}) {
       const auto build = [=](Graph& graph, DType dtype) {
         const Wire x = matmul_rows(graph.parameter("x", {{60, 32}, dtype}), graph.parameter("w", {{32, width}, dtype}));
         Wire y = neighbour_sum(x, graph.input("edges", {{2, 500}, DType::i32}));
-        if (biased) y = activate(y + graph.parameter("bias", {{width}, dtype}), Activation::relu);
+        if (biased) y = activate(y + graph.parameter("bias", {{width}, dtype}), Activation::gelu);
         with_gradients(graph, matmul_rows(y, graph.parameter("v", {{width, 8}, dtype})));
       };
       EXPECT_EQ(rounded({.build = build, .below = 60, .members = 2}, Precision::bf16, 0.03), "") << width << biased;

@@ -3,7 +3,6 @@
 
 #ifdef NORMA_SM90A
 #include "ops/cuda/attention_hopper_whole_backward.cuh"
-#include "ops/cuda/attention_hopper_whole_context.cuh"
 #include "ops/cuda/attention_hopper_whole_forward.cuh"
 #include "ops/cuda/attention_hopper_whole_gradients.cuh"
 #include "ops/cuda/attention_whole.cuh"
@@ -58,26 +57,10 @@ int launch_whole_gradients(const AttentionCall& call, Stream stream) {
                        kGroup, shared, call, Access::chunks, stream);
 }
 
-// Blocks of a member that go from head to head: as many as are at work at once, and more where each had many heads.
-int passing_blocks(const AttentionCall& call, int resident) {
-  constexpr std::int64_t kMostHeads = 8;
-  const std::int64_t heads = std::int64_t{call.batch} * call.heads;
-  const std::int64_t at_once = std::int64_t{resident} * multiprocessors() / std::max(call.members.count, 1);
-  return static_cast<int>(std::min(heads, std::max(at_once, divide_up(heads, kMostHeads))));
-}
-
-template <int kWidth, int kTiles>
-int launch_whole_context(const AttentionCall& call, Stream stream) {
-  const std::int64_t shared = std::max(PassingHeads<kWidth, kTiles>::kBytes, careful_bytes(kWidth));
-  return launch_kernel(hopper_whole_context_kernel<Bf16Math, kWidth, kTiles>, passing_blocks(call, 4), kGroup, shared,
-                       call, Access::chunks, stream);
-}
-
 int launch_hopper_whole_forward(const AttentionCall& call, Stream stream) {
   return with_whole(call, [&]<int kWidth, int kTiles>() {
-    if (has_few_heads(call)) return launch_whole_forward_as<kWidth, kTiles, kTiles>(call, stream);
-    if constexpr (kWidth <= kHalfLine) return launch_whole_context<kWidth, kTiles>(call, stream);
-    return launch_whole_forward_as<kWidth, kTiles, 1>(call, stream);
+    return kTiles > 1 && has_few_heads(call) ? launch_whole_forward_as<kWidth, kTiles, kTiles>(call, stream)
+                                             : launch_whole_forward_as<kWidth, kTiles, 1>(call, stream);
   });
 }
 

@@ -170,13 +170,12 @@ __device__ __forceinline__ void pack_fragment(Fragment& a, const Accumulator& c)
 template <int kRows, int kThreads, int kWidth = kSide>
 class RowLoader {
  public:
-  __device__ __forceinline__ RowLoader(const HeadRows<const HopperTile>& from, int begin, int end, int width,
-                                       int to_column = 0) {
+  __device__ __forceinline__ RowLoader(const HeadRows<const HopperTile>& from, int begin, int end, int width) {
     const int column = static_cast<int>(threadIdx.x) % kChunks * 8, row = static_cast<int>(threadIdx.x) / kChunks;
     source_ = from.first + column + (begin + row) * from.row;
     step_ = kPass * from.row;
     left_ = column < width ? end - begin - row : 0;
-    to_ = static_cast<unsigned>(swizzled(row, to_column + column)) * 2;
+    to_ = static_cast<unsigned>(swizzled(row, column)) * 2;
   }
   __device__ __forceinline__ void load(const HopperTile* tile) {
     const unsigned to = shared_address(tile) + to_;

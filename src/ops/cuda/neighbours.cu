@@ -5,9 +5,10 @@
 
 #include <array>
 
+#include "device/cuda/device.cuh"
 #include "norma/ops/neighbour_affine.h"
+#include "ops/cuda/activation_math.cuh"
 #include "ops/cuda/edges.cuh"
-#include "ops/cuda/neighbours.cuh"
 
 namespace norma {
 
@@ -15,7 +16,30 @@ cuda::Program cuda_kernel(const ActivationOp& op, Types in, Types out);
 
 namespace {
 
-using cuda::NeighbourCall;
+// y[i] = left[i] * sum of right[j] x[j] over the edges (i, j), + bias.
+struct NeighbourCall {
+  cuda::Members members = {};
+  std::int64_t x = 0, edges = 0, y = 0;                      // x and y: [nodes, width]
+  std::int64_t left = cuda::kAbsent, right = cuda::kAbsent;  // [nodes], f32: of the sum, and of what is added
+  std::int64_t bias = cuda::kAbsent;                         // [width], f32
+  std::int64_t nodes = 0, width = 0, count = 0;
+  bool relu = false;  // of the result
+};
+
+// What becomes of a sum once it is complete. `whole` and `bias` are read only where the call has them.
+template <int V>
+__device__ __forceinline__ void finish(const NeighbourCall& call, float whole, const float (&bias)[V],
+                                       float (&sum)[V]) {
+#pragma unroll
+  for (int j = 0; j < V; ++j) {
+    if (call.bias >= 0) {
+      sum[j] = call.left >= 0 ? fmaf(whole, sum[j], bias[j]) : sum[j] + bias[j];
+    } else if (call.left >= 0) {
+      sum[j] *= whole;
+    }
+    if (call.relu) sum[j] = activation_value<Activation::relu, Exactness::f32>(sum[j]);
+  }
+}
 
 template <class T, int V, int kLanes>
 __global__ void __launch_bounds__(cuda::kThreads) neighbours_kernel(const __grid_constant__ NeighbourCall call) {
@@ -58,7 +82,7 @@ __global__ void __launch_bounds__(cuda::kThreads) neighbours_kernel(const __grid
   const float* const left = cuda::at<const float>(member, call.left);
   float bias[V] = {};
   if (call.bias >= 0) cuda::load<float, V>(cuda::at<const float>(member, call.bias) + column, bias);
-  cuda::finish_neighbours(call, left == nullptr ? 1.0f : left[node], bias, sum);
+  finish(call, left == nullptr ? 1.0f : left[node], bias, sum);
   cuda::store<T, V>(cuda::at<T>(member, call.y) + node * call.width + column, sum);
 }
 
@@ -83,9 +107,6 @@ int run_neighbours_wide(const NeighbourCall& call, cuda::Stream stream) {
 }
 
 int run_neighbours_as(bool narrow, const NeighbourCall& call, cuda::Stream stream) {
-  const auto bytes = static_cast<std::int64_t>(size_of(narrow ? DType::bf16 : DType::f32));
-  if (cuda::holds_neighbours(call, bytes))
-    return narrow ? cuda::run_held_neighbours_bf16(call, stream) : cuda::run_held_neighbours_f32(call, stream);
   return narrow ? run_neighbours_wide<__nv_bfloat16>(call, stream) : run_neighbours_wide<float>(call, stream);
 }
 
