@@ -80,6 +80,7 @@ void check_reads(const ModelConfig& model, const Source& source) {
   source.fill(0, 1, batch);
   try {
     check_batch(batch, model);
+    require_targets(batch, model.family->inputs(model), 0);
   } catch (const Error& error) {
     const bool classifier = model.classes > 0 && !source.sizes().contains("classes");
     fail("{} ({}){}", error.what(), source.describe(),

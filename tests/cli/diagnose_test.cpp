@@ -47,6 +47,20 @@ TEST(DiagnoseProcess, ARunThatFailsEndsWithTheReasonAndDiagnoseHasTheEvidence) {
   EXPECT_EQ(parsed.at("members").at(0).at("cause"), "learning rate too high");
 }
 
+TEST(DiagnoseProcess, ARunOfPaddingAloneIsSaidToBeThatFromTheStart) {
+  const TemporaryFolder folder;
+  const std::string padding = folder.write("padding.bin", std::string(8000, '\0'));
+  const Ended trained =
+      train(folder, "run", {"--train.steps=10", "--data.task=tokens", "--data.path=" + padding, "--quiet"});
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  EXPECT_NE(trained.err.find("warning: there is nothing to learn: all of 4128 targets are token 0"), std::string::npos)
+      << trained.err;
+  const std::string words = "nothing to learn: in its batches all of 4128 targets are token 0";
+  EXPECT_NE(trained.out.find(words), std::string::npos) << trained.out;
+  const Ended told = test::run(folder, {"diagnose", folder / "run"});
+  EXPECT_NE(told.out.find("nothing to learn: nothing in the batches"), std::string::npos) << told.out;
+}
+
 TEST(DiagnoseProcess, AHealthyRunEndsWithoutWordsOfFailure) {
   const TemporaryFolder folder;
   const Ended trained = train(folder, "run", {"--train.steps=300", "--train.lr=1e-2"});
