@@ -37,6 +37,33 @@ TEST(SchemesProcess, ListsTheCatalogue) {
   EXPECT_NE(text.out.find("norm(alpha*x + f(x))"), std::string::npos);
 }
 
+// They were all listed, whether or not a model of the family could be built with them.
+TEST(SchemesProcess, ListsForAFamilyWhatItTrainsAndWhyItRefusesTheRest) {
+  const TemporaryFolder folder;
+  const Ended text = test::run(folder, {"schemes", "--family", "gcn"});
+  ASSERT_EQ(text.code, 0) << text.err;
+  const auto refused_from = text.out.find("\nRefused by the family gcn with its usual sizes:\n");
+  ASSERT_NE(refused_from, std::string::npos) << text.out;
+  int refused = 0;
+  for (const Json& scheme : explained(folder, {"--family", "gcn"})) {
+    const std::string name = scheme.at("name");
+    const Ended planned = test::run(folder, {"plan", "--family", "gcn", "--model.layers=3", "--model.width=8",
+                                             "--model.heads=2", "--model.scheme=" + name});
+    EXPECT_EQ(planned.code, scheme.contains("refused") ? 2 : 0) << name << ": " << planned.err;
+    EXPECT_EQ(text.out.find("\n" + name + " ", refused_from) != std::string::npos, scheme.contains("refused")) << name;
+    if (!scheme.contains("refused")) continue;
+    ++refused;
+    EXPECT_NE(planned.err.find(scheme.at("refused").get<std::string>()), std::string::npos)
+        << name << ": " << planned.err << scheme.at("refused");
+  }
+  EXPECT_GE(refused, 5);
+  EXPECT_EQ(test::run(folder, {"schemes"}).out.find("Refused"), std::string::npos) << "a decoder takes them all";
+  EXPECT_EQ(text.out.find("adaln"), std::string::npos) << "there is no condition";
+  EXPECT_NE(test::run(folder, {"schemes", "--family", "dit"}).out.find("\nadaln_zero "), std::string::npos);
+  const Json leaking = explained(folder, {"--norm", "batch"});
+  EXPECT_NE(leaking.at(0).value("refused", "").find("later token"), std::string::npos) << leaking.at(0);
+}
+
 TEST(SchemesProcess, CountsTheLayersOfEveryStack) {
   const TemporaryFolder folder;
   const Ended text =
