@@ -16,7 +16,7 @@ RunConfig with(Family family, const std::string& task) {
   RunConfig config;
   config.model.family = family;
   config.data.task = task;
-  config.model.batch = 2;
+  config.model.batch = family->batch > 0 ? family->batch : 2;
   config.model.time = 12;
   return config;
 }

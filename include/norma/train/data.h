@@ -21,6 +21,9 @@ RunConfig settle_task(RunConfig config);
 // answers.
 void check_task(const RunConfig& settled);
 
+// Throws Error for a batch that the family cannot have: of a single whole graph there is one.
+void require_batch(const ModelConfig& model);
+
 // Sizes that only the data knows, vocabulary and classes among them. Throws Error where the model's own do not fit.
 void take_sizes(const Source& source, ModelConfig& model);
 
