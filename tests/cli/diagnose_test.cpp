@@ -82,6 +82,27 @@ TEST(DiagnoseProcess, TriesTheCheapestExperimentsAndSaysWhatTheyCostFirst) {
   EXPECT_GE(parsed.at("trials").size(), 3u);
 }
 
+// The run was on `auto`; its experiments are where they are asked to be.
+TEST(DiagnoseProcess, TriesWhereItIsAskedTo) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(train(folder, "run", {"--train.steps=40", "--train.lr=3"}).code, 0);
+  const std::vector<std::string> words = {"diagnose", folder / "run", "--try", "--steps", "20", "--device"};
+  const auto on = [&](const char* device) {
+    std::vector<std::string> all = words;
+    all.emplace_back(device);
+    return test::run(folder, all);
+  };
+  const Ended unknown = on("gpu");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("unknown device 'gpu'; expected auto, cpu or cuda"), std::string::npos) << unknown.err;
+  EXPECT_EQ(unknown.out, "") << "before anything is said";
+  const Ended tried = on("cpu");
+  ASSERT_EQ(tried.code, 0) << tried.err;
+  EXPECT_NE(tried.err.find("about ? in all"), std::string::npos) << "how fast it was there says nothing: " << tried.err;
+  const std::string config = RunView(std::filesystem::path(folder / "run-try") / "0-as-it-was").config();
+  EXPECT_NE(config.find("device = \"cpu\""), std::string::npos) << config;
+}
+
 TEST(DiagnoseProcess, StopsWhenAskedAndGoesOnFromThere) {
   const TemporaryFolder folder;
   ASSERT_EQ(train(folder, "run", {"--train.steps=40", "--train.lr=1e-7"}).code, 0);
