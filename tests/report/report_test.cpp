@@ -94,6 +94,17 @@ TEST(Report, SeveralDepthsAreOnePageWithAFigureAndALinkForEach) {
     EXPECT_EQ(count_of(report, part), 1u) << part;
 }
 
+// The page said "1 layers", and gave runs and time of the deepest study for those of all.
+TEST(Report, OneLayerIsOneAndAllStudiesAreCounted) {
+  const std::string results = made_up().dump();
+  const std::string report = make_depths_report({{1, "study/layers-1", results}, {48, "study/layers-48", results}});
+  EXPECT_EQ(report.find("1 layers"), std::string::npos) << report.substr(report.find("1 layers"), 60);
+  for (const char* part : {"<th scope=\"col\">1 layer</th>", "The whole study at 1 layer<", ">1 layer</h2>"})
+    EXPECT_EQ(count_of(report, part), 1u) << part;
+  const auto runs = static_cast<std::size_t>(made_up().at("runs").size());
+  EXPECT_NE(report.find(std::to_string(2 * runs) + " runs"), std::string::npos) << runs;
+}
+
 TEST(Report, NoTextLeavesItsPlace) {
   const std::string harmless = make_report(made_up().dump());
   for (const char* hostile : {"</script><script>alert(1)</script>", "</SCRIPT ><img src=x onerror=alert(1)>",

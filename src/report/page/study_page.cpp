@@ -21,7 +21,7 @@ std::string scale_words(const Results& results) {
   std::vector<std::string> depths;
   for (const double depth : by_depth->series.front().x) depths.push_back(draw::plain(depth));
   const int networks = by_depth->series.front().y.front().n;
-  return fmt::format(", at {} layers{}", listed(depths),
+  return fmt::format(", at {} layer{}{}", listed(depths), depths == std::vector<std::string>{"1"} ? "" : "s",
                      networks > 1 ? fmt::format(", {} networks of each", networks) : ", one network of each");
 }
 
