@@ -207,5 +207,28 @@ TEST(RunReport, ShowsHowARunEndedAndItsCurves) {
   EXPECT_FALSE(make_run_report({.name = "empty", .result = {}}).empty());
 }
 
+// They stood behind the loss, with the ends of their interval in columns apart; a member without scores moved the rest.
+TEST(RunReport, SpeaksOfRightAnswersFirstAndOfSquaredErrorsByName) {
+  RunReport run{.name = "run", .result = test::made_up_run()};
+  run.result.members.resize(1);
+  MemberResult& only = run.result.members.front();
+  only.outcome = Outcome::stable;
+  only.evaluation_loss = 0.25;
+  only.scores = {{"loss", 0.25}, {"accuracy", 0.9}, {"accuracy_low", 0.8}, {"accuracy_high", 0.95}, {"records", 128}};
+  const std::string page = make_run_report(run);
+  EXPECT_NE(page.find("stable, 90.0\u00a0% (80.0 to 95.0) right, held-out loss 0.250."), std::string::npos);
+  const auto accuracy = page.find(">Accuracy</th>"), loss = page.find(">Held-out loss</th>");
+  ASSERT_NE(accuracy, std::string::npos);
+  EXPECT_LT(accuracy, loss);
+  EXPECT_NE(page.find("80.0\u00a0% to 95.0\u00a0%"), std::string::npos);
+  EXPECT_EQ(page.find("Accuracy low"), std::string::npos);
+  run.result.members.push_back(only);
+  run.result.members.front().scores.clear();
+  EXPECT_NE(make_run_report(run).find(">Accuracy</th>"), std::string::npos) << "the first member has no scores";
+  RunReport denoiser{.name = "run", .result = run.result, .unit = "mean squared error"};
+  denoiser.result.members.resize(1);
+  EXPECT_NE(make_run_report(denoiser).find("stable, held-out mean squared error 0.250."), std::string::npos);
+}
+
 }  // namespace
 }  // namespace norma

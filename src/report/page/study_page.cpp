@@ -66,7 +66,8 @@ std::string sweep_html(const PageParts& parts) {
     title = fmt::format("Lowest loss: {}, {} at {}, at a peak rate of {}", parts.cast.of(best->scheme).label,
                         draw::loss_text(best->loss.mean), draw::counted(best->layers, "layer", "layers"),
                         draw::plain(*best->lr));
-    title += best->warmup > 0 ? fmt::format(" with {} steps of warmup.", best->warmup) : " without warmup.";
+    title += best->warmup > 0 ? fmt::format(" with {} steps of warmup", best->warmup) : " without warmup";
+    title += best->accuracy ? fmt::format(", {}.", right_answers(*best->accuracy)) : ".";
   } else if (ended > 0) {
     title = "In every setting a seed diverged or was stopped.";
   }
