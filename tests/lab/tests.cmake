@@ -18,5 +18,6 @@ norma_test(lab_test LABEL laws DEPENDS norma::lab nlohmann_json::nlohmann_json S
   lab/verdict_test.cpp)
 norma_test(lab_runs_test DEPENDS norma::lab nlohmann_json::nlohmann_json SOURCES
   lab/compare_test.cpp
+  lab/diagnose_data_test.cpp
   lab/diagnose_test.cpp
   lab/inspect_words_test.cpp)

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "check.h"
+#include "norma/train/cohort.h"
+#include "norma/train/data.h"
 
 namespace norma {
 namespace {
