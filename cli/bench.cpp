@@ -226,14 +226,18 @@ void add_bench(CLI::App& app, int&) {
   verb->add_option("--match", options->measure.match, "Only what has this text in its name");
   verb->add_option("--seconds", options->measure.seconds, "Time per measurement")->check(CLI::Range(0.001, 600.0));
   verb->add_option("--threads", options->measure.threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
-  verb->add_option("--device", options->device, "cpu, or cuda: training steps on a GPU, and where their time goes")
-      ->type_name("cpu|cuda")
-      ->check(CLI::IsMember({"cpu", "cuda"}));
+  verb->add_option(
+          "--device", options->device,
+          "cuda: training steps on a GPU, and where their time goes; auto takes a GPU where there is one (cpu)")
+      ->type_name("auto|cpu|cuda");
   verb->add_option("--peer", options->peer, "Results of bench/pytorch_cpu.py to compare with")->type_name(kFile);
   verb->add_option("--out", options->out,
                    "Folder for the results; those of a whole run go to bench/results where that exists")
       ->type_name(kFolder);
-  verb->callback([options] { run_bench(*options); });
+  verb->callback([options] {
+    options->device = name_of(resolve(parse_device(options->device)));
+    run_bench(*options);
+  });
 }
 
 }  // namespace norma::cli

@@ -13,6 +13,7 @@
 #include "cli/terminal.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
+#include "norma/backends/device.h"
 #include "norma/core/error.h"
 #include "norma/lab/diagnose.h"
 #include "norma/store/environment.h"
@@ -22,7 +23,7 @@ namespace norma::cli {
 namespace {
 
 struct DiagnoseVerb {
-  std::string run, out;
+  std::string run, out, device;  // device: empty: as in the run
   int member = -1;
   std::int64_t steps = 0;
   bool experiments = false, json = false, quiet = false;
@@ -69,18 +70,27 @@ std::size_t member_to_try(const DiagnoseVerb& verb, const std::vector<Diagnosis>
   return first == found.end() ? 0 : static_cast<std::size_t>(first - found.begin());
 }
 
+// Where they run; how fast the run was elsewhere says nothing of that.
+void choose_device(std::vector<Trial>& trials, Device device) {
+  for (Trial& trial : trials) {
+    if (trial.config.train.device != device) trial.seconds = 0;
+    trial.config.train.device = device;
+  }
+}
+
 double seconds_of_all(const std::vector<Trial>& trials) {
   double seconds = 0;
   for (const Trial& trial : trials) seconds += trial.seconds;
   return seconds;
 }
 
+std::string about(double seconds) { return seconds > 0 ? "about " + duration_text(std::max(1.0, seconds)) : "about ?"; }
+
 void announce(const std::vector<Trial>& trials, const std::string& folder) {
-  std::string text = fmt::format("{} runs in {}, about {} in all; Ctrl-C keeps what has been done\n", trials.size(),
-                                 folder, duration_text(seconds_of_all(trials)));
+  std::string text = fmt::format("{} runs in {}, {} in all; Ctrl-C keeps what has been done\n", trials.size(), folder,
+                                 about(seconds_of_all(trials)));
   for (const Trial& trial : trials)
-    text += fmt::format("  {}, {} steps: about {}\n", trial.words, trial.config.train.steps,
-                        trial.seconds > 0 ? duration_text(std::max(1.0, trial.seconds)) : "?");
+    text += fmt::format("  {}, {} steps: {}\n", trial.words, trial.config.train.steps, about(trial.seconds));
   const std::optional<std::size_t> columns = error_columns();
   note("{}", columns ? wrapped(text, *columns, 2) : text);
 }
@@ -117,7 +127,8 @@ std::string trial_folder(const DiagnoseVerb& verb) {
 int try_suggestions(const DiagnoseVerb& verb, const RunHistory& history, DiagnosisReport& report) {
   const std::size_t index = member_to_try(verb, report.members);
   const Diagnosis& diagnosis = report.members[index];
-  const std::vector<Trial> trials = plan_trials(history, history.members[index], diagnosis, verb.steps, verb.schemes);
+  std::vector<Trial> trials = plan_trials(history, history.members[index], diagnosis, verb.steps, verb.schemes);
+  if (!verb.device.empty()) choose_device(trials, parse_device(verb.device));
   if (trials.empty()) {
     if (!verb.json) print("nothing to try: no suggestion is a change of the configuration\n");
     return 0;
@@ -135,6 +146,7 @@ int try_suggestions(const DiagnoseVerb& verb, const RunHistory& history, Diagnos
 }
 
 int run_diagnose(const DiagnoseVerb& verb) {
+  if (!verb.device.empty()) resolve(parse_device(verb.device));  // said before anything is read
   const RunHistory history = read_history(verb.run, verb.schemes);
   if (verb.member >= static_cast<int>(history.members.size()))
     fail("--member: there is no member {}; the run in '{}' has {}, counted from 0", verb.member, verb.run,
@@ -173,6 +185,8 @@ void add_diagnose(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0, 1 << 20));
   command->add_option("--out", verb->out, "Directory of the experiments (that of the run with -try behind it)")
       ->type_name(kFolder);
+  command->add_option("--device", verb->device, "Where experiments run; without it as in the run")
+      ->type_name("auto|cpu|cuda");
   command->add_flag("--json", verb->json, "Print JSON");
   command->add_flag("--quiet", verb->quiet, "No progress");
   add_schemes_dir(*command, verb->schemes);

@@ -9,6 +9,7 @@
 
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "norma/lab/study_depths.h"
 
 namespace norma::cli {
 namespace {
@@ -113,9 +114,9 @@ std::string histogram_lines(const Analysis& analysis, std::size_t names) {
     const MeasuredHistogram& histogram = series.histograms.back();
     std::vector<double> shares;
     for (std::size_t bin = bins.begin; bin < bins.end; ++bin) shares.push_back(histogram.share[bin].mean);
-    text += padded("  " + series.scheme, names) + fmt::format("  {:.2g} {} {:.2g}  singular values at {} layers, {}",
+    text += padded("  " + series.scheme, names) + fmt::format("  {:.2g} {} {:.2g}  singular values at {}, {}",
                                                               histogram.edges[bins.begin], sparkline(shares, false),
-                                                              histogram.edges[bins.end], histogram.depth,
+                                                              histogram.edges[bins.end], layers_text(histogram.depth),
                                                               histogram.exact ? "all" : "by projections");
     if (histogram.unresolved.mean > 0)
       text +=
@@ -177,7 +178,7 @@ std::string depth_table(const DepthFinding& found) {
       depth.n == 0 ? "no effective depth"
                    : fmt::format("effective depth {:.1f} [{:.1f}, {:.1f}]", depth.mean, depth.low, depth.high);
   std::string text =
-      fmt::format("Depth of {}: {} layers, {}, loss {:.4g}\n", found.scheme, found.layers, used, found.loss.mean);
+      fmt::format("Depth of {}: {}, {}, loss {:.4g}\n", found.scheme, layers_text(found.layers), used, found.loss.mean);
   Table table;
   for (const char* heading : {"layer", "deleted", "swapped", "beside", "influence", "lens KL", "agreement", "probe"})
     table.column({.title = heading});

@@ -198,6 +198,16 @@ void check_given(const CLI::App& command) {
   }
 }
 
+// Some families have one batch only, which the command that is printed names too.
+void take_batch_of_family(InspectVerb& verb, bool asked) {
+  const std::int64_t only = verb.family->batch;
+  if (only == 0) return;
+  if (asked && verb.batch != only)
+    fail("--batch is {}, but a model of the family {} {}: its batch is {}", verb.batch, verb.family->name,
+         verb.family->habit, only);
+  verb.batch = only;
+}
+
 }  // namespace
 
 void add_inspect(CLI::App& app, int&) {
@@ -243,6 +253,7 @@ void add_inspect(CLI::App& app, int&) {
   add_schemes_dir(*command, verb->library);
   command->callback([verb, command] {
     check_given(*command);
+    take_batch_of_family(*verb, (*command)["--batch"]->count() > 0);
     run_inspect(*verb);
   });
 }

@@ -77,7 +77,7 @@ ModelConfig model_of(const InspectVerb& verb) {
   model.heads = verb.heads;
   model.hidden = verb.hidden;
   model.vocabulary = reads_random(verb) ? verb.vocabulary : 0;
-  model.batch = verb.family->batch > 0 ? verb.family->batch : verb.batch;
+  model.batch = verb.batch;
   model.time = verb.time;
   model.norm = norm(verb.norm).kind;
   if (!reads_random(verb)) {  // the task knows those of the data

@@ -10,6 +10,7 @@
 namespace norma::cli {
 
 void apply_overrides(RunConfig& config, const std::vector<std::string>& arguments, const SchemeLibrary& schemes) {
+  std::vector<std::string> assignments;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     if (!argument.starts_with("--") || argument.find('.') == std::string::npos)
@@ -19,8 +20,11 @@ void apply_overrides(RunConfig& config, const std::vector<std::string>& argument
       if (i + 1 == arguments.size()) fail("{} has no value; expected {}=VALUE", argument, argument);
       assignment += "=" + arguments[++i];
     }
-    override_config(config, assignment, schemes);
+    assignments.push_back(std::move(assignment));
   }
+  // The family first: it says what the others may be.
+  std::ranges::stable_partition(assignments, [](const std::string& one) { return one.starts_with("model.family="); });
+  for (const std::string& assignment : assignments) override_config(config, assignment, schemes);
 }
 
 const std::string& config_file(const std::string& given, const SchemeLibrary& schemes) {

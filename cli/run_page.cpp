@@ -68,8 +68,10 @@ std::string joined_command() { return fmt::format("{}", fmt::join(command_line()
 }  // namespace
 
 RunReport page_of(const RunHistory& history, const std::vector<Diagnosis>& found) {
-  NORMA_ASSERT(history.result);
   const RunView view(history.path);
+  if (!history.result)  // of a run that has just ended, somebody else has taken it away
+    fail("the run in '{}' has not ended, or its DONE was taken away; the same norma train ends it again",
+         history.path.string());
   RunReport page{.name = history.path.string(),
                  .command = joined_command(),
                  .config = view.config(),

@@ -19,34 +19,66 @@ namespace {
 
 using Json = nlohmann::json;
 
-void list_schemes(const SchemesOptions& options) {
-  if (!options.svg.empty()) fail("--svg draws one scheme; name it: norma schemes NAME --svg '{}'", options.svg);
+struct Listed {
+  SchemeEntry entry;
+  std::optional<std::string> against = {};  // why the family refuses it
+};
+
+std::vector<Listed> schemes_for(const SchemesOptions& options) {
   std::vector<SchemeEntry> entries = options.library.all();
   for (const BranchKind* const kind : options.about.family->sites(ModelConfig()).back().kinds()) {
     for (const Scheme& scheme : catalogue(kind->key)) entries.push_back(options.library.locate(scheme.name));
   }
-  if (options.json) {
-    Json all = Json::array();
-    for (const SchemeEntry& entry : entries) {
-      Json one = entry.scheme ? summary(*entry.scheme) : Json{{"name", entry.name}, {"error", entry.error}};
-      if (!entry.file.empty()) one["file"] = entry.file.string();
-      all.push_back(std::move(one));
-    }
-    write_json(all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-    return;
+  const auto first_of_others = std::ssize(entries);
+  for (const Scheme& scheme : catalogue("condition")) entries.push_back(options.library.locate(scheme.name));
+  ExplainOptions about = options.about;
+  if (!options.norm.empty()) about.norm = norm(options.norm).kind;
+  std::vector<Listed> all;
+  for (SchemeEntry& entry : entries) {
+    Listed& one = all.emplace_back(Listed{.entry = std::move(entry)});
+    if (!one.entry.scheme) continue;
+    about.scheme = SchemeChoice(one.entry.name, one.entry.scheme);
+    one.against = refusal(about);
+    if (one.against && std::ssize(all) > first_of_others) all.pop_back();  // few families have a condition
   }
+  return all;
+}
+
+void print_listed_json(const std::vector<Listed>& listed) {
+  Json all = Json::array();
+  for (const auto& [entry, against] : listed) {
+    Json one = entry.scheme ? summary(*entry.scheme) : Json{{"name", entry.name}, {"error", entry.error}};
+    if (!entry.file.empty()) one["file"] = entry.file.string();
+    if (against) one["refused"] = *against;
+    all.push_back(std::move(one));
+  }
+  write_json(all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void print_listed(const std::vector<Listed>& listed, const Family& family) {
   std::size_t width = 0;
-  for (const SchemeEntry& entry : entries) {
+  for (const auto& [entry, against] : listed) {
     if (entry.scheme) width = std::max(width, entry.name.size());
   }
-  for (const SchemeEntry& entry : entries) {
-    if (!entry.scheme) continue;
+  for (const auto& [entry, against] : listed) {
+    if (!entry.scheme || against) continue;
     print("{:<{}}  {}\n{:<{}}  {}\n", entry.name, width, entry->title, "", width, headline(*entry.scheme));
     if (!entry.file.empty()) print("{:<{}}  {}\n", "", width, note_on(entry));
   }
-  for (const SchemeEntry& entry : entries) {
+  if (std::ranges::any_of(listed, [](const Listed& one) { return one.against.has_value(); }))
+    print("\nRefused by the family {} with its usual sizes:\n", family->name);
+  for (const auto& [entry, against] : listed) {
+    if (against) print("{:<{}}  {}\n", entry.name, width, against->substr(0, against->find('\n')));
+  }
+  for (const auto& [entry, against] : listed) {
     if (!entry.scheme) note("norma: {}\n", entry.error);
   }
+}
+
+void list_schemes(const SchemesOptions& options) {
+  if (!options.svg.empty()) fail("--svg draws one scheme; name it: norma schemes NAME --svg '{}'", options.svg);
+  const std::vector<Listed> listed = schemes_for(options);
+  options.json ? print_listed_json(listed) : print_listed(listed, options.about.family);
 }
 
 void write_svg(const std::string& path, const std::string& svg) {

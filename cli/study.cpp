@@ -194,7 +194,7 @@ int run_depths(const StudyRequest& request, const std::vector<std::int64_t>& dep
     write_json(fmt::format("[{}]", fmt::join(documents, ",")));
     return 0;
   }
-  for (std::size_t i = 0; i < all.size(); ++i) print("\n{} layers\n{}", shown[i], study_table(all[i]));
+  for (std::size_t i = 0; i < all.size(); ++i) print("\n{}\n{}", layers_text(shown[i]), study_table(all[i]));
   print("\n{}\nreport: {}\n", depths_table(all, shown), (request.directory / "report.html").string());
   return 0;
 }

@@ -6,7 +6,9 @@
 #include "norma/backends/cpu.h"
 #include "norma/core/error.h"
 #include "norma/lab/judgement.h"
+#include "norma/train/causality.h"
 #include "norma/train/result.h"
+#include "norma/train/step.h"
 
 namespace norma {
 namespace {
@@ -110,6 +112,20 @@ void add_theory(const ExplainOptions& options, Explanation& said) {
 }
 
 }  // namespace
+
+std::optional<std::string> refusal(const ExplainOptions& options) {
+  constexpr std::int64_t kShallow = 3;  // as many as stages of images
+  try {
+    ModelConfig model = model_of(options);
+    model.layers = std::min(model.layers, kShallow);
+    model.batch = model.family->batch > 0 ? model.family->batch : 2;  // BatchNorm is not for one
+    build_training_step(model, {});
+    require_causal(model, 1);
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
 
 Explanation explain(const ExplainOptions& options) {
   Explanation said;

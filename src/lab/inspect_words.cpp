@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "norma/lab/study_depths.h"
+
 namespace norma {
 namespace {
 
@@ -67,12 +69,12 @@ std::string gradient_words(const Series& series) {
   const double first = profile.y.front().mean, last = profile.y.back().mean;
   if (!(first > 0) || !(last > 0)) return words;
   const double ratio = first / last;
-  words += fmt::format(
-      "{}At {} layers the gradient of {} at {} is {:.2g} times that at {}{}.", words.empty() ? "" : " ", profile.depth,
-      words.empty() ? series.scheme : std::string("this scheme"), profile.sites.front(), ratio, profile.sites.back(),
-      ratio > kManyTimes       ? "; it grows on its way back"
-      : ratio < 1 / kManyTimes ? "; it fades on its way back"
-                               : "; it arrives evenly");
+  words += fmt::format("{}At {} the gradient of {} at {} is {:.2g} times that at {}{}.", words.empty() ? "" : " ",
+                       layers_text(profile.depth), words.empty() ? series.scheme : std::string("this scheme"),
+                       profile.sites.front(), ratio, profile.sites.back(),
+                       ratio > kManyTimes       ? "; it grows on its way back"
+                       : ratio < 1 / kManyTimes ? "; it fades on its way back"
+                                                : "; it arrives evenly");
   return words;
 }
 
@@ -80,8 +82,8 @@ std::string stream_words(const Series& series) {
   if (!is_measured(series) || series.profiles.empty() || series.profiles.back().y.size() < 2) return "";
   const LayerProfile& profile = series.profiles.back();
   const double first = profile.y.front().mean, last = profile.y.back().mean;
-  return fmt::format("The stream of {} at {} layers {} (rms {:.3g} after {}, {:.3g} after {}).", series.scheme,
-                     profile.depth,
+  return fmt::format("The stream of {} at {} {} (rms {:.3g} after {}, {:.3g} after {}).", series.scheme,
+                     layers_text(profile.depth),
                      last > kManyTimes * first   ? fmt::format("grows {:.1f}-fold along the layers", last / first)
                      : last < first / kManyTimes ? std::string("shrinks along the layers")
                                                  : std::string("keeps its size"),

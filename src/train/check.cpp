@@ -141,6 +141,7 @@ class Check {
       if (input.content == InputSpec::Content::ids) check_tokens(batch_.ids(input.name), input.below);
       if (input.content == InputSpec::Content::targets) check_targets(input);
     }
+    require_targets(batch_, inputs_, 0);
   }
 
   void check_targets(const InputSpec& input) const {

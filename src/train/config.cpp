@@ -63,6 +63,21 @@ void read_table(std::vector<ConfigField>& fields, const toml::table& table, cons
   }
 }
 
+enum class Given { by_user, by_default };
+
+// Some families have no choice of batch; theirs takes the place of the usual one, but not of one that was asked for.
+void settle_batch(ModelConfig& model, Given batch) {
+  const std::int64_t only = model.family->batch;
+  if (only == 0 || model.batch == only) return;
+  if (batch == Given::by_user || model.batch != ModelConfig().batch) require_batch(model);
+  model.batch = only;
+}
+
+RunConfig settled(RunConfig config) {
+  if (config.model.batch == ModelConfig().batch) settle_batch(config.model, Given::by_default);
+  return config;
+}
+
 // One key, or as many as a table of free names has entries.
 void append_keys(const ConfigField& field, std::vector<ConfigKey>& keys) {
   if (!field.read_entry) {
@@ -83,7 +98,9 @@ RunConfig::RunConfig() {
 RunConfig parse_config(std::string_view toml, std::string_view origin, const SchemeLibrary& schemes) {
   RunConfig config;
   std::vector<ConfigField> fields = config_fields(config, schemes);
-  read_table(fields, parse_toml(toml, origin), "", origin);
+  const toml::table table = parse_toml(toml, origin);
+  read_table(fields, table, "", origin);
+  settle_batch(config.model, table.at_path("model.batch") ? Given::by_user : Given::by_default);
   member_configs(config);
   return config;
 }
@@ -98,6 +115,7 @@ void override_config(RunConfig& config, std::string_view assignment, const Schem
     fail("'{}' does not set anything; expected key=value, as in train.lr=3e-4", assignment);
   const std::string key(assignment.substr(0, equals)), value(assignment.substr(equals + 1));
   std::vector<ConfigField> fields = config_fields(config, schemes);
+  const std::int64_t only_before = config.model.family->batch;
   toml::table table;
   try {
     table = parse_toml("value = " + value, key);
@@ -109,6 +127,8 @@ void override_config(RunConfig& config, std::string_view assignment, const Schem
     table.insert("value", value);
   }
   set_field(fields, key, *table.get("value"), "--" + key);
+  if (key == "model.family" && only_before > 0) config.model.batch = ModelConfig().batch;  // was no choice of anybody
+  settle_batch(config.model, key == "model.batch" ? Given::by_user : Given::by_default);
   member_configs(config);
 }
 
@@ -121,14 +141,14 @@ bool is_config_key(std::string_view key) {
 }
 
 std::vector<ConfigKey> config_keys(const RunConfig& config) {
-  RunConfig copy = config;
+  RunConfig copy = settled(config);
   std::vector<ConfigKey> keys;
   for (const ConfigField& field : config_fields(copy)) append_keys(field, keys);
   return keys;
 }
 
 std::string print_config(const RunConfig& config, bool with_help) {
-  RunConfig copy = config;
+  RunConfig copy = settled(config);
   std::string text, open;
   for (const ConfigField& field : config_fields(copy)) {
     std::vector<ConfigKey> keys;

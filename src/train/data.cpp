@@ -59,8 +59,15 @@ BatchShape batch_shape(const ModelConfig& model) {
           std::ranges::find(inputs, "noised", &InputSpec::name) != inputs.end()};
 }
 
+void require_batch(const ModelConfig& model) {
+  if (model.family->batch == 0 || model.batch == model.family->batch) return;
+  fail("model.batch is {}, but a model of the family {} {}: its batch is {}", model.batch, model.family->name,
+       model.family->habit, model.family->batch);
+}
+
 void take_sizes(const Source& source, ModelConfig& model) {
-  if (model.family->batch > 0) model.batch = model.family->batch;
+  if (model.family->batch > 0 && model.batch == ModelConfig().batch) model.batch = model.family->batch;
+  require_batch(model);
   if (source.vocabulary() > 0) {
     if (model.vocabulary == 0) model.vocabulary = source.vocabulary();
     check_vocabulary(source, model.vocabulary);
@@ -80,6 +87,7 @@ void check_reads(const ModelConfig& model, const Source& source) {
   source.fill(0, 1, batch);
   try {
     check_batch(batch, model);
+    require_targets(batch, model.family->inputs(model), 0);
   } catch (const Error& error) {
     const bool classifier = model.classes > 0 && !source.sizes().contains("classes");
     fail("{} ({}){}", error.what(), source.describe(),

@@ -53,6 +53,7 @@ Feeder::Feeder(Session& session, const ModelConfig& model, std::vector<Schedule>
     Input input{.spec = spec, .handle = std::move(found)};
     if (spec.content == InputSpec::Content::lengths)
       input.whole.assign(static_cast<std::size_t>(spec.shape().elements()), static_cast<std::int32_t>(spec.below));
+    specs_.push_back(spec);
     inputs_.push_back(std::move(input));
   }
   for (const Schedule& schedule : schedules_) schedule_inputs_.push_back(session.find(schedule.input));
@@ -63,7 +64,10 @@ void Feeder::batch(const Source& source, std::uint64_t index, std::span<const st
   for (int member = 0; member < session_.members(); ++member) {
     if (!session_.active(member)) continue;
     const std::uint64_t seed = seeds[static_cast<std::size_t>(member)];
-    if (made != seed) source.fill(index, seed, batch_);
+    if (made != seed) {
+      source.fill(index, seed, batch_);
+      require_targets(batch_, specs_, index);
+    }
     made = seed;
     write(batch_, member);
   }
@@ -108,10 +112,15 @@ void check_batch(const Batch& batch, const ModelConfig& model) {
   for (const InputSpec& input : model.family->inputs(model)) tensor_for(input, batch, model.family->name);
 }
 
-double Feeder::counted() const {
-  std::vector<InputSpec> inputs;
-  for (const Input& input : inputs_) inputs.push_back(input.spec);
-  return counted_targets(inputs, batch_);
+double Feeder::counted() const { return counted_targets(specs_, batch_); }
+
+void require_targets(const Batch& batch, const std::vector<InputSpec>& inputs, std::uint64_t index) {
+  const auto asked = std::ranges::find(inputs, InputSpec::Content::targets, &InputSpec::content);
+  if (asked == inputs.end()) return;
+  const Batch::Ids& ids = batch.ids(asked->name);
+  if (std::ranges::all_of(ids, [](std::int32_t id) { return id == kIgnored; }))
+    fail("batch {} of the data holds nothing to learn: all {} of its targets are {}, which is not counted", index,
+         ids.size(), kIgnored);
 }
 
 double counted_targets(const std::vector<InputSpec>& inputs, const Batch& batch) {

@@ -61,6 +61,9 @@ class Run {
             restored_step_, {}, recorded_steps(cohort_.config().train, request.recorded_before, restored_step_))),
         records_(cohort_) {
     cohort_.require_room_for_evaluation();
+    const auto seed = static_cast<std::uint64_t>(cohort_.settings().front().data_seed);
+    if (const auto why = nothing_to_learn(*source_, cohort_.config().model, seed))
+      observer_.warned(fmt::format("there is nothing to learn: {} ({})", *why, source_->describe()));
     keep_tokenizer();
     keep_vocabulary();
     if (cohort_.config().train.tensorboard) events_.emplace(directory_.open_events(restored_step_));

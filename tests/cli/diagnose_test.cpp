@@ -47,6 +47,20 @@ TEST(DiagnoseProcess, ARunThatFailsEndsWithTheReasonAndDiagnoseHasTheEvidence) {
   EXPECT_EQ(parsed.at("members").at(0).at("cause"), "learning rate too high");
 }
 
+TEST(DiagnoseProcess, ARunOfPaddingAloneIsSaidToBeThatFromTheStart) {
+  const TemporaryFolder folder;
+  const std::string padding = folder.write("padding.bin", std::string(8000, '\0'));
+  const Ended trained =
+      train(folder, "run", {"--train.steps=10", "--data.task=tokens", "--data.path=" + padding, "--quiet"});
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  EXPECT_NE(trained.err.find("warning: there is nothing to learn: all of 4128 targets are token 0"), std::string::npos)
+      << trained.err;
+  const std::string words = "nothing to learn: in its batches all of 4128 targets are token 0";
+  EXPECT_NE(trained.out.find(words), std::string::npos) << trained.out;
+  const Ended told = test::run(folder, {"diagnose", folder / "run"});
+  EXPECT_NE(told.out.find("nothing to learn: nothing in the batches"), std::string::npos) << told.out;
+}
+
 TEST(DiagnoseProcess, AHealthyRunEndsWithoutWordsOfFailure) {
   const TemporaryFolder folder;
   const Ended trained = train(folder, "run", {"--train.steps=300", "--train.lr=1e-2"});
@@ -66,6 +80,27 @@ TEST(DiagnoseProcess, TriesTheCheapestExperimentsAndSaysWhatTheyCostFirst) {
   EXPECT_NE(tried.out.find("What helped most"), std::string::npos) << tried.out;
   const auto parsed = nlohmann::json::parse(test::run(folder, {"diagnose", folder / "run", "--try", "--json"}).out);
   EXPECT_GE(parsed.at("trials").size(), 3u);
+}
+
+// The run was on `auto`; its experiments are where they are asked to be.
+TEST(DiagnoseProcess, TriesWhereItIsAskedTo) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(train(folder, "run", {"--train.steps=40", "--train.lr=3"}).code, 0);
+  const std::vector<std::string> words = {"diagnose", folder / "run", "--try", "--steps", "20", "--device"};
+  const auto on = [&](const char* device) {
+    std::vector<std::string> all = words;
+    all.emplace_back(device);
+    return test::run(folder, all);
+  };
+  const Ended unknown = on("gpu");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("unknown device 'gpu'; expected auto, cpu or cuda"), std::string::npos) << unknown.err;
+  EXPECT_EQ(unknown.out, "") << "before anything is said";
+  const Ended tried = on("cpu");
+  ASSERT_EQ(tried.code, 0) << tried.err;
+  EXPECT_NE(tried.err.find("about ? in all"), std::string::npos) << "how fast it was there says nothing: " << tried.err;
+  const std::string config = RunView(std::filesystem::path(folder / "run-try") / "0-as-it-was").config();
+  EXPECT_NE(config.find("device = \"cpu\""), std::string::npos) << config;
 }
 
 TEST(DiagnoseProcess, StopsWhenAskedAndGoesOnFromThere) {

@@ -50,6 +50,16 @@ std::string without_hyphen_marks(std::string text) {
   return text;
 }
 
+// docs/cuda.md: it works in every verb that runs a model.
+TEST(Interface, EveryVerbThatRunsAModelSaysWhere) {
+  const TemporaryFolder folder;
+  for (const char* verb : {"train", "sweep", "study", "plan", "check", "init", "inspect", "diagnose", "predict",
+                           "generate", "sample", "bench"}) {
+    const Ended help = test::run(folder, {verb, "--help"});
+    EXPECT_NE(help.out.find("--device auto|cpu|cuda"), std::string::npos) << verb << "\n" << help.out;
+  }
+}
+
 TEST(Interface, CompletionsAndTheManualNameEveryVerbAndOption) {
   const TemporaryFolder folder;
   const std::string man = without_hyphen_marks(printed(folder, {"man"}));

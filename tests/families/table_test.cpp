@@ -20,6 +20,7 @@ RunConfig run_of(const std::string& family) {
   config.model.width = 16;
   config.model.heads = 2;
   config.model.batch = config.model.family->data == "noised" ? 32 : 3;  // squared errors of three samples say little
+  if (config.model.family->batch > 0) config.model.batch = config.model.family->batch;
   config.model.time = 12;
   config.train.steps = 2;
   config.train.threads = 1;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "error_of.h"
 #include "lab/planted_runs.h"
@@ -133,35 +132,6 @@ TEST(Diagnose, AttentionThatStartsSaturated) {
   EXPECT_EQ(found.cause, Cause::attention_saturates) << found.words;
   EXPECT_TRUE(found.evidence[0].site.find("attn") != std::string::npos) << found.evidence[0].words;
   EXPECT_TRUE(suggests(found, "model.qk_norm="));
-}
-
-std::string random_text(std::size_t length) {
-  std::mt19937 random(1);
-  const std::string_view letters = "abcdefghijklmnopqrstuvwxyz .,";
-  std::string text;
-  for (std::size_t i = 0; i < length; ++i) text += letters[random() % letters.size()];
-  return text;
-}
-
-TEST(Diagnose, DataThatSayNothingAreNoFailure) {
-  const TemporaryFolder folder;
-  const std::string file = folder.write("random.txt", random_text(200'000));
-  const RunHistory run = read_history(
-      train_small(folder, "run", {"data.path=" + file, "train.steps=300", "train.lr=0.003", "model.layers=2"}));
-  const Diagnosis found = diagnose(run).at(0);
-  EXPECT_EQ(found.condition, Condition::nothing_to_learn) << found.words;
-  EXPECT_EQ(found.cause, Cause::data_say_nothing) << found.words;
-  EXPECT_FALSE(is_failure(found.condition));
-}
-
-TEST(Diagnose, DataThatSaySomethingAreNotBlamed) {
-  const TemporaryFolder folder;
-  std::string text;
-  for (int i = 0; i < 20'000; ++i) text += i % 3 == 0 ? "the cat sat on a mat. " : "a dog ran to the house. ";
-  const std::string file = folder.write("text.txt", text);
-  const RunHistory run =
-      read_history(train_small(folder, "run", {"data.path=" + file, "train.steps=100", "train.lr=1e-7"}));
-  EXPECT_EQ(diagnose(run).at(0).cause, Cause::rate_too_small) << diagnose(run).at(0).words;
 }
 
 TEST(Diagnose, TooFewStepsAreSaidToBeThat) {

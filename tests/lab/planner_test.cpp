@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 #include <random>
+#include <set>
 
 namespace norma {
 namespace {
@@ -372,6 +373,25 @@ TEST(Planner, RunsThatEndAboveGuessingLevelDoNotSayThatASchemeDoesNotTrain) {
     EXPECT_TRUE(missing_long_entries(state, 1).empty()) << "nor would a larger budget tell";
   }
   EXPECT_TRUE(begins);
+}
+
+// A rate of 0.003 is above guessing level after races of 400 steps, so 0.0003 would be there after ten times as many:
+// the smallest rates were tried first, and of three long runs one told nothing.
+TEST(Planner, LongRunsThatWouldTellNothingComeLast) {
+  World world({falling(1.0, 20), on_its_way(1.5, 1e5)}, 1);
+  const StudyState& state = world.play(1e5);
+  EXPECT_EQ(training_after(state, 1), Training::stuck);
+  std::set<double> tried;
+  for (const Round* round : world.rounds(Stage::longest)) {
+    for (const RoundEntry& entry : round->entries) tried.insert(entry.lr);
+  }
+  EXPECT_EQ(tried, (std::set<double>{1e-3, 3e-3}));
+  // Above guessing level because they are too large: that says nothing of small rates, which come first.
+  const Curve wild = [](double lr, std::int64_t) { return lr > 2e-3 ? kGuessing + 100 * lr : kGuessing; };
+  World shaken({falling(1.0, 20), wild}, 1);
+  shaken.play(1e5);
+  ASSERT_FALSE(shaken.rounds(Stage::longest).empty());
+  for (const RoundEntry& entry : shaken.rounds(Stage::longest)[0]->entries) EXPECT_LE(entry.lr, 1e-3);
 }
 
 // What is said not to train has been trained ten times as long as the others were compared, and a race in which it

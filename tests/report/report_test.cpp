@@ -94,6 +94,17 @@ TEST(Report, SeveralDepthsAreOnePageWithAFigureAndALinkForEach) {
     EXPECT_EQ(count_of(report, part), 1u) << part;
 }
 
+// The page said "1 layers", and gave runs and time of the deepest study for those of all.
+TEST(Report, OneLayerIsOneAndAllStudiesAreCounted) {
+  const std::string results = made_up().dump();
+  const std::string report = make_depths_report({{1, "study/layers-1", results}, {48, "study/layers-48", results}});
+  EXPECT_EQ(report.find("1 layers"), std::string::npos) << report.substr(report.find("1 layers"), 60);
+  for (const char* part : {"<th scope=\"col\">1 layer</th>", "The whole study at 1 layer<", ">1 layer</h2>"})
+    EXPECT_EQ(count_of(report, part), 1u) << part;
+  const auto runs = static_cast<std::size_t>(made_up().at("runs").size());
+  EXPECT_NE(report.find(std::to_string(2 * runs) + " runs"), std::string::npos) << runs;
+}
+
 TEST(Report, NoTextLeavesItsPlace) {
   const std::string harmless = make_report(made_up().dump());
   for (const char* hostile : {"</script><script>alert(1)</script>", "</SCRIPT ><img src=x onerror=alert(1)>",
@@ -194,6 +205,29 @@ TEST(RunReport, ShowsHowARunEndedAndItsCurves) {
   }
   EXPECT_EQ(Json::parse(data_of(page)), Json::parse(run.json));
   EXPECT_FALSE(make_run_report({.name = "empty", .result = {}}).empty());
+}
+
+// They stood behind the loss, with the ends of their interval in columns apart; a member without scores moved the rest.
+TEST(RunReport, SpeaksOfRightAnswersFirstAndOfSquaredErrorsByName) {
+  RunReport run{.name = "run", .result = test::made_up_run()};
+  run.result.members.resize(1);
+  MemberResult& only = run.result.members.front();
+  only.outcome = Outcome::stable;
+  only.evaluation_loss = 0.25;
+  only.scores = {{"loss", 0.25}, {"accuracy", 0.9}, {"accuracy_low", 0.8}, {"accuracy_high", 0.95}, {"records", 128}};
+  const std::string page = make_run_report(run);
+  EXPECT_NE(page.find("stable, 90.0\u00a0% (80.0 to 95.0) right, held-out loss 0.250."), std::string::npos);
+  const auto accuracy = page.find(">Accuracy</th>"), loss = page.find(">Held-out loss</th>");
+  ASSERT_NE(accuracy, std::string::npos);
+  EXPECT_LT(accuracy, loss);
+  EXPECT_NE(page.find("80.0\u00a0% to 95.0\u00a0%"), std::string::npos);
+  EXPECT_EQ(page.find("Accuracy low"), std::string::npos);
+  run.result.members.push_back(only);
+  run.result.members.front().scores.clear();
+  EXPECT_NE(make_run_report(run).find(">Accuracy</th>"), std::string::npos) << "the first member has no scores";
+  RunReport denoiser{.name = "run", .result = run.result, .unit = "mean squared error"};
+  denoiser.result.members.resize(1);
+  EXPECT_NE(make_run_report(denoiser).find("stable, held-out mean squared error 0.250."), std::string::npos);
 }
 
 }  // namespace

@@ -49,6 +49,10 @@ TEST(Check, RefusesTargetsOutsideTheVocabulary) {
         << bad;
 }
 
+TEST(Check, RefusesABatchThatAsksForNothing) {
+  EXPECT_NE(error_for(Ids(8, -100)).find("all 8 of its targets are -100"), std::string::npos);
+}
+
 // What a run would start from.
 TEST(Check, WithoutWeightsShowsWhatTheSchemeMeasures) {
   const test::TemporaryFolder folder;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "check.h"
+#include "norma/train/cohort.h"
+#include "norma/train/data.h"
 
 namespace norma {
 namespace {
@@ -136,6 +138,27 @@ TEST(Config, OverridesThatSayNothingAreNamed) {
             "--trian.lr: there is no key 'trian.lr' (did you mean 'train.lr'?)");
   EXPECT_EQ(test::error_of([&] { override_config(config, "train.lr=fast"); }),
             "--train.lr: 'fast' was given; expected a number from 0 to 1000000");
+}
+
+// Who asks for the family alone has asked for no batch.
+TEST(Config, AFamilyWithoutAChoiceOfBatchHasItsOwn) {
+  RunConfig config;
+  override_config(config, "model.family=gcn");
+  EXPECT_EQ(config.model.batch, 1);
+  EXPECT_EQ(parse_config("[model]\nfamily = \"gcn\"", "test").model.batch, 1);
+  EXPECT_EQ(parse_config(print_config(config), "test").model.batch, 1);
+  override_config(config, "model.batch=1");
+  EXPECT_NE(test::error_of([&] { override_config(config, "model.batch=2"); }).find("its batch is 1"),
+            std::string::npos);
+  override_config(config, "model.batch=1");
+  override_config(config, "model.family=graphs");
+  EXPECT_EQ(config.model.batch, ModelConfig().batch);
+  RunConfig by_hand;
+  by_hand.model.family = "gcn";
+  EXPECT_EQ(parse_config(print_config(by_hand), "test").model.batch, 1) << "the usual batch is nobody's wish";
+  by_hand.model.batch = 7;
+  const auto source = open_data(by_hand);
+  EXPECT_NE(test::error_of([&] { resolve_config(by_hand, *source); }).find("model.batch is 7"), std::string::npos);
 }
 
 TEST(Config, FilesThatAreNotThereAreNamed) {

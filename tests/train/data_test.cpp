@@ -16,7 +16,7 @@ RunConfig with(Family family, const std::string& task) {
   RunConfig config;
   config.model.family = family;
   config.data.task = task;
-  config.model.batch = 2;
+  config.model.batch = family->batch > 0 ? family->batch : 2;
   config.model.time = 12;
   return config;
 }
@@ -108,6 +108,59 @@ class SkewedClasses final : public Source {
     for (int i = 0; i < 10; ++i) ids[static_cast<std::size_t>(i)] = i < of_the_first ? 0 : 1;
   }
 };
+
+// Asks for nothing from batch `last` on.
+class EndsEarly final : public Source {
+ public:
+  explicit EndsEarly(std::uint64_t last) : last_(last) {}
+  void fill(std::uint64_t index, std::uint64_t, Batch& batch) const override {
+    for (const char* name : {"tokens", "targets"}) {
+      Batch::Ids& ids = batch.ids(name, {2, 12});
+      for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(i % 5);
+    }
+    if (index >= last_) std::ranges::fill(batch.ids("targets"), kIgnored);
+  }
+  std::int64_t evaluation_batches() const override { return 0; }
+  void fill_evaluation(std::int64_t, Batch&) const override {}
+  std::int64_t vocabulary() const override { return 5; }
+  std::optional<double> optimum() const override { return std::nullopt; }
+  std::string describe() const override { return "ends early"; }
+
+ private:
+  std::uint64_t last_;
+};
+
+// The loss of no targets is 0 / 0, which passed for divergence of the scheme.
+TEST(Data, ABatchThatAsksForNothingIsAnErrorOfTheData) {
+  RunConfig config = with("decoder", "grammar");
+  config.model.layers = 1;
+  config.model.width = 8;
+  config.model.heads = 2;
+  const auto error = [&](std::uint64_t last) {
+    return test::error_of([&] {
+      Cohort cohort(config, std::make_shared<EndsEarly>(last));
+      for (int step = 0; step < 3; ++step) cohort.train_step();
+      EXPECT_FALSE(cohort.member(0).diverged);
+    });
+  };
+  EXPECT_EQ(error(3), "");
+  EXPECT_EQ(error(2),
+            "batch 2 of the data holds nothing to learn: all 24 of its targets are -100, which is not counted");
+  EXPECT_NE(error(0).find("batch 0 of the data holds nothing to learn"), std::string::npos) << error(0);
+  EXPECT_NE(error(0).find("ends early"), std::string::npos) << error(0);
+}
+
+TEST(Data, NothingToLearnIsSaidOfDataThatAreAllAlikeOnly) {
+  RunConfig config = with("decoder", "grammar");
+  config.model.vocabulary = 5;
+  EXPECT_EQ(nothing_to_learn(EndsEarly(3), config.model, 1), std::nullopt);
+  EXPECT_EQ(nothing_to_learn(EndsEarly(0), config.model, 1), "no target of its data is counted");
+  for (const FamilyRow& row : families()) {
+    RunConfig usual = with(Family(row.name), kFamilyTask);
+    const std::shared_ptr<const Source> source = open_data(usual);
+    EXPECT_EQ(nothing_to_learn(*source, resolve_config(usual, *source).model, 1), std::nullopt) << row.name;
+  }
+}
 
 TEST(Guessing, IsJudgedOnTheRecordsThatTheLossIsOf) {
   const SkewedClasses source;

@@ -46,6 +46,7 @@ enum class Cause {
   attention_saturates,
   not_finite,  // with updates that are not to blame
   data_say_nothing,
+  nothing_in_batches,  // padding alone: one answer, or one question
   too_little_data,
   unknown,
 };
@@ -59,6 +60,7 @@ inline constexpr Word<Cause> kCauseWords[] = {{"none", Cause::none},
                                               {"attention saturates", Cause::attention_saturates},
                                               {"a tensor is not finite", Cause::not_finite},
                                               {"the data say nothing", Cause::data_say_nothing},
+                                              {"nothing in the batches", Cause::nothing_in_batches},
                                               {"too little data", Cause::too_little_data},
                                               {"unknown", Cause::unknown}};
 constexpr std::span<const Word<Cause>> words_for(Cause) { return kCauseWords; }

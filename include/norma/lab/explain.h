@@ -56,6 +56,10 @@ struct Explanation {
   std::string theory_sizes;          // as those of the cost
 };
 
+// Why `norma train` refuses models of this family with this scheme; nothing where it trains them. Asked by planning a
+// training step of a shallow one.
+std::optional<std::string> refusal(const ExplainOptions& options);
+
 // Throws Error for a scheme that computes what it does not use.
 Explanation explain(const ExplainOptions& options);
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "norma/lab/study.h"
@@ -22,6 +23,9 @@ struct DepthsResult {
   bool interrupted = false;
   bool finished_before = false;  // all of them
 };
+
+// "12 layers", "1 decoder layer".
+std::string layers_text(std::int64_t layers, std::string_view stack = {});
 
 // `layers-12` and so on.
 std::filesystem::path study_directory_at(const std::filesystem::path& directory, std::int64_t layers);

@@ -44,6 +44,7 @@ class Feeder {
   };
   std::string family_;
   std::vector<Input> inputs_;
+  std::vector<InputSpec> specs_;  // of those
   void write_mixture(const Batch& batch, int member);
 
   Handle dropout_, dropout_key_, smoothing_, mixed_targets_, mixture_;
@@ -54,6 +55,10 @@ class Feeder {
 
 // Targets that count towards the loss, of all that a model is asked; where it is asked for numbers, its rows.
 double counted_targets(const std::vector<InputSpec>& inputs, const Batch& batch);
+
+// Throws Error where no target of a training batch is counted: its loss would be 0 / 0, which no scheme is to blame
+// for.
+void require_targets(const Batch& batch, const std::vector<InputSpec>& inputs, std::uint64_t index);
 
 // Throws Error for a tensor that the model reads and the batch lacks or has in another shape.
 void check_batch(const Batch& batch, const ModelConfig& model);

@@ -29,6 +29,9 @@ struct Case {
   Signs signs;
   Diagnosis found = {};
   std::optional<AmplificationPair> amplification = {};  // once a cause has asked for it
+  // Once they have been asked for; null, and why, where they could not be read again.
+  std::optional<std::shared_ptr<const Source>> source = {};
+  std::string no_source = {};
 
   double loss() const { return result.evaluation_loss.value_or(result.final_loss); }
   // What a model does that has learned nothing of its input.
@@ -40,12 +43,16 @@ struct Case {
 
 void add_evidence(Case& one, std::string words, double value, double against = kNaN, const SignReading& where = {});
 
-// Null, with a note, where the data are not there any more or larger than the options allow.
+// Null where the data are not there any more or larger than the options allow; `open_again` notes why.
+std::shared_ptr<const Source> source_of(Case& one, const DiagnoseOptions& options);
 std::shared_ptr<const Source> open_again(Case& one, const DiagnoseOptions& options);
 
 // Of a run that diverged or did not learn. May find that it was the condition that was wrong: too few steps, or data
 // that say nothing.
 void find_cause(Case& one, const DiagnoseOptions& options);
+
+// No model could have learned anything: every answer was the same, or every question. True: it is written down.
+bool held_nothing(Case& one, const DiagnoseOptions& options);
 
 // Causes that also spoil a run which learned something. True: it holds, and is written down.
 bool rate_is_too_high(Case& one);

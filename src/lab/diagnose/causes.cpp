@@ -7,6 +7,7 @@
 #include "lab/diagnose/case.h"
 #include "norma/theory/predict.h"
 #include "norma/train/data.h"
+#include "norma/train/judge.h"
 #include "norma/train/trained_run.h"
 
 namespace norma {
@@ -155,19 +156,47 @@ void add_evidence(Case& one, std::string words, double value, double against, co
   one.found.evidence.push_back({std::move(words), value, against, where.step, where.site});
 }
 
-std::shared_ptr<const Source> open_again(Case& one, const DiagnoseOptions& options) {
+std::shared_ptr<const Source> source_of(Case& one, const DiagnoseOptions& options) {
+  if (one.source) return *one.source;
+  one.source = nullptr;
   RunConfig config = one.run.config;
   if (data_bytes(config.data) > options.most_data_bytes) {
-    one.found.notes.push_back("the data were not read again: they are large");
+    one.no_source = "the data were not read again: they are large";
     return nullptr;
   }
   try {
     config.data = stored_data(config.data, one.run.path);
-    return open_data(config);
+    one.source = open_data(config);
   } catch (const Error& error) {
-    one.found.notes.push_back(fmt::format("the data could not be read again: {}", error.what()));
-    return nullptr;
+    one.no_source = fmt::format("the data could not be read again: {}", error.what());
   }
+  return *one.source;
+}
+
+std::shared_ptr<const Source> open_again(Case& one, const DiagnoseOptions& options) {
+  std::shared_ptr<const Source> source = source_of(one, options);
+  const bool told = std::ranges::find(one.found.notes, one.no_source) != one.found.notes.end();
+  if (source == nullptr && !told) one.found.notes.push_back(one.no_source);
+  return source;
+}
+
+// The entropy of what was asked for is in the records; whether questions differ, only the data can say.
+bool held_nothing(Case& one, const DiagnoseOptions& options) {
+  constexpr double kNone = 1e-9;  // nats
+  const bool one_answer = one.result.unigram_entropy && std::abs(*one.result.unigram_entropy) < kNone;
+  if (!one_answer && !is_classifier(one.run.config.model)) return false;
+  std::optional<std::string> why;
+  if (const std::shared_ptr<const Source> source = source_of(one, options)) {
+    why = nothing_to_learn(*source, one.run.config.model, static_cast<std::uint64_t>(one.member.settings.data_seed));
+    if (!why) return false;
+  } else if (one_answer) {
+    why = "every target that was counted is the same, as far as it was recorded";
+  }
+  if (!why) return false;
+  one.found.condition = Condition::nothing_to_learn;
+  one.found.cause = Cause::nothing_in_batches;
+  one.found.words = "in its batches " + *why;
+  return true;
 }
 
 bool rate_is_too_high(Case& one) {

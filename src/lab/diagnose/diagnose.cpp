@@ -106,6 +106,8 @@ bool has_not_moved(const Case& one) {
 }
 
 void find_condition(Case& one, const DiagnoseOptions& options) {
+  const bool learned = one.result.outcome == Outcome::stable || one.result.outcome == Outcome::stable_after_spikes;
+  if (!learned && held_nothing(one, options)) return;
   switch (one.result.outcome) {
     case Outcome::diverged:
       one.found.condition = Condition::diverged;

@@ -144,6 +144,10 @@ void suggest(Case& one) {
     case Cause::data_say_nothing:
       to.add("look at the data: are labels and texts in the right order, and the columns the right ones?");
       break;
+    case Cause::nothing_in_batches:
+      to.add("look at the data: is there more than padding in the files, and are the columns the right ones?", {},
+             one.found.words);
+      break;
     case Cause::too_little_data:
       to.add("train on more data, or a smaller model");
       to.add("drop out a tenth of the activations", {"train.dropout=0.1"});

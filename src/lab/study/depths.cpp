@@ -31,10 +31,10 @@ class ObserverAtDepth final : public StudyObserver {
   ObserverAtDepth(StudyObserver& inner, std::int64_t layers, double before, double own)
       : inner_(inner), layers_(layers), before_(before), own_(own) {}
   void progressed(std::string_view part, double done, std::string_view what) override {
-    inner_.progressed(fmt::format("{} layers, {}", layers_, part), done, what);
+    inner_.progressed(fmt::format("{}, {}", layers_text(layers_), part), done, what);
   }
   void spent(double share) override { inner_.spent(before_ + own_ * std::min(share, 1.0)); }
-  void said(const std::string& line) override { inner_.said(fmt::format("{} layers: {}", layers_, line)); }
+  void said(const std::string& line) override { inner_.said(fmt::format("{}: {}", layers_text(layers_), line)); }
 
  private:
   StudyObserver& inner_;
@@ -180,7 +180,8 @@ std::string depths_answer(const std::vector<Results>& studies, const std::vector
   }
   std::vector<std::string> parts;
   for (const auto& [choice, at] : choices) {
-    const std::string where = fmt::format("at {} layers", fmt::join(at, " and "));
+    const std::string where =
+        at.size() == 1 ? "at " + layers_text(at[0]) : fmt::format("at {} layers", fmt::join(at, " and "));
     parts.push_back(choice.empty() ? "undecided " + where
                                    : fmt::format("{} use {}", where, title_of(studies.back(), choice)));
   }
@@ -200,10 +201,10 @@ std::string depths_words(const std::vector<Results>& studies, const std::vector<
   }
   std::string words = scale_words(studies);
   if (!lost.empty())
-    words += fmt::format("Seen to train at {} layers and not at {}: {}. ", depths.front(), depths.back(),
+    words += fmt::format("Seen to train at {} and not at {}: {}. ", layers_text(depths.front()), depths.back(),
                          fmt::join(lost, ", "));
   if (!gained.empty())
-    words += fmt::format("Seen to train at {} layers and not at {}: {}. ", depths.back(), depths.front(),
+    words += fmt::format("Seen to train at {} and not at {}: {}. ", layers_text(depths.back()), depths.front(),
                          fmt::join(gained, ", "));
   return words + "Runs of different depths may differ in length: compare schemes within a depth.";
 }
@@ -217,8 +218,7 @@ std::string depths_table(const std::vector<Results>& studies, const std::vector<
     for (std::size_t i = 0; i < row.cells.size(); ++i) widths[i] = std::max(widths[i], row.cells[i].size());
   }
   std::string text = fmt::format("  {:<{}}", "scheme", first);
-  for (std::size_t i = 0; i < depths.size(); ++i)
-    text += fmt::format("  {:<{}}", fmt::format("{} layers", depths[i]), widths[i]);
+  for (std::size_t i = 0; i < depths.size(); ++i) text += fmt::format("  {:<{}}", layers_text(depths[i]), widths[i]);
   text.erase(text.find_last_not_of(' ') + 1);
   text += "\n";
   for (const DepthsRow& row : rows) {

@@ -2,6 +2,7 @@
 // how fast losses still fall. docs/study.md has the rules.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,6 +70,14 @@ struct PlannerRules {
   double alpha = 0.05;
 };
 
+inline constexpr double kNoLoss = std::numeric_limits<double>::infinity();
+
+std::vector<double> ladder_of(const SchemeEvidence& evidence);  // the rates of its map, ascending
+std::int64_t largest_warmup(const SchemeEvidence& evidence);    // of its map
+// The warmup of the map that a run of so many steps with this one stands for.
+std::int64_t map_warmup_of(const StudyState& state, std::size_t scheme, std::int64_t warmup, std::int64_t steps,
+                           const PlannerRules& rules);
+
 // By steps, ascending: the map, then the races.
 std::vector<std::int64_t> raced_lengths(const StudyState& state);
 std::int64_t raced_steps(const StudyState& state);  // the last of them
@@ -100,7 +109,7 @@ std::vector<RoundEntry> racing_entries(const StudyState& state, std::int64_t ste
 // and does not there.
 std::vector<RoundEntry> edge_entries(const StudyState& state);
 // For a scheme at guessing level, where losses say nothing about rates: small ones with warmup, the most promising
-// first, then larger ones.
+// first, then larger ones; last those that cannot reach guessing level in so many steps.
 std::vector<RoundEntry> long_entries(const StudyState& state, std::size_t scheme, std::int64_t steps,
                                      const PlannerRules& rules = {});
 

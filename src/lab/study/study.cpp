@@ -11,7 +11,7 @@
 #include "lab/study/depth.h"
 #include "lab/study/describe.h"
 #include "lab/study/directory.h"
-#include "lab/study/meter.h"
+#include "lab/study/map.h"
 #include "lab/study/parts.h"
 #include "lab/study/play.h"
 #include "lab/study/verdict.h"
@@ -57,7 +57,8 @@ class Study {
         stop_(stop),
         source_(open_data(config_.base)),
         resolved_(resolve_config(config_.base, *source_)),
-        rounds_(config_, request, observer, stop) {
+        rounds_(config_, request, observer, stop),
+        map_(config_, request, observer, stop) {
     for (const SchemeChoice& scheme : config_.schemes) schemes_.push_back(summary_of(scheme));
     for (const SchemeChoice& scheme : config_.schemes) {
       SchemeEvidence evidence{.scheme = scheme.asked(), .title = scheme->title, .layers = config_.base.model.layers};
@@ -69,15 +70,12 @@ class Study {
     }
     side_by_side(config_.schemes.size(), threads(),
                  [this](std::size_t i) { evidence_[i].leak = leak_in(config_.schemes[i]); });
-    std::vector<double> rates = config_.rates;
-    std::sort(rates.begin(), rates.end());
-    grids_.assign(config_.schemes.size(), rates);
-    if (trains()) sweep_cells(sweep_config());  // mistakes are found before anything is computed
+    if (trains()) sweep_cells(map_.sweep(evidence_));  // mistakes are found before anything is computed
   }
 
   StudyResult run() {
     if (config_.inspect && !stop_) timed("analyses at init", [this] { inspect_schemes(); });
-    if (trains() && !stop_) timed("map", [this] { train_schemes(); });
+    if (trains() && !stop_) timed("map", [this] { train_map(); });
     if (trains() && !stop_) timed("rounds after the map", [this] { play_rounds(); });
     if (trains() && config_.depth_use && !stop_) timed("use of depth", [this] { measure_depth(); });
     return {.results_json = write_results(describe()), .interrupted = stop_};
@@ -122,85 +120,15 @@ class Study {
     for (const Analysis& analysis : findings_.analyses) gather_laws(evidence_, analysis);
   }
 
-  // Every scheme with the rates of its own grid.
-  SweepConfig sweep_config() const {
-    SweepConfig sweep{.base = config_.base};
-    for (const SchemeChoice& scheme : config_.schemes) sweep.schemes.put(scheme);
-    for (std::size_t i = 0; i < grids_.size(); ++i) {
-      if (!evidence_[i].leak.empty()) continue;  // whatever it reached would mean nothing
-      for (const double rate : grids_[i]) {
-        for (const std::int64_t warmup : config_.warmups)
-          add_points(sweep, config_.schemes[i], rate, warmup, config_.seeds);
-      }
-    }
-    return sweep;
-  }
-
-  std::filesystem::path sweep_directory() const { return request_.directory / "sweep"; }
-
-  void train_schemes() {
-    train_grids("map");
-    for (int round = 0; round < config_.extra_rates && !stop_ && widen_grids(); ++round) train_grids("rates beyond");
-    if (only_read_ && !stop_) run_grids("map");  // trains nothing, but sets right what a kill left of the index
-  }
-
-  // A round that has ended is only read: to a sweep of fewer cells a cohort of the next round, cut short by a kill,
-  // would be one that nobody asks for any more.
-  void train_grids(const std::string& part) {
-    outcomes_ = read_outcomes(sweep_config(), sweep_directory());
-    only_read_ = std::all_of(outcomes_.begin(), outcomes_.end(),
-                             [](const RunOutcome& outcome) { return outcome.status != RunStatus::waiting; });
-    if (!only_read_) run_grids(part);
-    gather_cells(evidence_, outcomes_, config_.rates);
-  }
-
-  void run_grids(const std::string& part) {
+  void train_map() {
     const auto per_step = static_cast<double>(tokens_per_step(resolved_));
-    const SweepConfig sweep = sweep_config();
-    SweepMeter meter(
-        observer_, part,
-        {.own = static_cast<double>(sweep.points.size()) * static_cast<double>(config_.base.train.steps) * per_step,
-         .all = rounds_.tokens_of_budget(per_step),
-         .counted = counted_word()});
-    outcomes_ =
-        run_sweep({.config = sweep,
-                   .directory = sweep_directory(),
-                   .command_line = request_.command_line,
-                   .weights = config_.budget.unit == StudyBudget::Unit::none ? KeepWeights::yes : KeepWeights::no,
-                   .scores = false},
-                  meter, stop_)
-            .outcomes;
-    if (!stop_) meter.report();
-    map_.training_seconds += meter.seconds();
-    map_.tokens_trained += meter.tokens();
-  }
-
-  // One more rate for each scheme whose best lies at an end of those tried.
-  bool widen_grids() {
-    bool wider = false;
-    for (std::size_t i = 0; i < grids_.size(); ++i) {
-      const RateEdge edge = evidence_[i].faulty() ? RateEdge::none : edge_of_best(evidence_[i]);
-      const std::optional<double> rate = rate_beyond(grids_[i], edge);
-      if (!rate) continue;
-      grids_[i].insert(edge == RateEdge::largest ? grids_[i].end() : grids_[i].begin(), *rate);
-      observer_.said(
-          fmt::format("{}: the best rate is the {} tried; trying {:g}", evidence_[i].title, name_of(edge), *rate));
-      wider = true;
-    }
-    return wider;
+    map_.train(evidence_, {.tokens_per_step = per_step,
+                           .tokens_of_budget = rounds_.tokens_of_budget(per_step),
+                           .counted = counted_word()});
   }
 
   void play_rounds() {
     const auto per_step = static_cast<double>(tokens_per_step(resolved_));
-    const double map_tokens =
-        static_cast<double>(outcomes_.size()) * static_cast<double>(config_.base.train.steps) * per_step;
-    map_.seconds = seconds();
-    if (map_.tokens_trained == 0) {  // by a process that was killed before it could write this down
-      double speed = 1;
-      for (const RunOutcome& outcome : outcomes_) speed = std::max(speed, outcome.tokens_per_second);
-      map_.tokens_trained = map_tokens;
-      map_.training_seconds = map_tokens / speed;
-    }
     rounds_.play({.schemes = evidence_,
                   .map_steps = config_.base.train.steps,
                   .tuning_seeds = config_.seeds,
@@ -208,7 +136,7 @@ class Study {
                   .counted = counted_word(),
                   .guessing = guessing(),
                   .beyond_grid = config_.extra_rates > 0},
-                 map_, map_tokens);
+                 map_.account(seconds(), per_step), map_.tokens(per_step));
     if (!stop_) gather_rounds(evidence_, rounds_, config_);
   }
 
@@ -231,8 +159,8 @@ class Study {
       }
       const TrainedCell* best = best_cell(evidence);
       if (subjects.size() > before || best == nullptr) continue;
-      for (const RunOutcome& outcome : outcomes_) {
-        const std::filesystem::path run = sweep_directory() / "runs" / outcome.id;
+      for (const RunOutcome& outcome : map_.outcomes()) {
+        const std::filesystem::path run = map_.directory() / "runs" / outcome.id;
         if (outcome.lr == best->lr && outcome.warmup == best->warmup && !RunView(run).checkpoint_steps().empty())
           add(outcome, run);
       }
@@ -326,8 +254,8 @@ class Study {
     findings_.schemes = schemes_;
     return describe_study(std::move(results), {.config = config_,
                                                .findings = findings_,
-                                               .map = outcomes_,
-                                               .grids = grids_,
+                                               .map = map_.outcomes(),
+                                               .grids = map_.grids(),
                                                .evidence = evidence_,
                                                .rounds = rounds_,
                                                .scale = scale()});
@@ -341,13 +269,10 @@ class Study {
   std::shared_ptr<const Source> source_;
   RunConfig resolved_;  // what the data says is filled in
   RoundPlayer rounds_;
+  StudyMap map_;
   std::vector<SchemeSummary> schemes_;
   std::vector<SchemeEvidence> evidence_;
-  std::vector<std::vector<double>> grids_;  // rates of each scheme, ascending
   Findings findings_;
-  std::vector<RunOutcome> outcomes_;  // of the map
-  StudyAccount map_;
-  bool only_read_ = false;  // all runs of the last round had ended before
 };
 
 }  // namespace

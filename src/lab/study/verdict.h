@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "norma/lab/estimate.h"
+#include "norma/lab/study_depths.h"
 #include "norma/lab/verdict.h"
 
 namespace norma {
@@ -82,9 +83,6 @@ struct SchemeEvidence {
 
   bool faulty() const { return !leak.empty() || below_optimum; }
 };
-
-// "12 layers", "1 decoder layer".
-std::string layers_text(std::int64_t layers, std::string_view stack = {});
 
 // The cell with the lowest mean loss among those that train; null when none does.
 const TrainedCell* best_cell(const SchemeEvidence& evidence);

@@ -56,6 +56,7 @@ void SweepBoard::happened(const SweepCell& cell, const MemberEvent& event) {
 
 void SweepBoard::warned(const std::string& what) {
   const std::lock_guard lock(mutex_);
+  if (!warned_.insert(what).second) return;  // every cohort says the same of its data
   observer_.warned(what);
 }
 

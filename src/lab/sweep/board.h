@@ -6,6 +6,7 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "norma/lab/sweep.h"
@@ -48,6 +49,7 @@ class SweepBoard {
   std::int64_t ended_before_ = 0;
   double work_done_ = 0, work_left_ = 0;
   std::optional<Clock::time_point> began_;
+  std::set<std::string> warned_;
 };
 
 }  // namespace norma

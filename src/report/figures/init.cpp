@@ -88,7 +88,7 @@ std::int64_t deepest(const Analysis& analysis) {
 }
 
 draw::Panel place_panel(const Analysis& analysis, const Cast& cast, std::int64_t depth) {
-  draw::Panel panel{.x_label = fmt::format("place in the stack of {} layers", depth),
+  draw::Panel panel{.x_label = "place in the stack of " + draw::counted(depth, "layer", "layers"),
                     .y_label = unit_of(analysis),
                     .y_log = analysis.log};
   for (const Series& series : analysis.series) {
@@ -253,7 +253,8 @@ void add_init_figures(std::vector<Figure>& figures, const Results& results, cons
                  depth_panel(one, cast));
     const std::int64_t depth = deepest(one);
     add_single(figures, "places-" + one.name, one.title + ", by place",
-               one.about + fmt::format(" Along one network of {} layers.", depth), place_panel(one, cast, depth));
+               one.about + fmt::format(" Along one network of {}.", draw::counted(depth, "layer", "layers")),
+               place_panel(one, cast, depth));
     add_single(figures, "values-" + one.name, one.title + ", distribution",
                one.about + " Shares of the values by size, in the deepest network.", value_panel(one, cast));
   }

@@ -158,7 +158,8 @@ void add_stability_figures(std::vector<Figure>& figures, const Results& results,
   for (const RampLimit& ramp : results.ramps) {
     const CastMember& member = cast.of(ramp.scheme);
     dots->rows.push_back(
-        {.label = fmt::format("{}, {} layers{}{}", member.label, ramp.layers, ramp.rest.empty() ? "" : ", ", ramp.rest),
+        {.label = fmt::format("{}, {}{}{}", member.label, draw::counted(ramp.layers, "layer", "layers"),
+                              ramp.rest.empty() ? "" : ", ", ramp.rest),
          .scheme = cast.index(ramp.scheme),
          .tone = member.tone,
          .marker = member.marker,

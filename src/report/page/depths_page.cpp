@@ -22,8 +22,9 @@ std::string study_section(const DepthStudy& study, const Results& results, int n
     loss->id = fmt::format("loss-{}", study.layers);
     html += figure_html(*loss, number, Drawn::twice);
   }
-  html += fmt::format("<p><a href=\"layers-{0}/report.html\">The whole study at {0} layers</a></p>\n", study.layers);
-  return section(fmt::format("layers-{}", study.layers), fmt::format("{} layers", study.layers), html);
+  html += fmt::format("<p><a href=\"layers-{}/report.html\">The whole study at {}</a></p>\n", study.layers,
+                      layers_text(study.layers));
+  return section(fmt::format("layers-{}", study.layers), layers_text(study.layers), html);
 }
 
 }  // namespace
@@ -36,15 +37,20 @@ std::string make_depths_report(const std::vector<DepthStudy>& studies) {
   for (const DepthStudy& study : studies) {
     all.push_back(read_results(study.results_json, study.directory.string()));
     depths.push_back(study.layers);
-    by_depth.columns.push_back(fmt::format("{} layers", study.layers));
+    by_depth.columns.push_back(layers_text(study.layers));
   }
   for (const DepthsRow& row : depths_rows(all)) {
     by_depth.rows.push_back({row.scheme});
     by_depth.rows.back().insert(by_depth.rows.back().end(), row.cells.begin(), row.cells.end());
   }
   const Cast cast(all.back());
+  Results whole = all.back();  // schemes, task and date are those of all
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) {
+    whole.runs.insert(whole.runs.end(), all[i].runs.begin(), all[i].runs.end());
+    whole.seconds += all[i].seconds;
+  }
   std::string html =
-      head_html(fmt::format("Study at {} layers · {}", fmt::join(depths, " and "), facts_of(all.back(), cast)),
+      head_html(fmt::format("Study at {} layers · {}", fmt::join(depths, " and "), facts_of(whole, cast)),
                 depths_answer(all, depths), depths_words(all, depths));
   html += table("Held-out loss at each scheme's own setting, with 95 % interval, and verdict", by_depth);
   for (std::size_t i = 0; i < studies.size(); ++i) html += study_section(studies[i], all[i], static_cast<int>(i) + 1);

@@ -21,7 +21,7 @@ std::string scale_words(const Results& results) {
   std::vector<std::string> depths;
   for (const double depth : by_depth->series.front().x) depths.push_back(draw::plain(depth));
   const int networks = by_depth->series.front().y.front().n;
-  return fmt::format(", at {} layers{}", listed(depths),
+  return fmt::format(", at {} layer{}{}", listed(depths), depths == std::vector<std::string>{"1"} ? "" : "s",
                      networks > 1 ? fmt::format(", {} networks of each", networks) : ", one network of each");
 }
 
@@ -66,7 +66,8 @@ std::string sweep_html(const PageParts& parts) {
     title = fmt::format("Lowest loss: {}, {} at {}, at a peak rate of {}", parts.cast.of(best->scheme).label,
                         draw::loss_text(best->loss.mean), draw::counted(best->layers, "layer", "layers"),
                         draw::plain(*best->lr));
-    title += best->warmup > 0 ? fmt::format(" with {} steps of warmup.", best->warmup) : " without warmup.";
+    title += best->warmup > 0 ? fmt::format(" with {} steps of warmup", best->warmup) : " without warmup";
+    title += best->accuracy ? fmt::format(", {}.", right_answers(*best->accuracy)) : ".";
   } else if (ended > 0) {
     title = "In every setting a seed diverged or was stopped.";
   }

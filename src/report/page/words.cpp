@@ -121,11 +121,13 @@ std::string scheme_sentence(const Results& results, const std::string& scheme) {
       return "In no final: " + verdict->words.substr(from + 2, to - from - 2) + ".";
   }
   if (tuned == nullptr || tuned->loss.n < 1) return "No setting was tried in which no seed diverged.";
-  std::string text = fmt::format("Loss {}", draw::loss_text(tuned->loss));
+  // Of classifiers, what they are for comes first.
+  std::string text = tuned->accuracy
+                         ? fmt::format("{}, loss {}", right_answers(*tuned->accuracy), draw::loss_text(tuned->loss))
+                         : fmt::format("Loss {}", draw::loss_text(tuned->loss));
   if (tuned->lr)
     text += fmt::format(" at a peak rate of {} {}", draw::plain(*tuned->lr),
                         tuned->warmup > 0 ? fmt::format("with {} steps of warmup", tuned->warmup) : "without warmup");
-  if (tuned->accuracy) text += ", " + right_answers(*tuned->accuracy);
   if (results.kind == ResultsKind::study) {
     const bool extra = std::ranges::find(results.extra_rates, scheme, &ExtraRates::scheme) != results.extra_rates.end();
     if (const std::optional<Cells> cells = shared_cells(results, scheme))
