@@ -16,7 +16,7 @@ constexpr int kQueryTiles = 2 * kBroughtGroups;         // of two turns
 constexpr int kBroughtTiles = kQueryTiles + kSlots;     // of 64 rows each
 constexpr int kMostTurns = 1024;                        // of a block
 // Registers of a thread: all alike, of the one that brings, and of those that multiply.
-constexpr int kRegisters = 96, kRegistersToBring = 24, kRegistersToMultiply = 112;
+constexpr int kRegisters = 96, kRegistersToBring = 32, kRegistersToMultiply = 112;
 static_assert(kRegistersToBring + kBroughtGroups * kRegistersToMultiply <= (kBroughtGroups + 1) * kRegisters);
 
 // Maps are [member, sample, row, column], boxes of 64 rows of a head.
@@ -171,7 +171,7 @@ __device__ __forceinline__ void multiply_turns(const BroughtForward& all, const 
     }
     if (lane_of() == 0) product::arrive(memory.q_empty + 8 * (queries & 1));
     ++queries;
-    if (tiles < place.tiles) give_back(take());  // keys for the other warpgroup
+    if (tiles < place.tiles) give_back(take());  // keys for others
     const int last_values = take();
     begin_products();
     issue_held(context, p, product_of(memory.tile(last_values)));
@@ -213,18 +213,21 @@ __global__ void __launch_bounds__(kBroughtThreads, 1)
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   __syncthreads();
+  // Registers that some give back are there for others only after all have met.
+  const auto meet = [] { asm volatile("bar.sync 1, %0;" ::"n"(kBroughtThreads) : "memory"); };
   if (threadIdx.x >= kMultiplying) {
     shrink_registers<kRegistersToBring>();
     if (threadIdx.x == kMultiplying) bring_turns(all, memory);
     __syncwarp();
+    meet();
     grow_registers<kRegisters>();
   } else {
     grow_registers<kRegistersToMultiply>();
     multiply_turns(all, memory, again);
     shrink_registers<kRegisters>();
+    meet();
   }
   if (all.call.mask != KeyMask::causal) return;
-  __syncthreads();
   for (int turn = 0; turn < kMostTurns; ++turn) {  // NaN from what the mask hides, perhaps: all again with care
     if ((again[turn / 32] >> turn % 32 & 1) == 0) continue;
     const BroughtPlace place(all, turn);
