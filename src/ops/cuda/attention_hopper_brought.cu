@@ -33,7 +33,7 @@ bool make_rows_map(CUtensorMap& map, const AttentionCall& call, std::int64_t off
 int launch_brought_forward(const AttentionCall& call, Stream stream) {
   constexpr auto kKernel = hopper_brought_forward_kernel<Bf16Math>;
   constexpr int kShared = kBroughtTiles * kTileBytes + 1024;
-  static_assert(kShared >= (kBroughtRows + 4 * 32) * stride_of<HopperTile>(kSide) * 2);  // of the careful way
+  static_assert(kShared >= (kBroughtRows + 4 * 16) * stride_of<HopperTile>(kSide) * 2);  // of the careful way
   static const cudaError_t allowed =
       cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
   if (allowed != cudaSuccess) return allowed;

@@ -233,7 +233,7 @@ __global__ void __launch_bounds__(kBroughtThreads, 1)
     const BroughtPlace place(all, turn);
     const int pair = place.index / all.blocks % (all.call.batch * all.call.heads);
     __syncthreads();
-    forward_rows<Math, kSide, 1, 32>(all.call, Access::chunks, shared_bytes, base_of(all.call.members, place.member),
+    forward_rows<Math, kSide, 1, 16>(all.call, Access::chunks, shared_bytes, base_of(all.call.members, place.member),
                                      (pair + 1) * all.blocks - 1 - place.first / kBroughtRows, kBroughtRows);
   }
 #endif
