@@ -1,5 +1,8 @@
 // Kernels that many small things reach in mixed precision: heads of short sequences, rows of few classes. Against the
 // CPU in f64.
+#include <cmath>
+#include <limits>
+
 #include "cuda/gradients.h"
 #include "norma/graph/differentiate.h"
 #include "norma/ops/attention.h"
@@ -49,6 +52,50 @@ TEST(CudaNarrowMany, Attention) {
     EXPECT_EQ(test::rounded(run, Precision::bf16, 8 * 0x1p-8), "")
         << size.time << " steps, heads of " << size.width << ", " << name_of(size.mask);
   }
+}
+
+// Sequences of several tiles, heads of 64: few heads of many keys, and so many heads that a block goes from one to the
+// next, which may be another member's; one member is idle.
+TEST(CudaNarrowMany, LongAttention) {
+  SKIP_WITHOUT_GPU();
+  struct Size {
+    std::int64_t batch, time;
+    int members;
+  };
+  for (const Size size : std::vector<Size>{{1, 1024, 2}, {1, 1000, 2}, {2, 257, 2}, {2, 130, 2}, {20, 300, 3}}) {
+    for (const Mask mask : {Mask::causal, Mask::full}) {
+      const auto build = [&](Graph& g, DType t) { with_attention(g, t, size.batch, size.time, 64, mask, false); };
+      const test::Run run{.build = build, .members = size.members, .inactive = size.members > 2 ? 1 : -1};
+      EXPECT_EQ(test::rounded(run, Precision::bf16, 8 * 0x1p-8), "")
+          << size.batch << " times " << size.time << " steps, " << name_of(mask);
+    }
+  }
+}
+
+// What the mask hides may be anything: here the last value is infinite, which only the last row may see.
+TEST(CudaNarrowMany, HiddenInfinities) {
+  SKIP_WITHOUT_GPU();
+  constexpr std::int64_t kBatch = 40, kTime = 300, kRow = 12 * 64, kContext = 4 * 64;
+  Graph graph;
+  const Wire qkv = graph.input("qkv", {{kBatch, kTime, kRow}, DType::f32});
+  graph.output("context", attention_packed(qkv, {.heads = 4, .mask = Mask::causal}));
+  const auto session = make_session(compile(graph, cuda_backend(), {.narrow = true}), {.members = 1});
+  std::vector<double> values(kBatch * kTime * kRow, 1.0);  // a mean of ones
+  for (std::int64_t sample = 0; sample < kBatch; sample += 3) {
+    const std::int64_t last = ((sample + 1) * kTime - 1) * kRow;
+    for (std::int64_t i = 8 * 64; i < kRow; ++i)
+      values[static_cast<std::size_t>(last + i)] = std::numeric_limits<double>::infinity();
+  }
+  session->stage_numbers(session->handle("qkv"), 0, values);
+  session->run();
+  const std::vector<double> context = session->numbers("context", 0);
+  int wrong = 0;
+  for (std::size_t i = 0; i < context.size(); ++i) {
+    const auto row = static_cast<std::int64_t>(i) / kContext;
+    const bool infinite = row % kTime == kTime - 1 && row / kTime % 3 == 0;
+    wrong += infinite ? std::isinf(context[i]) ? 0 : 1 : std::abs(context[i] - 1) < 1e-2 ? 0 : 1;
+  }
+  EXPECT_EQ(wrong, 0);
 }
 
 // Losses of a projection to few classes, both ways that its weight is stored, in one launch: one tile of rows and
