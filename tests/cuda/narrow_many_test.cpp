@@ -13,12 +13,12 @@
 namespace norma {
 namespace {
 
-// Context of four heads, and the gradient of the sum of its squares.
+// Context of some heads, and the gradient of the sum of its squares.
 void with_attention(Graph& g, DType t, std::int64_t batch, std::int64_t time, std::int64_t width, Mask mask,
-                    bool padded) {
-  const Wire qkv = g.parameter("qkv", {{batch, time, 12 * width}, t});
+                    bool padded, int heads = 4) {
+  const Wire qkv = g.parameter("qkv", {{batch, time, 3 * heads * width}, t});
   const Wire lengths = padded ? g.input("lengths", {{batch}, DType::i32}) : Wire();
-  const Wire context = attention_packed(qkv, {.heads = 4, .mask = mask}, lengths);
+  const Wire context = attention_packed(qkv, {.heads = heads, .mask = mask}, lengths);
   const Wires wanted = {qkv};
   g.output("d/qkv", differentiate(sum_all(square(context)), wanted)[0]);
   g.output("context", context);
@@ -35,6 +35,73 @@ TEST(CudaNarrowMany, GradientsOfAttention) {
         EXPECT_EQ(test::rounded({.build = build, .below = time + 1, .members = 2}, Precision::bf16, 8 * 0x1p-8), "")
             << time << " steps, heads of " << width << ", " << name_of(mask) << (padded ? ", padded" : "");
       }
+    }
+  }
+}
+
+// Wider heads of short sequences, so few that a block has one, and its warpgroups 64 keys each; one member is idle.
+TEST(CudaNarrowMany, GradientsOfFewHeads) {
+  SKIP_WITHOUT_GPU();
+  struct Size {
+    std::int64_t batch;
+    int heads;
+    std::int64_t time, width;
+  };
+  for (const Size size : std::vector<Size>{{32, 4, 128, 64},
+                                           {1, 1, 128, 64},
+                                           {3, 5, 127, 64},
+                                           {2, 3, 100, 48},
+                                           {5, 2, 96, 40},
+                                           {3, 2, 65, 64},
+                                           {40, 3, 64, 64},
+                                           {3, 4, 64, 40},
+                                           {2, 2, 33, 48}}) {
+    for (const Mask mask : {Mask::causal, Mask::full}) {
+      for (const bool padded : {false, true}) {
+        const auto build = [&](Graph& g, DType t) {
+          with_attention(g, t, size.batch, size.time, size.width, mask, padded, size.heads);
+        };
+        const test::Run run{
+            .build = build, .below = size.time + 1, .members = 2, .inactive = size.batch % 2 == 0 ? 1 : 0};
+        EXPECT_EQ(test::rounded(run, Precision::bf16, 8 * 0x1p-8), "")
+            << size.batch << " samples of " << size.time << " steps, " << size.heads << " heads of " << size.width
+            << ", " << name_of(mask) << (padded ? ", padded" : "");
+      }
+    }
+  }
+}
+
+// What is not seen does not matter, even where it is NaN, although products of whole tiles take 0 times it.
+TEST(CudaNarrowMany, NaNIsWhereItIsSeen) {
+  SKIP_WITHOUT_GPU();
+  constexpr std::int64_t kTime = 128, kWidth = 64;
+  for (const std::int64_t row : {5, 63, 70}) {
+    for (const std::int64_t part : {0, 1, 2}) {  // queries, keys, values
+      const auto gradients = [&](const Backend& backend, DType dtype, bool narrow) {
+        Graph graph;
+        with_attention(graph, dtype, 1, kTime, kWidth, Mask::causal, false, 2);
+        const auto session = make_session(compile(graph, backend, {.narrow = narrow}), {.members = 1, .threads = 1});
+        const Handle qkv = session->handle("qkv");
+        std::vector<double> values = test::start_of("qkv", qkv.type(), 1, 1);
+        values[static_cast<std::size_t>((row * 3 + part) * 2 * kWidth + 7)] = std::nan("");
+        session->stage_numbers(qkv, 0, values);
+        session->run();
+        return session->numbers("d/qkv", 0);
+      };
+      const std::vector<double> truth = gradients(cpu_backend(), DType::f64, false);
+      const std::vector<double> found = gradients(cuda_backend(), DType::f32, true);
+      int misplaced = 0, numbers = 0;
+      double wrong = 0, whole = 0;
+      for (std::size_t i = 0; i < truth.size(); ++i) {
+        misplaced += std::isnan(truth[i]) == std::isnan(found[i]) ? 0 : 1;
+        if (std::isnan(truth[i]) || std::isnan(found[i])) continue;
+        ++numbers;
+        wrong += (found[i] - truth[i]) * (found[i] - truth[i]);
+        whole += truth[i] * truth[i];
+      }
+      EXPECT_EQ(misplaced, 0) << "row " << row << ", part " << part;
+      EXPECT_LT(numbers, static_cast<int>(truth.size())) << "row " << row << ", part " << part;
+      EXPECT_LT(std::sqrt(wrong), 8 * 0x1p-8 * std::sqrt(whole)) << "row " << row << ", part " << part;
     }
   }
 }

@@ -8,18 +8,21 @@
 namespace norma::cuda::attention {
 
 // Scores, transposed, become P^T; lse (in powers of 2) of each column is in shared memory.
-__device__ __forceinline__ void transposed_exponentials(Accumulator& p, float factor, const float* lse) {
+template <int kN>
+__device__ __forceinline__ void transposed_exponentials(float (&p)[1][kN][4], float factor, const float* lse) {
 #pragma unroll
-  for (int n = 0; n < kSide / 8; ++n) {
+  for (int n = 0; n < kN; ++n) {
     const float2 l = *reinterpret_cast<const float2*>(lse + n * 8 + 2 * MatrixLanes::t());
 #pragma unroll
     for (int i = 0; i < 4; ++i) p[0][n][i] = power_of_two(fmaf(p[0][n][i], factor, (i & 1) != 0 ? -l.y : -l.x));
   }
 }
 // dP^T becomes dS^T.
-__device__ __forceinline__ void transposed_gradients(const Accumulator& p, Accumulator& dp, const float* delta) {
+template <int kN>
+__device__ __forceinline__ void transposed_gradients(const float (&p)[1][kN][4], float (&dp)[1][kN][4],
+                                                     const float* delta) {
 #pragma unroll
-  for (int n = 0; n < kSide / 8; ++n) {
+  for (int n = 0; n < kN; ++n) {
     const float2 d = *reinterpret_cast<const float2*>(delta + n * 8 + 2 * MatrixLanes::t());
 #pragma unroll
     for (int i = 0; i < 4; ++i) dp[0][n][i] = p[0][n][i] * (dp[0][n][i] - ((i & 1) != 0 ? d.y : d.x));

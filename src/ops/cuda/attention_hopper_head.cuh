@@ -1,5 +1,5 @@
 // A head of a short sequence in one block, for both passes: its queries, keys and values are all in shared memory. A
-// warpgroup has the head, or, where heads are few, one tile of it, and others the other tiles.
+// warpgroup has the head, or, where heads are few, one tile of it, and others of this or another block the other tiles.
 #pragma once
 
 #include "ops/cuda/attention_wgmma.cuh"
@@ -7,7 +7,7 @@
 namespace norma::cuda::attention {
 
 // A head in a block, kTiles tiles of 64 rows each of queries, keys, values and, at last, gradients by the context.
-template <int kWidth, int kTiles, int kParts>
+template <int kWidth, int kTiles, int kParts, int kThreads = kGroup>
 struct WholeHead {
   static constexpr int kRows = kTiles * kSide;
   std::byte* member;
@@ -15,8 +15,8 @@ struct WholeHead {
   bool causal;
   HopperTile *q, *k, *v, *dc;
   unsigned tiles_at;
-  int warp = static_cast<int>(threadIdx.x) / kWarp * 16;
-  int part = static_cast<int>(blockIdx.x) % kParts;  // its first tile; from one to the next are kParts
+  int warp = static_cast<int>(threadIdx.x) % kGroup / kWarp * 16;  // its first row of a tile
+  int part = static_cast<int>(blockIdx.x) % kParts;                // its first tile; from one to the next are kParts
 
   __device__ __forceinline__ WholeHead(const AttentionCall& call, std::byte* of, unsigned char* memory)
       : member(of),
@@ -37,7 +37,7 @@ struct WholeHead {
   }
   __device__ __forceinline__ static void load(HopperTile* to, const HeadRows<const HopperTile>& from, int end,
                                               int width) {
-    RowLoader<kRows, kGroup, kWidth>(from, 0, end, width).load(to);
+    RowLoader<kRows, kThreads, kWidth>(from, 0, end, width).load(to);
   }
   __device__ __forceinline__ static void arrive() {
     wait_for_copies();

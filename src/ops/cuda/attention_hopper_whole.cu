@@ -3,6 +3,7 @@
 
 #ifdef NORMA_SM90A
 #include "ops/cuda/attention_hopper_whole_backward.cuh"
+#include "ops/cuda/attention_hopper_whole_few.cuh"
 #include "ops/cuda/attention_hopper_whole_forward.cuh"
 #include "ops/cuda/attention_hopper_whole_gradients.cuh"
 #include "ops/cuda/attention_whole.cuh"
@@ -27,10 +28,12 @@ int with_whole(const AttentionCall& call, const Run& run) {
   return tiles.template operator()<64>();
 }
 
-// Careful ways take tiles of 32 and two buffers.
-constexpr std::int64_t careful_bytes(int width) { return 256 * stride_of<HopperTile>(width) * 2 + 4 * 32 * 4; }
+// Careful ways take twice as many rows as threads have at a time, tiles of 32 and two buffers.
+constexpr std::int64_t careful_bytes(int width, int rows = kSide) {
+  return (2 * rows + 128) * stride_of<HopperTile>(width) * 2 + 4 * 32 * 4;
+}
 
-// Whether heads are so few that each of their tiles should have a block.
+// Whether heads are so few that each of their tiles should have a warpgroup.
 bool has_few_heads(const AttentionCall& call) {
   return std::int64_t{call.batch} * call.heads * call.members.count <= 2 * std::int64_t{multiprocessors()};
 }
@@ -57,6 +60,13 @@ int launch_whole_gradients(const AttentionCall& call, Stream stream) {
                        kGroup, shared, call, Access::chunks, stream);
 }
 
+template <int kWidth, int kTiles>
+int launch_whole_few(const AttentionCall& call, Stream stream) {
+  const std::int64_t shared = std::max(whole_few_bytes<kTiles>(), careful_bytes(kWidth, kTiles * kSide));
+  return launch_kernel(hopper_whole_few_kernel<Bf16Math, kWidth, kTiles>, std::int64_t{call.batch} * call.heads,
+                       kTiles * kGroup, shared, call, Access::chunks, stream);
+}
+
 int launch_hopper_whole_forward(const AttentionCall& call, Stream stream) {
   return with_whole(call, [&]<int kWidth, int kTiles>() {
     return kTiles > 1 && has_few_heads(call) ? launch_whole_forward_as<kWidth, kTiles, kTiles>(call, stream)
@@ -67,7 +77,9 @@ int launch_hopper_whole_forward(const AttentionCall& call, Stream stream) {
 int launch_hopper_whole_backward(const AttentionCall& call, Stream stream) {
   return with_whole(call, [&]<int kWidth, int kTiles>() {
     if (call.context < 0) return launch_whole_backward_as<kWidth, kTiles, 1>(call, stream);
-    if constexpr (kTiles > 1) {
+    if constexpr (kWidth > 32) {
+      if (has_few_heads(call)) return launch_whole_few<kWidth, kTiles>(call, stream);
+    } else if constexpr (kTiles > 1) {
       if (has_few_heads(call)) return launch_whole_backward_as<kWidth, kTiles, kTiles>(call, stream);
     }
     if constexpr (kWidth <= 32) return launch_whole_gradients<kWidth, kTiles>(call, stream);

@@ -8,10 +8,10 @@
 namespace norma::cuda::attention {
 
 // P^T is 0 where hidden(row, column), counted from this thread's first of both.
-template <class Hidden>
-__device__ __forceinline__ void hide_where(Accumulator& p, const Hidden& hidden) {
+template <int kN, class Hidden>
+__device__ __forceinline__ void hide_where(float (&p)[1][kN][4], const Hidden& hidden) {
 #pragma unroll
-  for (int n = 0; n < kSide / 8; ++n) {
+  for (int n = 0; n < kN; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       if (hidden((i >> 1) * 8, n * 8 + (i & 1))) p[0][n][i] = 0.0f;
@@ -19,11 +19,12 @@ __device__ __forceinline__ void hide_where(Accumulator& p, const Hidden& hidden)
   }
 }
 
-// Rows of a fragment, 16 of each warp, into a tile.
-__device__ __forceinline__ void store_fragment(HopperTile* tile, const Fragment& a) {
-  const int lane = lane_of(), row = static_cast<int>(threadIdx.x) / kWarp * 16 + (lane & 15), column = (lane >> 4) * 8;
+// Rows of a fragment, 16 of each warp, into a tile, from column `first` on.
+template <int kSteps>
+__device__ __forceinline__ void store_fragment(HopperTile* tile, int warp, int first, const unsigned (&a)[kSteps][4]) {
+  const int lane = lane_of(), row = warp + (lane & 15), column = first + (lane >> 4) * 8;
 #pragma unroll
-  for (int k = 0; k < kDepthSteps; ++k) {
+  for (int k = 0; k < kSteps; ++k) {
 #if __CUDA_ARCH__ >= 900  // elsewhere this code is compiled and never run
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
                      shared_address(tile + swizzled(row, k * 16 + column))),
@@ -34,10 +35,10 @@ __device__ __forceinline__ void store_fragment(HopperTile* tile, const Fragment&
 }
 
 // delta, the sum over a row of context times its gradient. A thread reads of the latter what it has copied itself.
-template <int kWidth, int kTiles>
+template <int kWidth, int kTiles, int kThreads = kGroup>
 class WholeDelta {
  public:
-  __device__ __forceinline__ WholeDelta(const AttentionCall& call, const WholeHead<kWidth, kTiles, 1>& of) {
+  __device__ __forceinline__ WholeDelta(const AttentionCall& call, const WholeHead<kWidth, kTiles, 1, kThreads>& of) {
     const HeadRows<const HopperTile> context =
         context_rows<const HopperTile>(call, of.member, call.context, of.sample, of.head);
 #pragma unroll
@@ -62,7 +63,7 @@ class WholeDelta {
   }
 
  private:
-  static constexpr int kLanes = kWidth / 8, kPass = kGroup / kLanes;  // of a row, 8 elements each; rows at a time
+  static constexpr int kLanes = kWidth / 8, kPass = kThreads / kLanes;  // of a row, 8 elements each; rows at a time
   static constexpr int kSteps = kTiles * kSide / kPass;
   int lane_ = static_cast<int>(threadIdx.x) % kLanes, row_ = static_cast<int>(threadIdx.x) / kLanes;
   uint4 context_[kSteps];
@@ -149,7 +150,7 @@ __global__ void __launch_bounds__(kGroup, 3)
       issue_held(dk, held_ds, of.tile_q(query));
       commit_products();
       __syncthreads();  // all have waited for the last product with the tile before
-      store_fragment(ds_tile, held_ds);
+      store_fragment(ds_tile, of.warp, 0, held_ds);
       publish();
       __syncthreads();
       settle(dq[query]);

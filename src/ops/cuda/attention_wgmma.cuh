@@ -96,12 +96,26 @@ __device__ __forceinline__ void issue_rows(Accumulator& c, unsigned a, unsigned 
   }
 }
 
-// c += a b with a in registers and b[64, 8 kN] columns of a tile.
-template <int kN>
-__device__ __forceinline__ void issue_held(float (&c)[1][kN][4], const Fragment& a, unsigned b) {
+// And with b[32, kWidth] columns of a tile.
+template <int kWidth = kSide>
+__device__ __forceinline__ void issue_rows(float (&c)[1][4][4], unsigned a, unsigned b) {
+#pragma unroll
+  for (int k = 0; k < kWidth / 16; ++k) {
+    NORMA_SM90A_ASM(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n" NORMA_DESCRIPTOR("a", "%16") NORMA_DESCRIPTOR("b", "%17")
+            NORMA_WGMMA("32") "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
+                              "a, b, p, 1, 1, 0, 0;\n}\n"
+        : NORMA_N32(c, 0)
+        : "r"(a + k * kDepthByRows), "r"(b + k * kDepthByRows), "r"(k > 0 ? 1 : 0));
+  }
+}
+
+// c += a b with a[64, 16 kSteps] in registers and b[16 kSteps, 8 kN] columns of a tile.
+template <int kN, int kSteps>
+__device__ __forceinline__ void issue_held(float (&c)[1][kN][4], const unsigned (&a)[kSteps][4], unsigned b) {
   static_assert(kN == 2 || kN == 4 || kN == 8);
 #pragma unroll
-  for (int k = 0; k < kDepthSteps; ++k) {
+  for (int k = 0; k < kSteps; ++k) {
     if constexpr (kN == 8) {
       NORMA_SM90A_ASM("{\n" NORMA_DESCRIPTOR("b", "%36") NORMA_WGMMA("64") NORMA_C64
                       "{%32, %33, %34, %35}, b, 1, 1, 1, 1;\n}\n"
@@ -136,10 +150,15 @@ __device__ __forceinline__ void issue_held_rows(Accumulator& c, const Fragment& 
 // c += a^T b with a[64, 64] and b[64, 8 kN] columns of tiles, whose rows are the depth.
 template <int kN>
 __device__ __forceinline__ void issue_columns(float (&c)[1][kN][4], unsigned a, unsigned b) {
-  static_assert(kN == 2 || kN == 4);
+  static_assert(kN == 2 || kN == 4 || kN == 8);
 #pragma unroll
   for (int k = 0; k < kDepthSteps; ++k) {
-    if constexpr (kN == 4) {
+    if constexpr (kN == 8) {
+      NORMA_SM90A_ASM("{\n" NORMA_DESCRIPTOR("a", "%32") NORMA_DESCRIPTOR("b", "%33") NORMA_WGMMA("64") NORMA_C64
+                      "a, b, 1, 1, 1, 1, 1;\n}\n"
+                      : NORMA_N64(c)
+                      : "r"(a + k * kDepthByColumns), "r"(b + k * kDepthByColumns));
+    } else if constexpr (kN == 4) {
       NORMA_SM90A_ASM("{\n" NORMA_DESCRIPTOR("a", "%16") NORMA_DESCRIPTOR("b", "%17") NORMA_WGMMA(
                           "32") "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
                                 "a, b, 1, 1, 1, 1, 1;\n}\n"
@@ -164,9 +183,10 @@ __device__ __forceinline__ void issue_columns(float (&c)[1][kN][4], unsigned a, 
 #undef NORMA_N8
 
 // An accumulator as a first factor.
-__device__ __forceinline__ void pack_fragment(Fragment& a, const Accumulator& c) {
+template <int kSteps>
+__device__ __forceinline__ void pack_fragment(unsigned (&a)[kSteps][4], const float (&c)[1][2 * kSteps][4]) {
 #pragma unroll
-  for (int k = 0; k < kDepthSteps; ++k) {
+  for (int k = 0; k < kSteps; ++k) {
     a[k][0] = pack_pair(c[0][2 * k][0], c[0][2 * k][1]);
     a[k][1] = pack_pair(c[0][2 * k][2], c[0][2 * k][3]);
     a[k][2] = pack_pair(c[0][2 * k + 1][0], c[0][2 * k + 1][1]);
