@@ -70,50 +70,48 @@ bool has_hopper_products() {
   return has;
 }
 
-namespace {
-
-// Runs launch with the form of tiles that suits: wide ones where sums are long and all multiprocessors get some.
-template <class Launch>
-int with_form(const FusedProduct& p, const Members& members, const Launch& launch) {
-  constexpr std::int64_t kDeep = 640;
-  const std::int64_t tiles = divide_up(p.n, product::Deep::kColumns) * divide_up(p.m, product::kSide) * members.count;
-  return p.k >= kDeep && tiles >= multiprocessors() ? launch(product::Deep{}) : launch(product::Shared{});
+int activated_product(const FusedProduct& p, Activation f, const Members& members, Stream stream) {
+  product::Group<1> group{.members = in_order(members), .from_the_end = members.stride < 0};
+  if (!product::add_product<true, false>(group, {p.a, p.m, p.k}, {p.b, p.k, p.n}, p.out)) return cudaErrorInvalidValue;
+  return with_function(f, [&]<class F>(F) -> int {
+    product::Activated<F> end{.keeps = p.before >= 0, .bias = p.bias};
+    if (!product::make_map(end.out, group.members, {p.out, p.m, p.n}, product::kRowsOfWarp))
+      return cudaErrorInvalidValue;
+    if (end.keeps && !product::make_map(end.before, group.members, {p.before, p.m, p.n}, product::kRowsOfWarp))
+      return cudaErrorInvalidValue;
+    return product::launch_products<true, false, 2>(group, end, stream);
+  });
 }
 
-// A launch of one product with its factors; end.out is where it belongs.
-template <bool kAlongB, class Form, class End>
-int launch_one(const FusedProduct& p, const Members& members, End& end, Stream stream) {
+namespace {
+
+template <bool kAlongB>
+int plain_product_as(const FusedProduct& p, const Members& members, Stream stream) {
   product::Group<1> group{.members = in_order(members), .from_the_end = members.stride < 0};
+  product::Biased end{.bias = p.bias};
   const product::Matrix b = kAlongB ? product::Matrix{p.b, p.n, p.k} : product::Matrix{p.b, p.k, p.n};
-  if (!product::add_product<true, kAlongB, Form>(group, {p.a, p.m, p.k}, b, p.out) ||
+  if (!product::add_product<true, kAlongB>(group, {p.a, p.m, p.k}, b, p.out) ||
       !product::make_map(end.out, group.members, {p.out, p.m, p.n}, product::kRowsOfWarp))
     return cudaErrorInvalidValue;
-  return product::launch_products<true, kAlongB, Form>(group, end, stream);
+  return product::launch_products<true, kAlongB, 2>(group, end, stream);
 }
 
 }  // namespace
 
-int activated_product(const FusedProduct& p, Activation f, const Members& members, Stream stream) {
-  return with_function(f, [&]<class F>(F) {
-    product::Activated<F> end{.keeps = p.before >= 0, .bias = p.bias};
-    if (end.keeps && !product::make_map(end.before, in_order(members), {p.before, p.m, p.n}, product::kRowsOfWarp))
-      return static_cast<int>(cudaErrorInvalidValue);
-    return with_form(p, members, [&]<class Form>(Form) { return launch_one<false, Form>(p, members, end, stream); });
-  });
-}
-
 int plain_product(const FusedProduct& p, Transpose of_b, const Members& members, Stream stream) {
-  product::Biased end{.bias = p.bias};
-  return of_b == Transpose::yes ? launch_one<true, product::Shared>(p, members, end, stream)
-                                : launch_one<false, product::Shared>(p, members, end, stream);
+  return of_b == Transpose::yes ? plain_product_as<true>(p, members, stream)
+                                : plain_product_as<false>(p, members, stream);
 }
 
 int sloped_product(const FusedProduct& p, Activation f, const Members& members, Stream stream) {
-  return with_function(f, [&]<class F>(F) {
+  product::Group<1> group{.members = in_order(members), .from_the_end = members.stride < 0};
+  if (!product::add_product<true, true>(group, {p.a, p.m, p.k}, {p.b, p.n, p.k}, p.out)) return cudaErrorInvalidValue;
+  return with_function(f, [&]<class F>(F) -> int {
     product::Sloped<F> end;
-    if (!product::make_map(end.before, in_order(members), {p.before, p.m, p.n}, product::kSide))
-      return static_cast<int>(cudaErrorInvalidValue);
-    return with_form(p, members, [&]<class Form>(Form) { return launch_one<true, Form>(p, members, end, stream); });
+    if (!product::make_map(end.out, group.members, {p.out, p.m, p.n}, product::kRowsOfWarp) ||
+        !product::make_map(end.before, group.members, {p.before, p.m, p.n}, product::kSide))
+      return cudaErrorInvalidValue;
+    return product::launch_products<true, true, 2>(group, end, stream);
   });
 }
 
@@ -121,13 +119,12 @@ int weight_products(std::span<const WeightProduct> products, const Members& memb
   if (products.size() > static_cast<std::size_t>(kMostWeightGradients)) return cudaErrorInvalidValue;
   product::Group<kMostWeightGradients> group{.members = in_order(members), .from_the_end = members.stride < 0};
   for (const WeightProduct& p : products) {
-    if (!product::add_product<false, false, product::Shared>(group, {p.a, p.rows, p.m}, {p.b, p.rows, p.n}, p.out))
+    if (!product::add_product<false, false>(group, {p.a, p.rows, p.m}, {p.b, p.rows, p.n}, p.out))
       return cudaErrorInvalidValue;
     group.of[group.count - 1].sums = p.sums;
   }
-  return product::has_few_tiles(group)
-             ? product::launch_products<false, false, product::Alone>(group, product::Wide{}, stream)
-             : product::launch_products<false, false, product::Shared>(group, product::Wide{}, stream);
+  return product::has_few_tiles(group) ? product::launch_products<false, false, 1>(group, product::Wide{}, stream)
+                                       : product::launch_products<false, false, 2>(group, product::Wide{}, stream);
 }
 
 #else

@@ -15,20 +15,13 @@ namespace norma::cuda::product {
 using Element = __nv_bfloat16;
 constexpr int kSide = 128, kDepth = 64;  // of a tile; of a step
 constexpr int kConsumers = 2 * attention::kGroup, kThreadsOfProduct = kConsumers + kWarp;
-constexpr int kElements = kSide * kDepth;
-using Sums = float[1][kSide / 8][4];  // of an End
-
-// Columns of a tile, blocks that a multiprocessor shares, and steps that each has on their way.
-template <int kColumns_, int kResident_, int kStages_>
-struct Form {
-  static constexpr int kColumns = kColumns_, kResident = kResident_, kStages = kStages_, kParts = kColumns / kSide;
-  static constexpr int kStageElements = kElements + kColumns * kDepth, kStageBytes = kStageElements * 2;
-  static constexpr int kSharedBytes = kStages * kStageBytes + 1024;  // tiles begin at a multiple of 1024
-  using Accumulators = float[1][kColumns / 8][4];
-};
-using Shared = Form<kSide, 2, 3>;
-using Alone = Form<kSide, 1, 4>;
-using Deep = Form<2 * kSide, 1, 4>;
+constexpr int kElements = kSide * kDepth, kStageBytes = 2 * kElements * 2;
+// Blocks that a multiprocessor shares, and how many steps each has on their way.
+template <int kResident>
+constexpr int kStages = kResident == 1 ? 4 : 3;
+template <int kResident>
+constexpr int kSharedBytes = kStages<kResident>* kStageBytes + 1024;  // tiles begin at a multiple of 1024
+using Sums = float[1][kSide / 8][4];
 
 // One of the products of a launch: C[m, n] over k. Maps are of all members.
 struct One {
@@ -75,16 +68,15 @@ __device__ __forceinline__ void bring_box(unsigned to, const CUtensorMap& map, i
       : "memory");
 }
 
-// A tile of a factor at `outer` along rows (or columns) of the result, kOuter of them, and `depth` along k.
-template <bool kAlong, int kOuter>
+// A tile of a factor at `outer` along rows (or columns) of the result and `depth` along k.
+template <bool kAlong>
 __device__ __forceinline__ void bring_tile(unsigned to, const CUtensorMap& map, int outer, int depth, int member,
                                            unsigned barrier) {
   if constexpr (kAlong) {
     bring_box(to, map, depth, outer, member, barrier);
   } else {
-#pragma unroll
-    for (int part = 0; part < kOuter / 64; ++part)
-      bring_box(to + part * attention::kTileBytes, map, outer + 64 * part, depth, member, barrier);
+    bring_box(to, map, outer, depth, member, barrier);
+    bring_box(to + attention::kTileBytes, map, outer + 64, depth, member, barrier);
   }
 }
 
@@ -104,7 +96,7 @@ struct Place {
   const One* one;
   int member, row, column;  // of the tile's first element
   template <int kMost>
-  __device__ __forceinline__ Place(const Group<kMost>& group, int tile, int columns) {
+  __device__ __forceinline__ Place(const Group<kMost>& group, int tile) {
     member = tile / group.tiles;
     tile -= member * group.tiles;
     if (group.from_the_end) member = group.members.count - 1 - member;
@@ -115,7 +107,7 @@ struct Place {
     one = &group.of[index];
     tile -= one->first;
     row = tile / one->across * kSide;
-    column = tile % one->across * columns;
+    column = tile % one->across * kSide;
   }
 };
 
@@ -152,12 +144,11 @@ class ColumnTotals {
   float low_ = 0.0f, high_ = 0.0f;
 };
 
-template <bool kAlongA, bool kAlongB, class F, class End, int kMost>
-__global__ void __launch_bounds__(kThreadsOfProduct, F::kResident)
+template <bool kAlongA, bool kAlongB, class End, int kMost, int kResident>
+__global__ void __launch_bounds__(kThreadsOfProduct, kResident)
     product_kernel(const __grid_constant__ Group<kMost> group, const __grid_constant__ End end) {
 #if __CUDA_ARCH__ >= 900  // on older cards it is never run: has_hopper_products() says so
-  constexpr int kStages = F::kStages;
-  static_assert(!End::kSums || F::kParts == 1);
+  constexpr int kStages = product::kStages<kResident>;
   extern __shared__ unsigned char shared_bytes[];
   __shared__ std::uint64_t barriers[2 * kStages];
   __shared__ float gathered[End::kSums ? 4 : 1][kSide];
@@ -180,22 +171,21 @@ __global__ void __launch_bounds__(kThreadsOfProduct, F::kResident)
   if (warp == kConsumers / kWarp) {
     if (attention::lane_of() != 0) return;
     for (int tile = blockIdx.x; tile < all; tile += gridDim.x) {
-      Place place(group, tile, F::kColumns);
+      const Place place(group, tile);
       if (skipped(group.members, place.member)) continue;
       for (int depth = 0; depth < place.one->k; depth += kDepth) {
         wait_for(empty + 8 * stage, phase ^ 1);
-        arrive_expecting(full + 8 * stage, F::kStageBytes);
-        const unsigned to = attention::shared_address(tiles) + stage * F::kStageBytes;
-        bring_tile<kAlongA, kSide>(to, place.one->a, place.row, depth, place.member, full + 8 * stage);
-        bring_tile<kAlongB, F::kColumns>(to + kElements * 2, place.one->b, place.column, depth, place.member,
-                                         full + 8 * stage);
+        arrive_expecting(full + 8 * stage, kStageBytes);
+        const unsigned to = attention::shared_address(tiles) + stage * kStageBytes;
+        bring_tile<kAlongA>(to, place.one->a, place.row, depth, place.member, full + 8 * stage);
+        bring_tile<kAlongB>(to + kElements * 2, place.one->b, place.column, depth, place.member, full + 8 * stage);
         next_stage();
       }
-      for (int slot = 0; slot < (End::kTakesPlace ? F::kParts : 0); ++slot, place.column += kSide) {
+      for (int slot = 0; slot < End::kSlots; ++slot) {
         wait_for(empty + 8 * stage, phase ^ 1);
         if constexpr (End::kBrings) {
-          arrive_expecting(full + 8 * stage, 2 * kElements * 2);
-          end.bring(attention::shared_address(tiles) + stage * F::kStageBytes, place, full + 8 * stage);
+          arrive_expecting(full + 8 * stage, kStageBytes);
+          end.bring(attention::shared_address(tiles) + stage * kStageBytes, place, full + 8 * stage);
         } else {
           arrive(full + 8 * stage);
         }
@@ -207,9 +197,9 @@ __global__ void __launch_bounds__(kThreadsOfProduct, F::kResident)
   constexpr unsigned kStepA = kAlongA ? attention::kDepthByRows : attention::kDepthByColumns;
   constexpr unsigned kStepB = kAlongB ? attention::kDepthByRows : attention::kDepthByColumns;
   for (int tile = blockIdx.x; tile < all; tile += gridDim.x) {
-    Place place(group, tile, F::kColumns);
+    const Place place(group, tile);
     if (skipped(group.members, place.member)) continue;
-    typename F::Accumulators c;
+    Sums c;
     attention::clear(c);
     attention::settle(c);
     ColumnTotals totals;
@@ -218,8 +208,8 @@ __global__ void __launch_bounds__(kThreadsOfProduct, F::kResident)
     for (int depth = 0; depth < place.one->k; depth += kDepth) {
       wait_for(full + 8 * stage, phase);
       attention::begin_products();
-      const unsigned a = attention::descriptor(tiles + stage * F::kStageElements) + warp / 4 * attention::kNextTile;
-      unsigned b = attention::descriptor(tiles + stage * F::kStageElements + kElements);
+      const unsigned a = attention::descriptor(tiles + stage * 2 * kElements) + warp / 4 * attention::kNextTile;
+      unsigned b = attention::descriptor(tiles + stage * 2 * kElements + kElements);
       if (!kAlongB) b = convolution::in_parts(b);
 #pragma unroll
       for (int k = 0; k < kDepth / 16; ++k) {
@@ -227,7 +217,7 @@ __global__ void __launch_bounds__(kThreadsOfProduct, F::kResident)
       }
       attention::commit_products();
       if constexpr (End::kSums) {
-        if (sums) totals.add(tiles + stage * F::kStageElements + kElements);
+        if (sums) totals.add(tiles + stage * 2 * kElements + kElements);
       }
       attention::wait_for_products<1>();
       if (before >= 0 && attention::lane_of() == 0) arrive(empty + 8 * before);
@@ -243,19 +233,23 @@ __global__ void __launch_bounds__(kThreadsOfProduct, F::kResident)
                      place.one->n);
       }
     }
+    if constexpr (End::kSlots == 0) {
+      end(c, *place.one, base_of(group.members, place.member), place.row + warp * 16, place.column);
+    } else {
+      int stages[End::kSlots];
+      Element* slots[End::kSlots];
 #pragma unroll
-    for (int part = 0; part < F::kParts; ++part, place.column += kSide) {
-      const Sums& sums_of_part = *reinterpret_cast<const Sums*>(&c[0][part * kSide / 8]);
-      if constexpr (!End::kTakesPlace) {
-        end(sums_of_part, place, base_of(group.members, place.member));
-      } else {
+      for (int slot = 0; slot < End::kSlots; ++slot) {
         wait_for(full + 8 * stage, phase);
-        end(sums_of_part, place, base_of(group.members, place.member), tiles + stage * F::kStageElements);
-        if (attention::lane_of() == 0) {
-          wait_until_sent();
-          arrive(empty + 8 * stage);
-        }
+        stages[slot] = stage;
+        slots[slot] = tiles + stage * 2 * kElements;
         next_stage();
+      }
+      end(c, place, base_of(group.members, place.member), slots);
+      if (attention::lane_of() == 0) {
+        wait_until_sent();
+#pragma unroll
+        for (int slot = 0; slot < End::kSlots; ++slot) arrive(empty + 8 * stages[slot]);
       }
     }
   }

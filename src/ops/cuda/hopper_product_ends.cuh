@@ -7,10 +7,10 @@ namespace norma::cuda::product {
 
 // Written as they are, in f32.
 struct Wide {
-  static constexpr bool kSums = true, kTakesPlace = false, kBrings = false;
-  __device__ __forceinline__ void operator()(const Sums& c, const Place& place, std::byte* member) const {
-    const One& one = *place.one;
-    const int row = place.row + static_cast<int>(threadIdx.x) / kWarp * 16, column = place.column;
+  static constexpr bool kSums = true, kBrings = false;
+  static constexpr int kSlots = 0;
+  __device__ __forceinline__ void operator()(const Sums& c, const One& one, std::byte* member, int row,
+                                             int column) const {
     float* const out = at<float>(member, one.out);
     const int g = attention::MatrixLanes::g(), t = attention::MatrixLanes::t();
 #pragma unroll
@@ -70,21 +70,22 @@ __device__ __forceinline__ float2 shift_of(const Element* bias, const Place& pla
 
 // out = c + bias
 struct Biased {
-  static constexpr bool kSums = false, kTakesPlace = true, kBrings = false;
+  static constexpr bool kSums = false, kBrings = false;
+  static constexpr int kSlots = 1;
   CUtensorMap out;
   std::int64_t bias = kAbsent;
   __device__ __forceinline__ void operator()(const Sums& c, const Place& place, std::byte* member,
-                                             Element* slot) const {
+                                             Element* const (&slots)[kSlots]) const {
     const Element* const added = at<const Element>(member, bias);
 #pragma unroll
     for (int n = 0; n < kSide / 8; ++n) {
       const float2 shift = shift_of(added, place, n);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        pair_of(slot, n, half) = attention::pack_pair(c[0][n][2 * half] + shift.x, c[0][n][2 * half + 1] + shift.y);
+        pair_of(slots[0], n, half) = attention::pack_pair(c[0][n][2 * half] + shift.x, c[0][n][2 * half + 1] + shift.y);
       }
     }
-    send_rows(out, slot, place);
+    send_rows(out, slots[0], place);
   }
 };
 
@@ -92,14 +93,15 @@ struct Biased {
 // places for each tile would leave none for what comes next.
 template <class F>
 struct Activated {
-  static constexpr bool kSums = false, kTakesPlace = true, kBrings = false;
+  static constexpr bool kSums = false, kBrings = false;
+  static constexpr int kSlots = 1;
   CUtensorMap out, before;
   bool keeps = false;
   std::int64_t bias = kAbsent;
   __device__ __forceinline__ void operator()(const Sums& c, const Place& place, std::byte* member,
-                                             Element* slot) const {
+                                             Element* const (&slots)[kSlots]) const {
     const Element* const added = at<const Element>(member, bias);
-    Element *const given = slot, *const made = slot + kElements;
+    Element *const given = slots[0], *const made = slots[0] + kElements;
 #pragma unroll
     for (int part = 0; part < kSide / 64; ++part) {
       if (part > 0) {
@@ -131,7 +133,8 @@ struct Activated {
 // out = c f'(z), with z as Activated kept it.
 template <class F>
 struct Sloped {
-  static constexpr bool kSums = false, kTakesPlace = true, kBrings = true;
+  static constexpr bool kSums = false, kBrings = true;
+  static constexpr int kSlots = 1;
   CUtensorMap out, before;  // of kRowsOfWarp and of kSide rows
   __device__ __forceinline__ void bring(unsigned to, const Place& place, unsigned barrier) const {
 #pragma unroll
@@ -139,17 +142,18 @@ struct Sloped {
       bring_box(to + part * kElements * 2, before, place.column + 64 * part, place.row, place.member, barrier);
     }
   }
-  __device__ __forceinline__ void operator()(const Sums& c, const Place& place, std::byte*, Element* slot) const {
+  __device__ __forceinline__ void operator()(const Sums& c, const Place& place, std::byte*,
+                                             Element* const (&slots)[kSlots]) const {
 #pragma unroll
     for (int n = 0; n < kSide / 8; ++n) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        unsigned& pair = pair_of(slot, n, half);
+        unsigned& pair = pair_of(slots[0], n, half);
         const float2 z = unpacked(pair);
         pair = attention::pack_pair(c[0][n][2 * half] * F::slope(z.x), c[0][n][2 * half + 1] * F::slope(z.y));
       }
     }
-    send_rows(out, slot, place);
+    send_rows(out, slots[0], place);
   }
 };
 

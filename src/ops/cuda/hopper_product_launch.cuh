@@ -49,9 +49,8 @@ inline bool make_map(CUtensorMap& map, const Members& members, const Matrix& mat
                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-// One product more, in tiles of a form: C[m, n] = A B, where A is [m, k] (kAlongA) or [k, m], B [n, k] (kAlongB) or [k,
-// n].
-template <bool kAlongA, bool kAlongB, class F, int kMost>
+// One product more: C[m, n] = A B, where A is [m, k] (kAlongA) or [k, m], B [n, k] (kAlongB) or [k, n].
+template <bool kAlongA, bool kAlongB, int kMost>
 bool add_product(Group<kMost>& group, const Matrix& a, const Matrix& b, std::int64_t out) {
   One& one = group.of[group.count++];
   one.m = static_cast<std::int32_t>(kAlongA ? a.rows : a.columns);
@@ -59,20 +58,20 @@ bool add_product(Group<kMost>& group, const Matrix& a, const Matrix& b, std::int
   one.n = static_cast<std::int32_t>(kAlongB ? b.rows : b.columns);
   one.out = out;
   one.first = group.tiles;
-  one.across = static_cast<std::int32_t>(divide_up(one.n, F::kColumns));
+  one.across = static_cast<std::int32_t>(divide_up(one.n, kSide));
   group.tiles += one.across * static_cast<std::int32_t>(divide_up(one.m, kSide));
   return make_map(one.a, group.members, a, kAlongA ? kSide : kDepth) &&
-         make_map(one.b, group.members, b, kAlongB ? F::kColumns : kDepth);
+         make_map(one.b, group.members, b, kAlongB ? kSide : kDepth);
 }
 
-template <bool kAlongA, bool kAlongB, class F, class End, int kMost>
+template <bool kAlongA, bool kAlongB, int kResident, class End, int kMost>
 int launch_products(const Group<kMost>& group, const End& end, Stream stream) {
-  constexpr auto kKernel = product_kernel<kAlongA, kAlongB, F, End, kMost>;
-  constexpr int kShared = F::kSharedBytes;
+  constexpr auto kKernel = product_kernel<kAlongA, kAlongB, End, kMost, kResident>;
+  constexpr int kShared = kSharedBytes<kResident>;
   static const cudaError_t allowed =
       cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
   if (allowed != cudaSuccess) return allowed;
-  const int blocks = std::min(group.tiles * group.members.count, F::kResident * multiprocessors());
+  const int blocks = std::min(group.tiles * group.members.count, kResident * multiprocessors());
   kKernel<<<static_cast<unsigned>(blocks), kThreadsOfProduct, kShared, stream>>>(group, end);
   return launched();
 }
