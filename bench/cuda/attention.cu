@@ -42,7 +42,6 @@ void add_long(std::vector<AttentionSetup>& all) {
   }
   for (const AttentionPoison poison : {AttentionPoison::none, AttentionPoison::future}) {
     all.push_back({.batch = 2, .queries = 300, .heads = 3, .width = 64, .poison = poison, .context = true});
-    all.push_back({.batch = 40, .queries = 270, .heads = 4, .width = 64, .poison = poison});  // several to a block
   }
 }
 

@@ -121,8 +121,7 @@ TEST(CudaNarrowMany, Attention) {
   }
 }
 
-// Sequences of several tiles, heads of 64: few heads of many keys, and so many heads that a block goes from one to the
-// next, which may be another member's; one member is idle.
+// Sequences of several tiles, heads of 64: few heads of many keys, and many heads of three members, one of them idle.
 TEST(CudaNarrowMany, LongAttention) {
   SKIP_WITHOUT_GPU();
   struct Size {

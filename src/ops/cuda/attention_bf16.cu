@@ -9,8 +9,6 @@ namespace norma::cuda {
 int attention_forward_bf16(const AttentionCall& call, Stream stream) {
   const HopperAttention hopper = hopper_attention(call);
   if (hopper == HopperAttention::whole) return attention_forward_hopper_whole(call, stream);
-  if (hopper == HopperAttention::tiles && attention_is_brought(call))
-    return attention_forward_hopper_brought(call, stream);
   if (hopper == HopperAttention::tiles) return attention_forward_hopper(call, stream);
   return attention::launch_forward<attention::Bf16Math>(call, stream);
 }

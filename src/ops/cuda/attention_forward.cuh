@@ -27,13 +27,6 @@ struct Softmax {
   template <int kN, int kC>
   __device__ __forceinline__ void add(float (&scores)[kM][kN][4], float factor, float (&context)[kM][kC][4]) {
     float correction[kM][2];
-    const bool corrects = exponentiate(scores, factor, correction);
-    correct(context, corrects, correction);
-  }
-
-  // The same in two steps: the context may be on its way during the first. Whether it has to be corrected.
-  template <int kN>
-  __device__ __forceinline__ bool exponentiate(float (&scores)[kM][kN][4], float factor, float (&correction)[kM][2]) {
     bool corrects = false;
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
@@ -60,11 +53,6 @@ struct Softmax {
         sum[m][half] = fmaf(sum[m][half], correction[m][half], total);
       }
     }
-    return corrects;
-  }
-  template <int kC>
-  __device__ __forceinline__ static void correct(float (&context)[kM][kC][4], bool corrects,
-                                                 const float (&correction)[kM][2]) {
     if (!__any_sync(kAll, corrects)) return;  // after some tiles larger scores are rare
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
@@ -104,15 +92,17 @@ __device__ __forceinline__ void scale_all(float (&scores)[kM][kN][4], float fact
   }
 }
 
-// Block number `block` of those with so many rows, by all threads, of which there may be more than these rows need;
-// memory is shared.
+// What block number `block` does; memory is shared.
 template <class Math, int kWidth, int kM, int kKeys>
-__device__ __forceinline__ void forward_rows(const AttentionCall& call, Access access, unsigned char* memory,
-                                             std::byte* member, int block, int rows) {
+__device__ __forceinline__ void forward_block(const AttentionCall& call, Access access, unsigned char* memory,
+                                              int block) {
   using Element = typename Math::Element;
   using Lanes = typename Math::Lanes;
   constexpr int kStride = stride_of<Element>(kWidth), kN = kKeys / 8, kC = kWidth / 8;
-  const int blocks = (call.queries + rows - 1) / rows, pair = block / blocks;
+  std::byte* const member = member_of(call.members);
+  if (member == nullptr) return;
+  const int rows = static_cast<int>(blockDim.x) / kWarp * 16 * kM, blocks = (call.queries + rows - 1) / rows;
+  const int pair = block / blocks;
   const int first = (blocks - 1 - block % blocks) * rows;  // most work under a mask: the last
   const int sample = pair / call.heads, head = pair % call.heads, kv_head = head / (call.heads / call.kv_heads);
   const int warp = static_cast<int>(threadIdx.x) / kWarp, warp_first = first + warp * 16 * kM;
@@ -165,7 +155,6 @@ __device__ __forceinline__ void forward_rows(const AttentionCall& call, Access a
     if (careful || !causal || __syncthreads_or(has_nan(context)) == 0) break;
   }
 
-  if (warp * 16 * kM >= rows) return;
   float inverse[kM][2];
 #pragma unroll
   for (int m = 0; m < kM; ++m) {
@@ -182,16 +171,6 @@ __device__ __forceinline__ void forward_rows(const AttentionCall& call, Access a
   }
   store_tile<Lanes>(context_rows<Element>(call, member, call.context, sample, head), warp_first,
                     visible == 0 ? 0 : call.queries, call.queries, 0, call.width, access, context, inverse);
-}
-
-// What block number `block` of a member does.
-template <class Math, int kWidth, int kM, int kKeys>
-__device__ __forceinline__ void forward_block(const AttentionCall& call, Access access, unsigned char* memory,
-                                              int block) {
-  std::byte* const member = member_of(call.members);
-  if (member == nullptr) return;
-  const int rows = static_cast<int>(blockDim.x) / kWarp * 16 * kM;
-  forward_rows<Math, kWidth, kM, kKeys>(call, access, memory, member, block, rows);
 }
 
 template <class Math, int kWidth, int kM, int kKeys>

@@ -11,9 +11,6 @@ enum class HopperAttention { none, tiles, whole };
 HopperAttention hopper_attention(const AttentionCall& call);
 
 int attention_forward_hopper(const AttentionCall& call, Stream stream);
-// A part of the calls with tiles, forward and faster: the copy engine brings the tiles.
-bool attention_is_brought(const AttentionCall& call);
-int attention_forward_hopper_brought(const AttentionCall& call, Stream stream);
 int attention_backward_hopper(const AttentionCall& call, Stream stream);
 int attention_forward_hopper_whole(const AttentionCall& call, Stream stream);
 int attention_backward_hopper_whole(const AttentionCall& call, Stream stream);

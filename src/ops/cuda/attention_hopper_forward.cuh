@@ -1,6 +1,5 @@
 // The forward pass of attention_forward.cuh with wgmma: two warpgroups with 64 queries each share tiles of keys and
-// values. The scores of the next tile are under way together with the product by this tile's values. For heads of 33 to
-// 63, lengths, and scales that are not above 0; attention_hopper_brought.cuh has the others.
+// values. The scores of the next tile are under way together with the product by this tile's values.
 #pragma once
 
 #include "ops/cuda/attention_forward.cuh"

@@ -49,15 +49,6 @@ template <int kLeft>
 __device__ __forceinline__ void wait_for_products() {
   NORMA_SM90A_ASM("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
 }
-// How many registers each thread of a warpgroup has from here on; what one gives up another may have.
-template <int kRegisters>
-__device__ __forceinline__ void shrink_registers() {
-  NORMA_SM90A_ASM("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-template <int kRegisters>
-__device__ __forceinline__ void grow_registers() {
-  NORMA_SM90A_ASM("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
 // Keeps uses of c after the wait before this, and earlier ones ahead of it.
 template <int kN>
 __device__ __forceinline__ void settle(float (&c)[1][kN][4]) {
