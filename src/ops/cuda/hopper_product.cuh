@@ -20,7 +20,7 @@ constexpr int kElements = kSide * kDepth, kStageBytes = 2 * kElements * 2;
 template <int kResident>
 constexpr int kStages = kResident == 1 ? 4 : 3;
 template <int kResident>
-constexpr int kSharedBytes = kStages<kResident>* kStageBytes + 1024;  // tiles begin at a multiple of 1024
+constexpr int kSharedBytes = kStages<kResident> * kStageBytes + 1024;  // tiles begin at a multiple of 1024
 using Sums = float[1][kSide / 8][4];
 
 // One of the products of a launch: C[m, n] over k. Maps are of all members.
