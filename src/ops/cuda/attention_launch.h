@@ -1,9 +1,10 @@
 // Attention on a GPU: what a launch is told, and the launches. Semantics are those of norma/ops/attention.h; nothing
 // here knows graphs, plans or sessions.
 //
-// A launch only enqueues; it returns 0 or a cudaError_t. Whatever it decides follows from the shape and the math alone,
-// so a member's results do not depend on who its neighbours are, and two runs give the same bits. 16-byte accesses need
-// rows, heads and offsets that are multiples of 16 bytes; everything else works, slower, and gives the same bits.
+// A launch only enqueues; it returns 0 or a cudaError_t. Whatever it decides follows from the shape, the math and the
+// number of members, so a member's results do not depend on who its neighbours are, and two runs give the same bits.
+// 16-byte accesses need rows, heads and offsets that are multiples of 16 bytes; everything else works, slower, and
+// gives the same bits.
 #pragma once
 
 #include <cstdint>

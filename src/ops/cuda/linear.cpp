@@ -28,28 +28,19 @@ cuda::Program cuda_kernel(const Linear& op, Types in, Types out) {
   }
   return {.launch = [=, f = op.activation()](const cuda::Call& call) {
     const bool before = activate && call.out(1) >= 0;  // whether the value before the activation is wanted
-    if (narrow && activate && !relu) {
-      const cuda::FusedProduct fused{.m = product.m,
-                                     .n = product.n,
-                                     .k = product.k,
-                                     .a = call.in(0),
-                                     .b = call.in(1),
-                                     .bias = bias ? call.in(2) : cuda::kAbsent,
-                                     .before = call.out(1),
-                                     .out = call.out(0)};
-      if (cuda::fits(fused) && cuda::has_hopper_products())
-        return cuda::activated_product(fused, f, call.members, call.stream);
-    }
-    if (narrow && !activate) {
-      const cuda::FusedProduct plain{.m = product.m,
-                                     .n = product.n,
-                                     .k = product.k,
-                                     .a = call.in(0),
-                                     .b = call.in(1),
-                                     .bias = bias ? call.in(2) : cuda::kAbsent,
-                                     .out = call.out(0)};
-      if (cuda::plain_product_pays(plain, call.members))
-        return cuda::plain_product(plain, Transpose::no, call.members, call.stream);
+    if (narrow && !relu) {
+      cuda::FusedProduct own{.m = product.m,
+                             .n = product.n,
+                             .k = product.k,
+                             .a = call.in(0),
+                             .b = call.in(1),
+                             .bias = bias ? call.in(2) : cuda::kAbsent,
+                             .out = call.out(0)};
+      if (activate) own.before = call.out(1);
+      if (activate && cuda::fits(own) && cuda::has_hopper_products())
+        return cuda::activated_product(own, f, call.members, call.stream);
+      if (!activate && cuda::plain_product_pays(own, call.members))
+        return cuda::plain_product(own, Transpose::no, call.members, call.stream);
     }
     cuda::Product now = product;
     now.math = call.math;
