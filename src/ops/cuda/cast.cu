@@ -27,7 +27,10 @@ __global__ void __launch_bounds__(cuda::kThreads) cast_kernel(const __grid_const
     cuda::store<To, V>(y + first, v);
     return;
   }
-  for (std::int64_t i = first; i < call.elements; ++i) cuda::store_one(y + i, cuda::load_one(x + i));
+  if constexpr (V > 1) {  // as in map.cuh
+#pragma unroll 1
+    for (std::int64_t i = first; i < call.elements; ++i) cuda::store_one(y + i, cuda::load_one(x + i));
+  }
 }
 
 template <typename From, typename To>

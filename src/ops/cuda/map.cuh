@@ -33,12 +33,15 @@ __global__ void __launch_bounds__(kThreads) map_kernel(const __grid_constant__ M
     store<T, V>(out + first, y);
     return;
   }
-  for (std::int64_t i = first; i < call.n; ++i) {
-    float x[kInputs][1], y[1];
+  if constexpr (V > 1) {  // nvcc 12.4 does not end on what follows for single elements, which it can never reach
+#pragma unroll 1
+    for (std::int64_t i = first; i < call.n; ++i) {
+      float x[kInputs][1], y[1];
 #pragma unroll
-    for (int k = 0; k < kInputs; ++k) x[k][0] = load_one(at<const T>(member, call.in[k]) + i);
-    f(x, y);
-    store_one(out + i, y[0]);
+      for (int k = 0; k < kInputs; ++k) x[k][0] = load_one(at<const T>(member, call.in[k]) + i);
+      f(x, y);
+      store_one(out + i, y[0]);
+    }
   }
 }
 
