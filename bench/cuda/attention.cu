@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bench/cuda/attention_case.h"
 #include "bench/cuda/cross_entropy_case.h"
@@ -59,13 +61,14 @@ void add_many_heads(std::vector<AttentionSetup>& all) {
     all.push_back(setup);
   };
   for (const KeyMask mask : {full, causal}) {
-    for (const auto& [queries, width] : {std::pair<int, int>{128, 32}, {127, 24}, {100, 16}, {64, 32}, {33, 16}}) {
+    for (const auto& [queries, width] :
+         std::vector<std::pair<int, int>>{{128, 32}, {127, 24}, {100, 16}, {64, 32}, {33, 16}}) {
       add({.queries = queries, .width = width, .mask = mask});
     }
     add({.queries = 128, .width = 32, .mask = mask, .lengths = lengths, .poison = AttentionPoison::hidden});
     add({.queries = 64, .width = 16, .mask = mask, .lengths = lengths, .poison = AttentionPoison::hidden});
   }
-  for (const auto& [queries, width] : {std::pair<int, int>{128, 32}, {101, 16}, {60, 32}}) {
+  for (const auto& [queries, width] : std::vector<std::pair<int, int>>{{128, 32}, {101, 16}, {60, 32}}) {
     add({.queries = queries, .width = width, .poison = AttentionPoison::future});
   }
   add({.queries = 100, .keys = 50, .width = 32, .mask = full, .wires = separate});
@@ -160,14 +163,9 @@ std::vector<AttentionSetup> setups_to_check() {
 
 std::vector<CrossEntropySetup> rows_to_check() {
   std::vector<CrossEntropySetup> all;
-  for (const auto& [rows, classes] : {std::pair<std::int64_t, std::int64_t>{5, 3},
-                                      {37, 65},
-                                      {100, 256},
-                                      {9, 1027},
-                                      {12, 2048},
-                                      {7, 50257},
-                                      {3000, 16},
-                                      {1, 1}}) {
+  const std::vector<std::pair<std::int64_t, std::int64_t>> shapes = {{5, 3},     {37, 65},   {100, 256}, {9, 1027},
+                                                                     {12, 2048}, {7, 50257}, {3000, 16}, {1, 1}};
+  for (const auto& [rows, classes] : shapes) {
     for (const double smoothing : {0.0, 0.1}) {
       for (const CrossEntropyTargets targets : {CrossEntropyTargets::ordinary, CrossEntropyTargets::some_ignored,
                                                 CrossEntropyTargets::one_unknown, CrossEntropyTargets::all_ignored}) {
