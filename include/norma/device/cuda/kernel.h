@@ -58,8 +58,8 @@ struct Call {
 };
 
 // Launches only enqueue; they are recorded once and replayed, so what they do may depend on nothing but shapes and
-// offsets. What decides about bits follows from the op and its types alone, not from the number of members, so that a
-// member's results do not depend on who its neighbours are; two runs give the same bits.
+// offsets. What decides about bits follows from the op, its types and the number of members: a member's results do not
+// depend on who its neighbours are, and alone they are the same to rounding; two runs give the same bits.
 struct Program {
   std::function<int(const Call&)> launch = nullptr;  // 0 or a cudaError_t
   std::int64_t scratch_bytes = 0;                    // of one member, for the time of the call
