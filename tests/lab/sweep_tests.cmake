@@ -1,6 +1,7 @@
 find_package(nlohmann_json REQUIRED)
 norma_test(lab_sweep_test DEPENDS norma::lab nlohmann_json::nlohmann_json SOURCES
   lab/final_scores_test.cpp
+  lab/planner_long_runs_test.cpp
   lab/planner_test.cpp
   lab/side_by_side_sweep_test.cpp
   lab/share_test.cpp
