@@ -189,17 +189,26 @@ INSTANTIATE_TEST_SUITE_P(Families, CudaSchemes,
                          [](const auto& one) { return std::string(one.param); });
 
 RunConfig run_of(const std::string& family, const std::string& device, const std::string& changes = "") {
-  std::string all = "model.family = \"" + family + "\"\ntrain.device = \"" + device + "\"\ntrain.steps = 200\n";
+  std::string all = family == "gcn" ? "model.batch = 1\n" : "";  // before the family, which refuses any other
+  all += "model.family = \"" + family + "\"\ntrain.device = \"" + device + "\"\ntrain.steps = 200\n";
   if (family == "resnet")
     all += "model.layers = 3\nmodel.scheme = \"resnet_v2\"\nmodel.norm = \"batch\"\nmodel.batch = 16\n";
   if (family == "vit") all += "model.batch = 16\n";
   if (family == "gcn" || family == "graphs") all += "model.scheme = \"res_plus\"\n";
-  if (family == "gcn") all += "model.batch = 1\n";
   if (family == "graphs") all += "model.batch = 16\nmodel.convolution = \"gat\"\nmodel.readout = \"max\"\n";
   if (family == "dit") all += "model.scheme = \"adaln_zero\"\nmodel.batch = 64\n";
   if (family == "unet")
     all += "model.scheme = \"unet\"\nmodel.batch = 16\ndata.task = \"shapes\"\ndata.settings.size = 8\n";
   return test::small_run(all + changes);
+}
+
+// What the tests below train can be trained: seen without a card too.
+TEST(CudaFamilies, RunsAreWhatTheCpuTrains) {
+  for (const std::string family : {"resnet", "vit", "gcn", "mlp", "dit", "unet", "graphs"}) {
+    Cohort cohort = make_cohort(run_of(family, "cpu"));
+    cohort.train_step();
+    EXPECT_TRUE(std::isfinite(cohort.member(0).loss)) << family;
+  }
 }
 
 TEST(CudaFamilies, CurvesAreThoseOfTheCpu) {
