@@ -55,16 +55,15 @@ __global__ void __launch_bounds__(cuda::kThreads, 5)
   cuda::hold_edges(call.rows, member, node, count, edges);
   const std::int64_t column = (std::int64_t{blockIdx.y} * kLanes + lane) * V;
   if (column >= call.rows.width) return;
+  const auto* const x = reinterpret_cast<const std::byte*>(cuda::at<const T>(member, call.rows.x) + column);
   const float* const left = cuda::at<const float>(member, call.left);
-  T* const y = cuda::at<T>(member, call.y) + node * call.rows.width + column;
-  float bias[V] = {};
-  if (call.bias >= 0) cuda::load<float, V>(cuda::at<const float>(member, call.bias) + column, bias);
+  T* const y = cuda::at<T>(member, call.y) + column;
   for (int i = team; i < count; i += kTeams) {
-    const float whole = left == nullptr ? 1.0f : left[node + i];
-    float sum[V] = {};
-    cuda::sum_neighbours<T, V>(call.rows, member, column, edges, i, sum);
-    finish(call, whole, bias, sum);
-    cuda::store<T, V>(y + i * call.rows.width, sum);
+    float sum[V] = {}, bias[V] = {};
+    cuda::sum_neighbours<T, V>(call.rows, member, x, edges, i, sum);
+    if (call.bias >= 0) cuda::load<float, V>(cuda::at<const float>(member, call.bias) + column, bias);
+    finish(call, left == nullptr ? 1.0f : left[node + i], bias, sum);
+    cuda::store<T, V>(y + (node + i) * call.rows.width, sum);
   }
 }
 

@@ -41,9 +41,9 @@ __device__ __forceinline__ Neighbour neighbour_at(int place, std::int64_t nodes,
 
 template <int kNodes>
 struct BlockEdges {
-  int begin, end;         // of all nodes of the block
-  int first[kNodes + 1];  // of each, and where the last one's end
-  Neighbour held[kHeldEdges];
+  int begin, end;                             // of all nodes of the block
+  int first[kNodes + 1];                      // of each, and where the last one's end
+  Neighbour held[kHeldEdges + kEdgesAtOnce];  // the last ones are read and not used
 };
 
 // Edges of the nodes [node, node + count), by all threads of the block. Of a list that is not sorted some edges count
@@ -71,9 +71,10 @@ __device__ __forceinline__ void hold_edges(const NeighbourRows& rows, std::byte*
   __syncthreads();
 }
 
-// sum += the rows of edges [edge, end); `neighbour` says which.
+// sum += the rows of edges [edge, end), which lie `pitch` bytes apart; `neighbour` says whose they are, and something
+// for edges behind the last.
 template <class T, int V, class Find>
-__device__ __forceinline__ void add_rows(const T* x, int width, int edge, int end, const Find& neighbour,
+__device__ __forceinline__ void add_rows(const std::byte* x, unsigned pitch, int edge, int end, const Find& neighbour,
                                          float (&sum)[V]) {
 #pragma unroll 1
   for (; edge < end; edge += kEdgesAtOnce) {
@@ -81,10 +82,10 @@ __device__ __forceinline__ void add_rows(const T* x, int width, int edge, int en
     float by[kEdgesAtOnce];
 #pragma unroll
     for (int j = 0; j < kEdgesAtOnce; ++j) {
-      if (edge + j >= end) continue;
       const Neighbour one = neighbour(edge + j);
       by[j] = one.by;
-      raw[j] = load_raw<T, V>(x + std::int64_t{one.place} * width);
+      const std::byte* const row = x + std::uint64_t{static_cast<unsigned>(one.place)} * pitch;
+      if (edge + j < end) raw[j] = load_raw<T, V>(reinterpret_cast<const T*>(row));
     }
 #pragma unroll
     for (int j = 0; j < kEdgesAtOnce; ++j) {
@@ -97,21 +98,22 @@ __device__ __forceinline__ void add_rows(const T* x, int width, int edge, int en
   }
 }
 
-// The sum of the block's node `index`, from `column` on.
+// The sum of the block's node `index`; `x` is where the first row has the channels of this lane.
 template <class T, int V, int kNodes>
-__device__ __forceinline__ void sum_neighbours(const NeighbourRows& rows, std::byte* member, std::int64_t column,
+__device__ __forceinline__ void sum_neighbours(const NeighbourRows& rows, std::byte* member, const std::byte* x,
                                                const BlockEdges<kNodes>& edges, int index, float (&sum)[V]) {
-  const T* const x = at<const T>(member, rows.x) + column;
-  const int width = static_cast<int>(rows.width);
+  auto pitch = static_cast<unsigned>(rows.width * sizeof(T));
+  asm("" : "+l"(x), "+r"(pitch));  // kept in registers, and not made again for every edge
+  __builtin_assume(__isGlobal(x));
   const int begin = edges.begin, first = edges.first[index], end = edges.first[index + 1];
   const int held = min(end, begin + kHeldEdges);
   add_rows<T, V>(
-      x, width, first, held, [&](int edge) { return edges.held[edge - begin]; }, sum);
+      x, pitch, first, held, [&](int edge) { return edges.held[edge - begin]; }, sum);
   if (end <= begin + kHeldEdges) return;
   const std::int32_t* const to = at<const std::int32_t>(member, rows.edges) + rows.count;
   const float* const right = at<const float>(member, rows.right);
-  add_rows<T, V>(
-      x, width, max(first, held), end, [&](int edge) { return neighbour_at(to[edge], rows.nodes, right); }, sum);
+  const auto read = [&](int edge) { return neighbour_at(to[min(edge, end - 1)], rows.nodes, right); };
+  add_rows<T, V>(x, pitch, max(first, held), end, read, sum);
 }
 
 }  // namespace norma::cuda
