@@ -19,6 +19,8 @@ std::vector<T> norm_inputs(std::span<const T> behind, const T& added) {
 
 }  // namespace
 
+int NeighbourNorm::added() const { return centres(norm_->definition()) ? 4 : 3; }
+
 std::string NeighbourNorm::attributes() const {
   return fmt::format("{} {} {}", sum_->attributes(), norm_->definition().name, norm_->attributes());
 }

@@ -179,6 +179,35 @@ TEST(CudaNeighbours, WithTheNormOfTheStreamHaveTheSameBitsAloneAndInACohort) {
   }
 }
 
+// What is added to the stream is written in watched runs alone, and nothing else differs between the two.
+TEST(CudaNeighbours, WhatProbesAloneReadIsMadeForThem) {
+  SKIP_WITHOUT_GPU();
+  const auto session_of = [](const Backend& backend) {
+    Graph graph;
+    const Type rows{{300, 64}, DType::f32}, channels{{64}, DType::f32};
+    const Wire summed = neighbour_sum(graph.parameter("x", rows), graph.input("edges", {{2, 2000}, DType::i32})) +
+                        graph.parameter("bias", channels);
+    graph.watch("seen", summed * 2.0);
+    const Wire y = layer_norm(graph.parameter("stream", rows) + summed, graph.parameter("gain", channels), {});
+    with_gradients(graph, activate(y, Activation::gelu));
+    auto session = make_session(compile(graph, backend), {.members = 2, .threads = 1});
+    for (int member = 0; member < 2; ++member) test::stage_start(*session, member, 5, 300);
+    return session;
+  };
+  const auto cpu = session_of(cpu_backend()), gpu = session_of(cuda_backend());
+  cpu->run(Watching::yes);
+  gpu->run(Watching::no);
+  const std::vector<double> result = gpu->numbers("result", 1), gradient = gpu->numbers("d/x", 1);
+  for (int run = 0; run < 4; ++run) {  // the last ones are recorded
+    gpu->run(Watching::yes);
+    EXPECT_EQ(gpu->numbers("result", 1), result);
+    EXPECT_EQ(gpu->numbers("d/x", 1), gradient);
+    EXPECT_LT(test::distance(cpu->numbers("seen", 1), gpu->numbers("seen", 1)), 1e-4);
+    gpu->run(Watching::no);
+    EXPECT_EQ(gpu->numbers("result", 1), result);
+  }
+}
+
 TEST(CudaNeighbours, AMemberHasTheSameBitsAloneAndInACohort) {
   SKIP_WITHOUT_GPU();
   for (const NeighbourForm& form : kNeighbourForms) {

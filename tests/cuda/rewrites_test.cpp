@@ -86,6 +86,11 @@ TEST(CudaRewrites, GraphLayersAreFewKernels) {
         build_training_step(model, {.probes = probes, .narrow = narrow, .backend = &cuda_backend()});
     EXPECT_EQ(count(*step.plan, "neighbour_norm", "relu"), 6) << narrow << probes;
     EXPECT_EQ(count(*step.plan, "neighbour_affine"), 0) << narrow << probes;
+    for (const Step& one : step.plan->steps()) {  // branches are written for probes alone
+      if (step.plan->nodes()[static_cast<std::size_t>(one.node)].op->name() != "neighbour_norm") continue;
+      EXPECT_EQ(one.offsets.back() >= 0, probes) << narrow;
+      EXPECT_EQ(!one.unwatched_offsets.empty() && one.unwatched_offsets.back() < 0, probes) << narrow;
+    }
     EXPECT_EQ(count(*step.plan, "add_layer_norm"), 0) << narrow << probes;
     EXPECT_EQ(count(*step.plan, "neighbour_scaled"), 6) << narrow;
     EXPECT_EQ(count(*step.plan, "matmul_slope"), 6) << narrow;

@@ -20,6 +20,7 @@ class NeighbourNorm final : public Op {
   const NeighbourAffine& sum() const { return *sum_; }
   const RowNorm& norm() const { return *norm_; }
   int stream() const { return sum_->bias() + 1; }  // which input
+  int added() const;                               // which output: what is added to the stream
 
   std::string_view name() const override { return "neighbour_norm"; }
   std::string attributes() const override;
@@ -28,6 +29,7 @@ class NeighbourNorm final : public Op {
   Wires reference(std::span<const Wire> in) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
   bool optional_output(int out) const override { return out > 0; }
+  bool spared_output(int out) const override { return out == added(); }
   bool wants_narrow(int in) const override { return in == 0; }
   void choose(Widths& widths) const override;
 
