@@ -217,12 +217,20 @@ void Compilation::place_transient() {
 }
 
 void Compilation::aim_steps() {
+  const std::vector<bool> needed = needed_values(graph_, Watching::no);
   for (std::size_t index = 0; index < plan_->steps_.size(); ++index) {
     Step& step = plan_->steps_[index];
     const Node& node = graph_.node(step.node);
     step.offsets.reserve(node.inputs.size() + node.outputs.size());
     for (const int id : node.inputs) step.offsets.push_back(plan_->value_offsets_[at(id)]);
     for (const int id : node.outputs) step.offsets.push_back(plan_->value_offsets_[at(id)]);
+    for (std::size_t out = 0; out < node.outputs.size(); ++out) {
+      const std::size_t place = node.inputs.size() + out;
+      if (needed[at(node.outputs[out])] || step.offsets[place] < 0 || !node.op->spared_output(static_cast<int>(out)))
+        continue;
+      if (step.unwatched_offsets.empty()) step.unwatched_offsets = step.offsets;
+      step.unwatched_offsets[place] = -1;
+    }
     if (const int scratch = scratch_of_[index]; scratch >= 0) {
       step.scratch = plan_->persistent_bytes_ + buffers_[at(scratch)].offset;
     }

@@ -52,7 +52,13 @@ std::vector<int> view_bases(const Graph& graph) {
 
 constexpr std::int64_t kSummaryBytes = 256;
 
-std::vector<bool> needed_nodes(const Graph& graph, Watching watching) {
+namespace {
+
+struct Needed {
+  std::vector<bool> nodes, values;
+};
+
+Needed what_is_needed(const Graph& graph, Watching watching) {
   std::vector<bool> wanted(graph.values().size(), false), needed(graph.nodes().size(), false);
   for (const Output& output : graph.outputs()) {
     if (watching == Watching::yes || !output.watched) wanted[at(output.value)] = true;
@@ -64,7 +70,15 @@ std::vector<bool> needed_nodes(const Graph& graph, Watching watching) {
     if (!needed[at(index)]) continue;
     for (const int id : node.inputs) wanted[at(id)] = true;
   }
-  return needed;
+  return {std::move(needed), std::move(wanted)};
+}
+
+}  // namespace
+
+std::vector<bool> needed_nodes(const Graph& graph, Watching watching) { return what_is_needed(graph, watching).nodes; }
+
+std::vector<bool> needed_values(const Graph& graph, Watching watching) {
+  return what_is_needed(graph, watching).values;
 }
 
 namespace {

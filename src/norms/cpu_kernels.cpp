@@ -8,7 +8,6 @@
 #define NORMA_NORMS_ON_CPU(KERNEL) \
   KERNEL(DyT, f32, f64)            \
   KERNEL(DyTBackward, f32, f64)    \
-  KERNEL(RowNorm, f32, f64)        \
   KERNEL(RunningUpdate, f32, f64)
 
 // Those that serve some applications only.
@@ -22,6 +21,7 @@ namespace norma {
 NORMA_NORMS_ON_CPU(NORMA_DECLARE)
 NORMA_CHOOSY_NORMS_ON_CPU(NORMA_DECLARE)
 #undef NORMA_DECLARE
+CpuKernel cpu_kernel(const RowNorm& op, Types in, Types out);
 CpuKernel cpu_kernel(const RowNormBackward& op, Types in, Types out);
 
 namespace {
@@ -41,6 +41,7 @@ void add_norms(CpuBackend& cpu) {
 #define NORMA_ADD(OpType, serves, ...) cpu.add<OpType>(cpu_kernel, {__VA_ARGS__}, serves<OpType>);
   NORMA_CHOOSY_NORMS_ON_CPU(NORMA_ADD)
 #undef NORMA_ADD
+  cpu.add<RowNorm>(cpu_kernel, {f32, f64}, [](const RowNorm& op, Types, Types) { return !op.options().relu; });
   cpu.add<RowNormBackward>(cpu_kernel, {f32, f64},
                            [](const RowNormBackward& op, Types, Types) { return op.lines() == 0; });
 }

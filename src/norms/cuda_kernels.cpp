@@ -4,6 +4,7 @@
 
 #include "norma/norms/channel.h"
 #include "norma/norms/dyt.h"
+#include "norma/norms/neighbour_norm.h"
 #include "norma/norms/row.h"
 #include "norms/cuda/channel_apply.h"
 
@@ -17,6 +18,7 @@
 #define NORMA_MIXED_NORMS_ON_CUDA(KERNEL) \
   KERNEL(ChannelNorm, f32, bf16)          \
   KERNEL(ChannelNormBackward, f32, bf16)  \
+  KERNEL(NeighbourNorm, f32, bf16)        \
   KERNEL(RowNorm, f32, bf16)              \
   KERNEL(RowNormBackward, f32, bf16)
 
@@ -49,6 +51,18 @@ bool cuda_serves(const RowNorm& op, Types in, Types out) {
   if (is_narrow(in[0])) return !op.twin() && std::all_of(terms.begin(), terms.end(), is_narrow) && is_narrow(out[0]);
   const bool all = std::all_of(further.begin(), further.end(), is_narrow);
   return all || (std::none_of(further.begin(), further.end(), is_narrow) && !op.twin() && !is_narrow(out[0]));
+}
+
+// The rows that are added up have any width, and so has the stream; y is narrow where the stream is.
+bool cuda_serves(const NeighbourNorm& op, Types in, Types out) {
+  const auto stream = static_cast<std::size_t>(op.stream());
+  const Types scales = in.subspan(2, stream - 2), parameters = in.subspan(stream + 1);
+  const Types statistics = out.subspan(1, out.size() - 3);
+  return std::none_of(scales.begin(), scales.end(), is_narrow) &&
+         std::none_of(parameters.begin(), parameters.end(), is_narrow) &&
+         std::none_of(statistics.begin(), statistics.end(), is_narrow) &&
+         is_narrow(out[out.size() - 2]) == is_narrow(in[stream]) && is_narrow(out.back()) == is_narrow(in[0]) &&
+         (!is_narrow(in[stream]) || is_narrow(out[0]));
 }
 
 bool cuda_serves(const RowNormBackward& op, Types in, Types out) {

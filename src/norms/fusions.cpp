@@ -1,9 +1,11 @@
 #include "norma/norms/fusions.h"
 
+#include <array>
 #include <bit>
 
 #include "norma/graph/sum.h"
 #include "norma/norms/row.h"
+#include "norma/ops/activation.h"
 #include "norma/ops/fusions.h"
 
 namespace norma {
@@ -90,6 +92,23 @@ bool norm_scale(Rewriter& rewriter, int index) {
   return false;
 }
 
+// Node `index` is relu of a norm's result that nobody else reads. The derivative of relu needs its result alone.
+bool row_norm_relu(Rewriter& rewriter, int index) {
+  const ActivationOp* const activation = rewriter.as<ActivationOp>(index);
+  if (activation == nullptr || activation->activation() != Activation::relu) return false;
+  const int z = rewriter.node(index).inputs[0], y = rewriter.node(index).outputs[0], at = rewriter.producer(z);
+  const RowNorm* const norm = rewriter.as<RowNorm>(at);
+  if (norm == nullptr || norm->options().relu || rewriter.node(at).outputs[0] != z || !rewriter.private_to(z, index))
+    return false;
+  RowNormOptions options = norm->options();
+  options.relu = true;
+  std::vector<int> outputs = rewriter.node(at).outputs;
+  outputs[0] = y;
+  auto fused = std::make_shared<RowNorm>(norm->definition(), options, norm->terms(), norm->scaled());
+  rewriter.replace(at, std::array{index}, std::move(fused), rewriter.node(at).inputs, std::move(outputs));
+  return true;
+}
+
 // Node `index` multiplies the gradient through a norm by a factor that is known where the gradient is made.
 bool norm_backward_scale(Rewriter& rewriter, int index) {
   if (rewriter.node(index).outputs.size() != 1) return false;
@@ -117,6 +136,8 @@ bool norm_backward_scale(Rewriter& rewriter, int index) {
 std::vector<Rewrite> norm_scale_fusions() {
   return {{"norm_scale", norm_scale}, {"norm_backward_scale", norm_backward_scale}};
 }
+
+std::vector<Rewrite> norm_relu_fusions() { return {{"row_norm_relu", row_norm_relu}}; }
 
 std::vector<Rewrite> norm_fusions() { return {{"add_norm", add_norm}, {"norm_backward_add", norm_backward_add}}; }
 

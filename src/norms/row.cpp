@@ -7,6 +7,7 @@
 
 #include "norma/core/error.h"
 #include "norma/graph/sum.h"
+#include "norma/ops/activation.h"
 #include "norma/ops/elementwise.h"
 #include "norma/ops/reduce.h"
 #include "norms/affine.h"
@@ -46,6 +47,7 @@ Type gain_type(const RowNormDefinition& definition, const Type& x) {
 std::string attributes_of(const RowNormOptions& options) {
   std::string text = fmt::format("affine={}", name_of(options.affine));
   if (options.fraction != 1) text += fmt::format(" fraction={}", options.fraction);
+  if (options.relu) text += " relu";
   return text;
 }
 
@@ -152,7 +154,7 @@ Wires RowNorm::vjp(const VjpContext& context) const {
   const auto dout = [&](int out) { return out < 0 ? Wire() : context.dout[static_cast<std::size_t>(out)]; };
   // The saved statistics are for our own backward; whoever else differentiates through them, or by eps, gets the
   // derivative of the reference.
-  if (dout(1) || dout(layout.mean) || context.needed[terms]) return Op::vjp(context);
+  if (dout(1) || dout(layout.mean) || context.needed[terms] || options_.relu) return Op::vjp(context);
   const Wire dy = dout(0), dsum = dout(layout.sum);
   Wires result(context.in.size());
   // Terms see the gradient of the sum through their scales.
@@ -191,6 +193,7 @@ Wires RowNorm::reference(std::span<const Wire> in) const {
   }
   const Wire x = sum(parts);
   Wires out = normalise(definition_, options_, x, in[terms], optional(layout.gain), optional(layout.bias));
+  if (options_.relu) out[0] = activate(out[0], Activation::relu);
   if (terms_ > 1) out.push_back(x);
   return out;
 }

@@ -75,18 +75,27 @@ TEST(CudaRewrites, WeightsGradientsRunBesideAttention) {
   }
 }
 
-// A layer of a graph: the sum over neighbours takes the bias, and in the backward pass the product takes relu.
+// A layer of a graph: the sum over neighbours takes the bias, the stream, the norm and its relu, and in the backward
+// pass the product takes relu.
 TEST(CudaRewrites, GraphLayersAreFewKernels) {
   ModelConfig model{.family = "gcn", .layers = 6, .width = 64, .classes = 7, .batch = 1};
   model.sizes = {{"nodes", 300}, {"edges", 1500}, {"features", 100}};
   model.scheme = "res_plus";
-  for (const bool narrow : {false, true}) {
+  for (const auto& [narrow, probes] : std::vector<std::pair<bool, bool>>{{false, false}, {true, false}, {true, true}}) {
     const TrainingStep step =
-        build_training_step(model, {.probes = false, .narrow = narrow, .backend = &cuda_backend()});
-    EXPECT_EQ(count(*step.plan, "neighbour_affine"), 6) << narrow;
+        build_training_step(model, {.probes = probes, .narrow = narrow, .backend = &cuda_backend()});
+    EXPECT_EQ(count(*step.plan, "neighbour_norm", "relu"), 6) << narrow << probes;
+    EXPECT_EQ(count(*step.plan, "neighbour_affine"), 0) << narrow << probes;
+    for (const Step& one : step.plan->steps()) {  // branches are written for probes alone
+      if (step.plan->nodes()[static_cast<std::size_t>(one.node)].op->name() != "neighbour_norm") continue;
+      EXPECT_EQ(one.offsets.back() >= 0, probes) << narrow;
+      EXPECT_EQ(!one.unwatched_offsets.empty() && one.unwatched_offsets.back() < 0, probes) << narrow;
+    }
+    EXPECT_EQ(count(*step.plan, "add_layer_norm"), 0) << narrow << probes;
     EXPECT_EQ(count(*step.plan, "neighbour_scaled"), 6) << narrow;
     EXPECT_EQ(count(*step.plan, "matmul_slope"), 6) << narrow;
     EXPECT_EQ(count(*step.plan, "add"), 0) << narrow;
+    EXPECT_EQ(count(*step.plan, "relu"), 0) << narrow << ": norms have it behind them";
     EXPECT_EQ(count(*step.plan, "rsqrt"), 1) << narrow << ": degrees are those of all layers";
   }
 }

@@ -89,10 +89,11 @@ void with_type(DType dtype, const Action& action) {
   dtype == DType::f32 ? action(0.0f) : action(0.0);
 }
 
-// Every input, the same numbers in both dtypes: normal, rounded to f32.
+// Every input but ids, the same numbers in both dtypes: normal, rounded to f32.
 inline void fill(CpuSession& session, std::uint64_t seed, double mean = 0, double deviation = 1, int member = 0) {
   for (const Role role : {Role::parameter, Role::state, Role::input}) {
     for (const std::string& name : session.plan().slot_names(role)) {
+      if (session.plan().slot(name).type.dtype == DType::i32) continue;
       const RandomStream stream(seed, name);
       with_type(session.plan().slot(name).type.dtype, [&](auto zero) {
         using T = decltype(zero);

@@ -144,6 +144,29 @@ TEST(NormFusions, DerivativeOfAFusedNode) {
       {"a", "b", "gain"}, {.tolerance = 1e-6});
 }
 
+// relu behind a norm, and behind the norm of a sum, forward and backward. The CPU has no such kernel and computes the
+// reference. What somebody else reads before relu stays.
+TEST(NormFusions, ReluBehindANormAlongTheRow) {
+  const Build build = [](Graph& g, const NormInfo& info) {
+    Wire x = g.input("x", {{kRows, kWidth}, DType::f64});
+    for (const std::string layer : {"a", "b"})
+      x = x + branch(g, activate(normed(g, info, x, layer), Activation::relu), layer);
+    const Wire last = normed(g, info, x, "final");
+    return activate(last, Activation::relu) + last * 0.5;
+  };
+  std::vector<Rewrite> rewrites = norm_fusions();
+  for (const Rewrite& rewrite : norm_relu_fusions()) rewrites.push_back(rewrite);
+  for (const char* name : {"layer", "weightless", "rms", "prms", "scale"}) {
+    SCOPED_TRACE(name);
+    const Outcome plain = run(build, norm(name), {}), fused = run(build, norm(name), rewrites);
+    EXPECT_EQ(fused.fired.at("row_norm_relu"), 2);
+    for (const auto& [result, values] : plain.results) {
+      ASSERT_GT(largest(values), 0) << result;
+      expect_close(fused.results.at(result), values, 1e-11 * (1 + largest(values)), result);
+    }
+  }
+}
+
 // relu behind a norm over the batch, and behind its sum with the stream, forward and backward. The CPU has no such
 // kernels and computes their references.
 TEST(NormFusions, ReluBehindANormOverPositions) {

@@ -70,6 +70,8 @@ class Op {
 
   // Outputs that need no memory when nobody reads them; the kernel then gets none.
   virtual bool optional_output(int) const { return false; }
+  // Those that single runs may leave out too, if only watched ones read them: nothing else has other bits for it.
+  virtual bool spared_output(int) const { return false; }
   // Whether output `out` may be written over input `in` when that input dies here.
   virtual bool can_overwrite(int /*out*/, int /*in*/) const { return false; }
   // Output `out` is the new content of persistent input `in` (optimiser state, running statistics).

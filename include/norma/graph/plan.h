@@ -41,6 +41,7 @@ struct Step {
   int node = 0;
   std::unique_ptr<const Kernel> kernel = nullptr;
   std::vector<std::int64_t> offsets = {};  // inputs, then outputs: bytes from the member's base; -1 = no memory
+  std::vector<std::int64_t> unwatched_offsets = {};  // for runs that do not watch, where those differ
   int inputs = 0;
   std::int64_t scratch = 0;   // offset
   bool only_watched = false;  // left out of runs that do not watch

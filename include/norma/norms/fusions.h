@@ -5,6 +5,8 @@
 //   norm_scale           norm(a x1 + b x2 + ...): a term's factor, one number or one for every channel, goes into the
 //   norm norm_backward_scale  the factor on a gradient goes where a norm makes that gradient, which it then gives both
 //   ways
+// For devices whose norms have it, after all of those:
+//   row_norm_relu        relu(norm(x)) of a norm along the row becomes one op
 // For devices whose norms over positions have it:
 //   channel_norm_relu           relu(norm(x)) and relu(norm(x) + y) become one op
 //   channel_norm_relu_backward  and so do the gradients of the first, where relu is applied again instead of kept
@@ -18,6 +20,7 @@ namespace norma {
 
 std::vector<Rewrite> norm_fusions();
 std::vector<Rewrite> norm_scale_fusions();
+std::vector<Rewrite> norm_relu_fusions();
 std::vector<Rewrite> channel_norm_fusions();
 
 }  // namespace norma

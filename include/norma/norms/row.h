@@ -19,6 +19,7 @@ std::string_view name_of(Affine affine);
 struct RowNormOptions {
   Affine affine = Affine::gain_and_bias;
   double fraction = 1;  // of the channels, from the first on, that statistics are taken over
+  bool relu = false;    // behind the norm: y = relu(gain xh + bias); forward only, made by a rewrite
 };
 
 constexpr int kMostRowTerms = 8;  // of a sum before a norm, or of gradients after one

@@ -111,7 +111,7 @@ void CudaSession::make_tables() {
     const cuda::Program& program = program_of(plan().steps()[index]);
     table_offsets_.push_back(-1);
     if (!program.table) continue;
-    const std::vector<std::byte> table = program.table(call_of(index, members_memory_, stream_.get()));
+    const std::vector<std::byte> table = program.table(call_of(index, members_memory_, stream_.get(), Watching::yes));
     table_offsets_.back() = static_cast<std::int64_t>(all.size());
     all.insert(all.end(), table.begin(), table.end());
     all.resize(static_cast<std::size_t>(aligned(static_cast<std::int64_t>(all.size()))));
@@ -120,11 +120,13 @@ void CudaSession::make_tables() {
   cuda::copy_to_device(tables_, all, stream_.get());
 }
 
-cuda::Call CudaSession::call_of(std::size_t index, const cuda::Members& members, cudaStream_t stream) {
+cuda::Call CudaSession::call_of(std::size_t index, const cuda::Members& members, cudaStream_t stream,
+                                Watching watching) {
   const Step& step = plan().steps()[index];
   const std::int64_t table = index < table_offsets_.size() ? table_offsets_[index] : -1;
+  const bool spares = watching == Watching::no && !step.unwatched_offsets.empty();
   return {.members = members,
-          .offsets = step.offsets.data(),
+          .offsets = spares ? step.unwatched_offsets.data() : step.offsets.data(),
           .inputs = step.inputs,
           .scratch = step.scratch,
           .table = table < 0 ? nullptr : tables_.data() + table,
@@ -133,16 +135,16 @@ cuda::Call CudaSession::call_of(std::size_t index, const cuda::Members& members,
           .stream = stream};
 }
 
-void CudaSession::launch(std::size_t index, const cuda::Members& members, cudaStream_t stream) {
-  const int error = program_of(plan().steps()[index]).launch(call_of(index, members, stream));
+void CudaSession::launch(std::size_t index, const cuda::Members& members, cudaStream_t stream, Watching watching) {
+  const int error = program_of(plan().steps()[index]).launch(call_of(index, members, stream, watching));
   if (error != 0) cuda::check(error, "starting " + plan().node_name(plan().steps()[index].node));
 }
 
 // Whether members were taken from the last to the first. Matrix products of the library take them in order.
-bool CudaSession::launch_from_either_end(std::size_t index, bool from_the_end) {
+bool CudaSession::launch_from_either_end(std::size_t index, bool from_the_end, Watching watching) {
   const cuda::Products& library = *lanes_.front().products;
   const std::int64_t before = library.runs();
-  launch(index, from_the_end ? cuda::turned(members_memory_) : members_memory_, stream_.get());
+  launch(index, from_the_end ? cuda::turned(members_memory_) : members_memory_, stream_.get(), watching);
   return from_the_end && library.runs() == before;
 }
 
@@ -160,9 +162,9 @@ void CudaSession::launch_all(Watching watching) {
       cuda::check(cudaStreamWaitEvent(stream, done_[static_cast<std::size_t>(other)].get()), "waiting for an event");
     if (watching == Watching::yes || !step.only_watched) {
       if (step.kernel->lane > 0 || members() == 1) {
-        launch(index, members_memory_, stream);
+        launch(index, members_memory_, stream, watching);
       } else {
-        from_the_end = !launch_from_either_end(index, from_the_end);
+        from_the_end = !launch_from_either_end(index, from_the_end, watching);
       }
     }
     if (done_[index]) cuda::check(cudaEventRecord(done_[index].get(), stream), "recording an event");
@@ -220,7 +222,7 @@ std::optional<NonFinite> CudaSession::check(int member) {
   for (std::size_t index = 0; index < plan().steps().size(); ++index) {
     const Step& step = plan().steps()[index];
     if (step.only_watched) continue;  // a probe shows what others have done
-    launch(index, one, stream_.get());
+    launch(index, one, stream_.get(), Watching::yes);
     const Node& node = plan().nodes()[static_cast<std::size_t>(step.node)];
     for (std::size_t out = 0; out < node.outputs.size(); ++out) {
       const std::int64_t offset = step.offsets[static_cast<std::size_t>(step.inputs) + out];

@@ -50,9 +50,9 @@ class CudaSession final : public Session {
   void make_tables();
   cudaStream_t stream_of(int lane) const;
   void write_constants();
-  cuda::Call call_of(std::size_t step, const cuda::Members& members, cudaStream_t stream);
-  void launch(std::size_t step, const cuda::Members& members, cudaStream_t stream);
-  bool launch_from_either_end(std::size_t step, bool from_the_end);
+  cuda::Call call_of(std::size_t step, const cuda::Members& members, cudaStream_t stream, Watching watching);
+  void launch(std::size_t step, const cuda::Members& members, cudaStream_t stream, Watching watching);
+  bool launch_from_either_end(std::size_t step, bool from_the_end, Watching watching);
   void launch_all(Watching watching);
   void record(Recording& recording, Watching watching);
   void wait();

@@ -49,8 +49,8 @@ double seconds_of_call(cudaStream_t stream, int repeats, const std::function<voi
 }  // namespace
 
 double CudaSession::seconds_of(std::size_t step, int repeats) {
-  launch(step, members_memory_, stream_.get());  // loads what it needs
-  return seconds_of_call(stream_.get(), repeats, [&] { launch(step, members_memory_, stream_.get()); });
+  launch(step, members_memory_, stream_.get(), Watching::no);  // loads what it needs
+  return seconds_of_call(stream_.get(), repeats, [&] { launch(step, members_memory_, stream_.get(), Watching::no); });
 }
 
 std::vector<double> seconds_by_step(Session& session, int repeats) {

@@ -88,6 +88,7 @@ __global__ void __launch_bounds__(1024)
       if (gain != nullptr) v[j] *= gain[Norm::kOneGain ? 0 : i + j];
       if (bias != nullptr) v[j] += bias[i + j];
     }
+    if (call.relu) relu_of(v);
     write_y<X, Y, V>(call, member, begin + i, v);
   });
 }

@@ -45,6 +45,7 @@ cuda::Program cuda_kernel(const RowNorm& op, Types in, Types out) {
   const bool gain = has_gain(op.options().affine), bias = has_bias(op.options().affine);
   const bool mean = centres(op.definition()), sum = op.terms() > 1, twin = op.twin();
   shape.scaled = op.scaled() != 0;
+  shape.relu = op.options().relu;
   std::vector<int> scaled_terms;
   for (int term = 0; term < op.terms(); ++term) {
     if (!op.scales(term)) continue;

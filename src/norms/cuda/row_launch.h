@@ -46,6 +46,7 @@ struct RowNormCall {
   std::int64_t rstd = kAbsent;    // f32 [rows]
   std::int64_t mean = kAbsent;    // f32 [rows], if the norm centres
   std::int64_t sum = kAbsent;     // [rows, width]
+  bool relu = false;              // of y
 };
 
 // dx = rstd (g - mean(g) - xh pull sum(g xh)) + residuals,  g = gain dy

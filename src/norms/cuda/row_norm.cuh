@@ -221,6 +221,7 @@ __device__ __forceinline__ void write_rows(const RowNormCall& call, const Forwar
         x[j] = (Norm::kCentred ? x[j] - rows.mean[r] : x[j]) * scale[r];
         if constexpr (!Norm::kOneGain) x[j] = Norm::kBias ? x[j] * g[j] + b[j] : x[j] * g[j];
       }
+      if (call.relu) relu_of(x);
       if (place.has(r)) write_y<typename F::X, typename F::Y, F::kV>(call, place.member, place.index(r, p), x);
     }
   }

@@ -26,6 +26,13 @@ __device__ __forceinline__ void scale_by(const RowScale& scale, std::byte* membe
 template <typename X>
 constexpr bool kTakesScales = sizeof(X) > 2;
 
+// NaN stays.
+template <int V>
+__device__ __forceinline__ void relu_of(float (&y)[V]) {
+#pragma unroll
+  for (int j = 0; j < V; ++j) y[j] = y[j] < 0.0f ? 0.0f : y[j];
+}
+
 // y at an element, in all the widths that are wanted.
 template <typename X, typename Y, int V>
 __device__ __forceinline__ void write_y(const RowNormCall& call, std::byte* member, std::int64_t to,

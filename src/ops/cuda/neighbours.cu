@@ -1,14 +1,15 @@
 // Sums over neighbours, scaled or not: lanes of a warp to a node and some of its channels, all of them or as many as
-// the channels keep busy. They find its edges by bisection, read one for each lane at once and add their rows in the
-// order of edges, as the CPU does: no atomics, one order.
+// the channels keep busy.
 #include "norma/ops/neighbours.h"
 
 #include <array>
+#include <cstdlib>
+#include <string_view>
 
 #include "device/cuda/device.cuh"
 #include "norma/ops/neighbour_affine.h"
 #include "ops/cuda/activation_math.cuh"
-#include "ops/cuda/edges.cuh"
+#include "ops/cuda/neighbours.cuh"
 
 namespace norma {
 
@@ -19,11 +20,11 @@ namespace {
 // y[i] = left[i] * sum of right[j] x[j] over the edges (i, j), + bias.
 struct NeighbourCall {
   cuda::Members members = {};
-  std::int64_t x = 0, edges = 0, y = 0;                      // x and y: [nodes, width]
-  std::int64_t left = cuda::kAbsent, right = cuda::kAbsent;  // [nodes], f32: of the sum, and of what is added
-  std::int64_t bias = cuda::kAbsent;                         // [width], f32
-  std::int64_t nodes = 0, width = 0, count = 0;
-  bool relu = false;  // of the result
+  cuda::NeighbourRows rows = {};
+  std::int64_t y = 0;                 // [nodes, width]
+  std::int64_t left = cuda::kAbsent;  // [nodes], f32: of the sum
+  std::int64_t bias = cuda::kAbsent;  // [width], f32
+  bool relu = false;                  // of the result
 };
 
 // What becomes of a sum once it is complete. `whole` and `bias` are read only where the call has them.
@@ -42,25 +43,51 @@ __device__ __forceinline__ void finish(const NeighbourCall& call, float whole, c
 }
 
 template <class T, int V, int kLanes>
-__global__ void __launch_bounds__(cuda::kThreads) neighbours_kernel(const __grid_constant__ NeighbourCall call) {
+__global__ void __launch_bounds__(cuda::kThreads, 5)
+    neighbours_kernel(const __grid_constant__ NeighbourCall call, const int rounds) {
+  constexpr int kTeams = cuda::kThreads / kLanes;
+  __shared__ cuda::BlockEdges<kTeams * cuda::kMostRounds> edges;
+  if (cuda::skipped(call.members, blockIdx.z)) return;
+  std::byte* const member = cuda::base_of(call.members, blockIdx.z);
+  const int thread = static_cast<int>(threadIdx.x), team = thread / kLanes, lane = thread % kLanes;
+  const int node = static_cast<int>(blockIdx.x) * kTeams * rounds;  // the first of the block
+  const int count = min(kTeams * rounds, static_cast<int>(call.rows.nodes) - node);
+  cuda::hold_edges(call.rows, member, node, count, edges);
+  const std::int64_t column = (std::int64_t{blockIdx.y} * kLanes + lane) * V;
+  if (column >= call.rows.width) return;
+  const auto* const x = reinterpret_cast<const std::byte*>(cuda::at<const T>(member, call.rows.x) + column);
+  const float* const left = cuda::at<const float>(member, call.left);
+  T* const y = cuda::at<T>(member, call.y) + column;
+  for (int i = team; i < count; i += kTeams) {
+    float sum[V] = {}, bias[V] = {};
+    cuda::sum_neighbours<T, V>(call.rows, member, x, edges, i, sum);
+    if (call.bias >= 0) cuda::load<float, V>(cuda::at<const float>(member, call.bias) + column, bias);
+    finish(call, left == nullptr ? 1.0f : left[node + i], bias, sum);
+    cuda::store<T, V>(y + (node + i) * call.rows.width, sum);
+  }
+}
+
+// Each node by itself, for the trial's comparison.
+template <class T, int V, int kLanes>
+__global__ void __launch_bounds__(cuda::kThreads) old_neighbours_kernel(const __grid_constant__ NeighbourCall call) {
   if (cuda::skipped(call.members, blockIdx.z)) return;
   std::byte* const member = cuda::base_of(call.members, blockIdx.z);
   const int thread = static_cast<int>(threadIdx.x), lane = thread % kLanes, shift = thread % cuda::kWarp - lane;
   const unsigned own = (kLanes == cuda::kWarp ? cuda::kAll : (1u << kLanes % cuda::kWarp) - 1) << shift;
   const std::int64_t node = std::int64_t{blockIdx.x} * (cuda::kThreads / kLanes) + thread / kLanes;
-  const std::int32_t* const from = cuda::at<const std::int32_t>(member, call.edges);
+  const std::int32_t* const from = cuda::at<const std::int32_t>(member, call.rows.edges);
   const std::int64_t column = (std::int64_t{blockIdx.y} * kLanes + lane) * V;
-  const bool has = column < call.width;
-  const T* const x = cuda::at<const T>(member, call.x) + (has ? column : 0);
-  const float* const right = cuda::at<const float>(member, call.right);
+  const bool has = column < call.rows.width;
+  const T* const x = cuda::at<const T>(member, call.rows.x) + (has ? column : 0);
+  const float* const right = cuda::at<const float>(member, call.rows.right);
   float sum[V] = {};
-  bool more = node < call.nodes;  // all lanes of a warp go on as long as one node has edges
-  for (std::int64_t edge = cuda::first_of<kLanes>(from, call.count, node); __any_sync(cuda::kAll, more);
+  bool more = node < call.rows.nodes;  // all lanes of a warp go on as long as one node has edges
+  for (std::int64_t edge = cuda::first_of<kLanes>(from, call.rows.count, node); __any_sync(cuda::kAll, more);
        edge += kLanes) {
     const std::int64_t mine = edge + lane;
-    const bool ours = more && mine < call.count && from[mine] == node;
-    const std::int64_t neighbour = ours ? from[call.count + mine] : 0;
-    const bool bad = neighbour < 0 || neighbour >= call.nodes;
+    const bool ours = more && mine < call.rows.count && from[mine] == node;
+    const std::int64_t neighbour = ours ? from[call.rows.count + mine] : 0;
+    const bool bad = neighbour < 0 || neighbour >= call.rows.nodes;
     const int there = __popc(__ballot_sync(cuda::kAll, ours) & own);
     const unsigned missing = __ballot_sync(cuda::kAll, ours && bad) >> shift;
     more = there == kLanes;
@@ -73,37 +100,46 @@ __global__ void __launch_bounds__(cuda::kThreads) neighbours_kernel(const __grid
       const float by = __shfl_sync(cuda::kAll, factor, k, kLanes);
       if (k >= there) continue;
       float values[V];
-      cuda::load<T, V>(x + row * call.width, values);
+      cuda::load<T, V>(x + row * call.rows.width, values);
 #pragma unroll
       for (int j = 0; j < V; ++j) sum[j] = fmaf(by, missing >> k & 1 ? nanf("") : values[j], sum[j]);
     }
   }
-  if (node >= call.nodes || !has) return;
+  if (node >= call.rows.nodes || !has) return;
   const float* const left = cuda::at<const float>(member, call.left);
   float bias[V] = {};
   if (call.bias >= 0) cuda::load<float, V>(cuda::at<const float>(member, call.bias) + column, bias);
   finish(call, left == nullptr ? 1.0f : left[node], bias, sum);
-  cuda::store<T, V>(cuda::at<T>(member, call.y) + node * call.width + column, sum);
+  cuda::store<T, V>(cuda::at<T>(member, call.y) + node * call.rows.width + column, sum);
 }
 
 template <class T, int V, int kLanes>
 int run_neighbours(const NeighbourCall& call, cuda::Stream stream) {
-  const dim3 grid(cuda::blocks_for(call.nodes, cuda::kThreads / kLanes), cuda::blocks_for(call.width, kLanes * V),
+  constexpr int kTeams = cuda::kThreads / kLanes;
+  static const char* const trial = std::getenv("NORMA_TRIAL_NEIGHBOURS");
+  static const bool old = trial != nullptr && std::string_view(trial).find("old") != std::string_view::npos;
+  const unsigned columns = cuda::blocks_for(call.rows.width, kLanes * V);
+  const int rounds = old ? 1 : cuda::neighbour_rounds(call.rows, kTeams, columns, call.members.count);
+  const dim3 grid(cuda::blocks_for(call.rows.nodes, kTeams * rounds), columns,
                   static_cast<unsigned>(call.members.count));
-  neighbours_kernel<T, V, kLanes><<<grid, cuda::kThreads, 0, stream>>>(call);
+  if (old) {
+    old_neighbours_kernel<T, V, kLanes><<<grid, cuda::kThreads, 0, stream>>>(call);
+  } else {
+    neighbours_kernel<T, V, kLanes><<<grid, cuda::kThreads, 0, stream>>>(call, rounds);
+  }
   return cuda::launched();
 }
 
 template <class T>
 int run_neighbours_wide(const NeighbourCall& call, cuda::Stream stream) {
   const auto fits = [&](int v) {
-    return call.width % v == 0 && (call.x | call.y) % (v * sizeof(T)) == 0 && cuda::aligned(16, {call.bias});
+    return call.rows.width % v == 0 && (call.rows.x | call.y) % (v * sizeof(T)) == 0 && cuda::aligned(16, {call.bias});
   };
   constexpr int kMany = 4;
-  if (fits(kMany) && call.width >= cuda::kWarp * kMany) return run_neighbours<T, kMany, 32>(call, stream);
-  if (fits(kMany) && call.width >= 16 * kMany) return run_neighbours<T, kMany, 16>(call, stream);
-  return fits(kMany) && call.width >= 8 * kMany ? run_neighbours<T, kMany, 8>(call, stream)
-                                                : run_neighbours<T, 1, 32>(call, stream);
+  if (fits(kMany) && call.rows.width >= cuda::kWarp * kMany) return run_neighbours<T, kMany, 32>(call, stream);
+  if (fits(kMany) && call.rows.width >= 16 * kMany) return run_neighbours<T, kMany, 16>(call, stream);
+  return fits(kMany) && call.rows.width >= 8 * kMany ? run_neighbours<T, kMany, 8>(call, stream)
+                                                     : run_neighbours<T, 1, 32>(call, stream);
 }
 
 int run_neighbours_as(bool narrow, const NeighbourCall& call, cuda::Stream stream) {
@@ -118,7 +154,7 @@ struct CudaNeighbourInputs {
 
 cuda::Program neighbour_program(Types in, Types out, const CudaNeighbourInputs& which) {
   const std::int64_t nodes = in[0].shape[0];
-  const NeighbourCall shape{.nodes = nodes, .width = in[0].shape.elements() / nodes, .count = in[1].shape[1]};
+  const cuda::NeighbourRows rows{.nodes = nodes, .width = in[0].shape.elements() / nodes, .count = in[1].shape[1]};
   std::function<int(const cuda::Call&)> activate;
   if (which.activation != Activation::none) {
     const std::array type = {out[0]};
@@ -127,13 +163,12 @@ cuda::Program neighbour_program(Types in, Types out, const CudaNeighbourInputs& 
   return {.launch = [=, narrow = in[0].dtype == DType::bf16](const cuda::Call& call) {
     const bool before = activate && call.out(1) >= 0;  // whether what the activation is given is wanted
     const auto input = [&](int index) { return index < 0 ? cuda::kAbsent : call.in(index); };
-    NeighbourCall told = shape;
-    told.members = call.members;
-    told.x = call.in(0);
-    told.edges = call.in(1);
+    NeighbourCall told{.members = call.members, .rows = rows};
+    told.rows.x = call.in(0);
+    told.rows.edges = call.in(1);
+    told.rows.right = input(which.right);
     told.y = before ? call.out(1) : call.out(0);
     told.left = input(which.left);
-    told.right = input(which.right);
     told.bias = input(which.bias);
     told.relu = which.activation == Activation::relu && !before;
     if (const int error = run_neighbours_as(narrow, told, call.stream)) return error;
