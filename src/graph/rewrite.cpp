@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "norma/core/error.h"
+#include "norma/graph/kernel.h"
 
 namespace norma {
 
@@ -92,6 +93,8 @@ void Rewriter::commit() {
   }
   graph_.replace_nodes(std::move(kept));
 }
+
+std::span<const Rewrite> Backend::rewrites_of_lean() const { return {}; }
 
 std::unordered_map<std::string, int> fuse(Graph& graph, std::span<const Rewrite> rewrites) {
   std::unordered_map<std::string, int> fired;

@@ -15,6 +15,7 @@
 #include "norma/ops/embedding.h"
 #include "norma/ops/gradient_norm.h"
 #include "norma/ops/linear.h"
+#include "norma/ops/linear_slope.h"
 #include "norma/ops/matmul.h"
 #include "norma/ops/matmul_slope.h"
 #include "norma/ops/modulate.h"
@@ -42,6 +43,7 @@
   KERNEL(ActivationBackward, f32, bf16)         \
   KERNEL(ActivationOp, f32, bf16)               \
   KERNEL(AttentionProbe, f32, bf16)             \
+  KERNEL(AttentionProbes, f32, bf16)            \
   KERNEL(BinaryOp, f32, bf16)                   \
   KERNEL(BroadcastTo, f32, bf16)                \
   KERNEL(Cast, f32, bf16)                       \
@@ -58,6 +60,7 @@
   KERNEL(LinearCrossEntropy, f32, bf16)         \
   KERNEL(LinearCrossEntropyBackward, f32, bf16) \
   KERNEL(LinearCrossEntropyGradient, f32, bf16) \
+  KERNEL(LinearSlope, f32, bf16)                \
   KERNEL(MatMul, f32, bf16)                     \
   KERNEL(MatMulSlope, f32, bf16)                \
   KERNEL(MaxPool, f32, bf16)                    \

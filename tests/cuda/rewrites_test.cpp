@@ -98,9 +98,11 @@ TEST(CudaRewrites, ProbesAreGathered) {
     const TrainingStep step = step_of(scheme, {.narrow = true});
     EXPECT_EQ(count(*step.plan, "statistics_of_several"), 2) << scheme;
     EXPECT_EQ(count(*step.plan, "statistics"), 0) << scheme;
+    EXPECT_EQ(count(*step.plan, "attention_probes", "x6"), 1) << scheme;
+    EXPECT_EQ(count(*step.plan, "attention_probe"), 0) << scheme;
     for (const Step& one : step.plan->steps()) {
       const std::string_view name = step.plan->nodes()[static_cast<std::size_t>(one.node)].op->name();
-      EXPECT_EQ(one.only_watched, name == "statistics_of_several" || name == "attention_probe") << name;
+      EXPECT_EQ(one.only_watched, name == "statistics_of_several" || name == "attention_probes") << name;
     }
   }
 }
@@ -135,10 +137,26 @@ TEST(CudaRewrites, SecondEditionsHaveALaneOfTheirOwn) {
     EXPECT_EQ(one.kernel->lane == CudaBackend::kLaneOfSecondEditions, node.again) << step.plan->node_name(one.node);
     again += node.again ? 1 : 0;
   }
-  // Of every layer but the last: the hidden layer, queries, keys and values, and attention.
-  EXPECT_EQ(again, 15);
+  // Of every layer but the last: queries, keys and values, and attention; the hidden layer where it is read.
+  EXPECT_EQ(again, 10);
+  EXPECT_EQ(count(*step.plan, "linear_slope"), 5);
+  EXPECT_EQ(count(*step.plan, "matmul_slope"), 1);
   EXPECT_LT(step.plan->transient_bytes(),
             step_of("deepnorm", {.probes = false, .narrow = true}).plan->transient_bytes());
+}
+
+// The library makes relu's hidden layers, and all of f32: there they are made again beside the chain.
+TEST(CudaRewrites, HiddenLayersOfTheLibraryAreMadeAgainBeside) {
+  for (const Activation activation : {Activation::relu, Activation::gelu}) {
+    for (const bool narrow : {false, true}) {
+      ModelConfig model{.layers = 6, .width = 64, .heads = 2, .vocabulary = 64, .batch = 4, .time = 64};
+      model.activation = activation;
+      const TrainingStep step = build_training_step(
+          model, {.probes = false, .keep = Keep::lean, .narrow = narrow, .backend = &cuda_backend()});
+      const bool together = narrow && activation != Activation::relu;
+      EXPECT_EQ(count(*step.plan, "linear_slope"), together ? 5 : 0) << name_of(activation) << narrow;
+    }
+  }
 }
 
 }  // namespace

@@ -111,6 +111,53 @@ struct Place {
   }
 };
 
+// The ring of places in shared memory that the tiles of a block pass through, as one of its threads sees it.
+template <int kPlaces>
+struct Ring {
+  Element* tiles;
+  unsigned full, empty;  // barriers of the first place
+  int stage = 0;
+  unsigned phase = 0;
+
+  // Made by thread 0 of a block; the others wait for it.
+  __device__ __forceinline__ Ring(unsigned char* shared_bytes, std::uint64_t (&barriers)[2 * kPlaces])
+      : tiles(attention::aligned_tiles(shared_bytes)),
+        full(attention::shared_address(barriers)),
+        empty(full + 8 * kPlaces) {
+    if (threadIdx.x == 0) {
+      for (int place = 0; place < kPlaces; ++place) {
+        make_barrier(full + 8 * place, 1);
+        make_barrier(empty + 8 * place, kConsumers / kWarp);
+      }
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+  }
+  __device__ __forceinline__ void next() {
+    if (++stage == kPlaces) stage = 0, phase ^= 1;
+  }
+  __device__ __forceinline__ Element* here() const { return tiles + stage * 2 * kElements; }
+  __device__ __forceinline__ void wait_until_full() const { wait_for(full + 8 * stage, phase); }
+  __device__ __forceinline__ void wait_until_empty() const { wait_for(empty + 8 * stage, phase ^ 1); }
+
+  // A step of a tile, by the thread that brings.
+  template <bool kAlongA, bool kAlongB>
+  __device__ __forceinline__ void bring(const One& one, const Place& place, int depth) {
+    wait_until_empty();
+    arrive_expecting(full + 8 * stage, kStageBytes);
+    const unsigned to = attention::shared_address(tiles) + stage * kStageBytes;
+    bring_tile<kAlongA>(to, one.a, place.row, depth, place.member, full + 8 * stage);
+    bring_tile<kAlongB>(to + kElements * 2, one.b, place.column, depth, place.member, full + 8 * stage);
+    next();
+  }
+  // A place for a tile's results.
+  __device__ __forceinline__ void lend() {
+    wait_until_empty();
+    arrive(full + 8 * stage);
+    next();
+  }
+};
+
 // The sums over k of a second factor that lies [k, n], from the tiles that the products read, by all consumers: each
 // has two columns of every fourth sixteen rows.
 class ColumnTotals {
@@ -144,89 +191,94 @@ class ColumnTotals {
   float low_ = 0.0f, high_ = 0.0f;
 };
 
+// c = the product of a tile, by the consumers. `lent` is a place whose content this warp has sent and not given back,
+// or kNothingLent: it goes back when the first products are under way. `beside` sees every part of the second factor.
+constexpr int kNothingLent = -1;
+template <bool kAlongA, bool kAlongB, int kPlaces, class Beside, class Returned>
+__device__ __forceinline__ void multiply(Ring<kPlaces>& ring, Sums& c, int deep, int lent, const Beside& beside,
+                                         const Returned& returned) {
+  constexpr unsigned kStepA = kAlongA ? attention::kDepthByRows : attention::kDepthByColumns;
+  constexpr unsigned kStepB = kAlongB ? attention::kDepthByRows : attention::kDepthByColumns;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  attention::clear(c);
+  attention::settle(c);
+  int before = kNothingLent;  // the stage whose products may still be running
+  for (int depth = 0; depth < deep; depth += kDepth) {
+    ring.wait_until_full();
+    attention::begin_products();
+    const Element* const first = ring.here();
+    const unsigned a = attention::descriptor(first) + warp / 4 * attention::kNextTile;
+    unsigned b = attention::descriptor(first + kElements);
+    if (!kAlongB) b = convolution::in_parts(b);
+#pragma unroll
+    for (int k = 0; k < kDepth / 16; ++k) {
+      convolution::issue_product<kAlongA, kAlongB>(c, a + k * kStepA, b + k * kStepB);
+    }
+    attention::commit_products();
+    beside(first + kElements);
+    attention::wait_for_products<1>();
+    if (lent >= 0 && depth == 0) {
+      if (attention::lane_of() == 0) {
+        wait_until_sent();
+        arrive(ring.empty + 8 * lent);
+      }
+      returned();
+    }
+    if (before >= 0) {
+      if (attention::lane_of() == 0) arrive(ring.empty + 8 * before);
+      returned();
+    }
+    before = ring.stage;
+    ring.next();
+  }
+  attention::wait_for_products<0>();
+  attention::settle(c);
+  if (attention::lane_of() == 0) arrive(ring.empty + 8 * before);
+  returned();
+}
+
 template <bool kAlongA, bool kAlongB, class End, int kMost, int kResident>
 __global__ void __launch_bounds__(kThreadsOfProduct, kResident)
     product_kernel(const __grid_constant__ Group<kMost> group, const __grid_constant__ End end) {
 #if __CUDA_ARCH__ >= 900  // on older cards it is never run: has_hopper_products() says so
-  constexpr int kStages = product::kStages<kResident>;
   extern __shared__ unsigned char shared_bytes[];
-  __shared__ std::uint64_t barriers[2 * kStages];
+  __shared__ std::uint64_t barriers[2 * kStages<kResident>];
   __shared__ float gathered[End::kSums ? 4 : 1][kSide];
-  Element* const tiles = attention::aligned_tiles(shared_bytes);
-  const unsigned full = attention::shared_address(barriers), empty = full + 8 * kStages;
+  Ring<kStages<kResident>> ring(shared_bytes, barriers);
   const int warp = static_cast<int>(threadIdx.x) / kWarp, all = group.tiles * group.members.count;
-  if (threadIdx.x == 0) {
-    for (int stage = 0; stage < kStages; ++stage) {
-      make_barrier(full + 8 * stage, 1);
-      make_barrier(empty + 8 * stage, kConsumers / kWarp);
-    }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  }
-  __syncthreads();
-  int stage = 0;
-  unsigned phase = 0;
-  const auto next_stage = [&] {
-    if (++stage == kStages) stage = 0, phase ^= 1;
-  };
   if (warp == kConsumers / kWarp) {
     if (attention::lane_of() != 0) return;
     for (int tile = blockIdx.x; tile < all; tile += gridDim.x) {
       const Place place(group, tile);
       if (skipped(group.members, place.member)) continue;
-      for (int depth = 0; depth < place.one->k; depth += kDepth) {
-        wait_for(empty + 8 * stage, phase ^ 1);
-        arrive_expecting(full + 8 * stage, kStageBytes);
-        const unsigned to = attention::shared_address(tiles) + stage * kStageBytes;
-        bring_tile<kAlongA>(to, place.one->a, place.row, depth, place.member, full + 8 * stage);
-        bring_tile<kAlongB>(to + kElements * 2, place.one->b, place.column, depth, place.member, full + 8 * stage);
-        next_stage();
-      }
+      for (int depth = 0; depth < place.one->k; depth += kDepth)
+        ring.template bring<kAlongA, kAlongB>(*place.one, place, depth);
       for (int slot = 0; slot < End::kSlots; ++slot) {
-        wait_for(empty + 8 * stage, phase ^ 1);
         if constexpr (End::kBrings) {
-          arrive_expecting(full + 8 * stage, kStageBytes);
-          end.bring(attention::shared_address(tiles) + stage * kStageBytes, place, full + 8 * stage);
+          ring.wait_until_empty();
+          const unsigned barrier = ring.full + 8 * ring.stage;
+          arrive_expecting(barrier, kStageBytes);
+          end.bring(attention::shared_address(ring.tiles) + ring.stage * kStageBytes, place, barrier);
+          ring.next();
         } else {
-          arrive(full + 8 * stage);
+          ring.lend();
         }
-        next_stage();
       }
     }
     return;
   }
-  constexpr unsigned kStepA = kAlongA ? attention::kDepthByRows : attention::kDepthByColumns;
-  constexpr unsigned kStepB = kAlongB ? attention::kDepthByRows : attention::kDepthByColumns;
   for (int tile = blockIdx.x; tile < all; tile += gridDim.x) {
     const Place place(group, tile);
     if (skipped(group.members, place.member)) continue;
     Sums c;
-    attention::clear(c);
-    attention::settle(c);
     ColumnTotals totals;
     const bool sums = End::kSums && place.row == 0 && place.one->sums >= 0;
-    int before = -1;  // the stage whose products may still be running
-    for (int depth = 0; depth < place.one->k; depth += kDepth) {
-      wait_for(full + 8 * stage, phase);
-      attention::begin_products();
-      const unsigned a = attention::descriptor(tiles + stage * 2 * kElements) + warp / 4 * attention::kNextTile;
-      unsigned b = attention::descriptor(tiles + stage * 2 * kElements + kElements);
-      if (!kAlongB) b = convolution::in_parts(b);
-#pragma unroll
-      for (int k = 0; k < kDepth / 16; ++k) {
-        convolution::issue_product<kAlongA, kAlongB>(c, a + k * kStepA, b + k * kStepB);
-      }
-      attention::commit_products();
+    const auto beside = [&](const Element* second) {
       if constexpr (End::kSums) {
-        if (sums) totals.add(tiles + stage * 2 * kElements + kElements);
+        if (sums) totals.add(second);
       }
-      attention::wait_for_products<1>();
-      if (before >= 0 && attention::lane_of() == 0) arrive(empty + 8 * before);
-      before = stage;
-      next_stage();
-    }
-    attention::wait_for_products<0>();
-    attention::settle(c);
-    if (attention::lane_of() == 0) arrive(empty + 8 * before);
+    };
+    multiply<kAlongA, kAlongB>(ring, c, place.one->k, kNothingLent, beside, [] {});
     if constexpr (End::kSums) {
       if (sums) {
         totals.write(gathered, at<float>(base_of(group.members, place.member), place.one->sums), place.column,
@@ -240,16 +292,16 @@ __global__ void __launch_bounds__(kThreadsOfProduct, kResident)
       Element* slots[End::kSlots];
 #pragma unroll
       for (int slot = 0; slot < End::kSlots; ++slot) {
-        wait_for(full + 8 * stage, phase);
-        stages[slot] = stage;
-        slots[slot] = tiles + stage * 2 * kElements;
-        next_stage();
+        ring.wait_until_full();
+        stages[slot] = ring.stage;
+        slots[slot] = ring.here();
+        ring.next();
       }
       end(c, place, base_of(group.members, place.member), slots);
       if (attention::lane_of() == 0) {
         wait_until_sent();
 #pragma unroll
-        for (int slot = 0; slot < End::kSlots; ++slot) arrive(empty + 8 * stages[slot]);
+        for (int slot = 0; slot < End::kSlots; ++slot) arrive(ring.empty + 8 * stages[slot]);
       }
     }
   }
