@@ -17,7 +17,7 @@ std::string LinearSlope::attributes() const {
 std::vector<Type> LinearSlope::infer(std::span<const Type> in) const {
   check_count(in.size(), bias_ ? 5 : 4);
   const Type &dy = in[0], &x = in[2];
-  if (!is_floating(dy.dtype)) fail("computes with floating numbers, but {} was given", dy.str());
+  check_computes(dy);
   for (const Type& other : in.subspan(1)) check_same_dtype(dy, other);
   const Shape &v = in[1].shape, &w = in[3].shape;
   if (v.rank() != 2 || w.rank() != 2) fail("weights must be matrices but are {} and {}", v.str(), w.str());

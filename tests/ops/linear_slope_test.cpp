@@ -58,10 +58,11 @@ TEST(LinearSlope, RefusesWhatDoesNotFit) {
     return error_of([&] { linear_slope(gradient, turned, x, layer, bias, Activation::gelu, Transpose::yes); });
   };
   EXPECT_NE(error(given("long", {3, 6}), v, w, {}).find("the gradient has 6 channels, not 5"), std::string::npos);
-  EXPECT_NE(error(dy, v, given("deep", {3, 4}), {}).find("the input has 2 channels but the weight [3,4] takes 3"),
+  EXPECT_NE(error(dy, v, given("deep", {3, 4}), {}).find("the input has 2 channels but the weight [3, 4] takes 3"),
             std::string::npos);
-  EXPECT_NE(error(dy, given("wide", {6, 5}), w, {}).find("the gradient becomes [3,6] but the layer's output is [3,4]"),
-            std::string::npos);
+  EXPECT_NE(
+      error(dy, given("wide", {6, 5}), w, {}).find("the gradient becomes [3, 6] but the layer's output is [3, 4]"),
+      std::string::npos);
   EXPECT_NE(error(dy, v, w, given("b", {5})).find("the bias must be f32[4] but is f32[5]"), std::string::npos);
 }
 

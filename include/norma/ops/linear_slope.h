@@ -19,7 +19,6 @@ class LinearSlope final : public Op {
 
   std::string_view name() const override { return "linear_slope"; }
   std::string attributes() const override;
-  // Also of tensors that are narrow already: it is made after widths have been chosen.
   std::vector<Type> infer(std::span<const Type> in) const override;
   bool has_reference() const override { return true; }
   Wires reference(std::span<const Wire> in) const override;
