@@ -108,6 +108,7 @@ void Compilation::recompute() const {
          options_.recompute_every);
   }
   recompute_cheap_values(graph_);
+  if (!options_.rewrites) fuse(graph_, backend_.rewrites_of_lean());
 }
 
 void Compilation::make_kernels() {

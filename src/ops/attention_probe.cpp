@@ -95,6 +95,43 @@ Cost AttentionProbe::cost(std::span<const Type> in, std::span<const Type>) const
           .bytes = pairs * static_cast<double>(s.width) * static_cast<double>(size_of(in[0].dtype))};
 }
 
+std::string AttentionProbes::attributes() const { return fmt::format("{} x{}", one_.attributes(), count_); }
+
+std::vector<Type> AttentionProbes::infer(std::span<const Type> in) const {
+  const auto count = static_cast<std::size_t>(count_);
+  if (count_ < 1 || count_ > kMostAttentionProbes) fail("takes 1 to {} probes, not {}", kMostAttentionProbes, count_);
+  if (in.size() % count != 0) fail("{} inputs are not those of {} probes alike", in.size(), count_);
+  const std::span<const Type> first = in.first(in.size() / count);
+  for (std::size_t i = 0; i < in.size(); ++i) check_type("what is probed", in[i], first[i % first.size()]);
+  return std::vector<Type>(count, one_.infer(first)[0]);
+}
+
+Wires AttentionProbes::reference(std::span<const Wire> in) const {
+  const Attention watched(one_.layout(), one_.options());
+  const std::size_t each = in.size() / static_cast<std::size_t>(count_);
+  Wires all;
+  for (std::size_t at = 0; at < in.size(); at += each) all.push_back(attention_probe(watched, in.subspan(at, each)));
+  return all;
+}
+
+Wires AttentionProbes::vjp(const VjpContext& context) const { return Wires(context.in.size()); }
+
+void AttentionProbes::choose(Widths& widths) const {
+  const std::size_t each = widths.in.size() / static_cast<std::size_t>(count_);
+  const std::size_t watched = one_.layout() == QkvLayout::packed ? 1 : 3;  // the others are lengths
+  bool narrow = true;
+  for (std::size_t i = 0; i < widths.in.size(); ++i) narrow = narrow && (i % each >= watched || widths.in[i]);
+  for (std::size_t i = 0; i < widths.in.size(); ++i) {
+    if (i % each < watched) widths.in[i] = narrow;
+  }
+  widths.out.assign(widths.out.size(), false);
+}
+
+Cost AttentionProbes::cost(std::span<const Type> in, std::span<const Type> out) const {
+  const Cost each = one_.cost(in.first(in.size() / static_cast<std::size_t>(count_)), out.first(1));
+  return {.flops = count_ * each.flops, .bytes = count_ * each.bytes};
+}
+
 CpuKernel cpu_kernel(const AttentionProbe& op, Types in, Types) {
   const AttentionShape s = attention_shape(op.layout(), op.options(), in);
   const bool packed = op.layout() == QkvLayout::packed;
@@ -134,6 +171,10 @@ CpuKernel cpu_kernel(const AttentionProbe& op, Types in, Types) {
 
 Wire attention_probe(const Attention& watched, std::span<const Wire> inputs) {
   return inputs[0].graph().apply(std::make_shared<AttentionProbe>(watched.layout(), watched.options()), inputs)[0];
+}
+
+Wires attention_probes(const Attention& watched, int count, std::span<const Wire> inputs) {
+  return inputs[0].graph().apply(std::make_shared<AttentionProbes>(watched.layout(), watched.options(), count), inputs);
 }
 
 AttentionSummary read_attention_probe(std::size_t heads, const std::function<double(std::size_t)>& output) {

@@ -7,6 +7,7 @@
 #include "norma/ops/activation.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/attention_probe.h"
+#include "norma/ops/attention_remade.h"
 #include "norma/ops/column_sums.h"
 #include "norma/ops/convolution.h"
 #include "norma/ops/cross_entropy.h"
@@ -15,6 +16,7 @@
 #include "norma/ops/embedding.h"
 #include "norma/ops/gradient_norm.h"
 #include "norma/ops/linear.h"
+#include "norma/ops/linear_slope.h"
 #include "norma/ops/matmul.h"
 #include "norma/ops/matmul_slope.h"
 #include "norma/ops/modulate.h"
@@ -42,6 +44,7 @@
   KERNEL(ActivationBackward, f32, bf16)         \
   KERNEL(ActivationOp, f32, bf16)               \
   KERNEL(AttentionProbe, f32, bf16)             \
+  KERNEL(AttentionProbes, f32, bf16)            \
   KERNEL(BinaryOp, f32, bf16)                   \
   KERNEL(BroadcastTo, f32, bf16)                \
   KERNEL(Cast, f32, bf16)                       \
@@ -58,6 +61,7 @@
   KERNEL(LinearCrossEntropy, f32, bf16)         \
   KERNEL(LinearCrossEntropyBackward, f32, bf16) \
   KERNEL(LinearCrossEntropyGradient, f32, bf16) \
+  KERNEL(LinearSlope, f32, bf16)                \
   KERNEL(MatMul, f32, bf16)                     \
   KERNEL(MatMulSlope, f32, bf16)                \
   KERNEL(MaxPool, f32, bf16)                    \
@@ -90,6 +94,7 @@
 #define NORMA_CHOOSY_OPS_ON_CUDA(KERNEL)                    \
   KERNEL(Attention, has_narrow_heads, f32, bf16)            \
   KERNEL(AttentionBackward, has_narrow_heads, f32, bf16)    \
+  KERNEL(AttentionRemade, has_narrow_heads, f32, bf16)      \
   KERNEL(Conv2d, counts_in_31_bits, f32, bf16)              \
   KERNEL(Conv2dData, counts_in_31_bits, f32, bf16)          \
   KERNEL(Conv2dWeights, counts_in_31_bits, f32, bf16)       \
@@ -109,6 +114,7 @@ NORMA_CHOOSY_OPS_ON_CUDA(NORMA_DECLARE)
 
 bool cuda_serves(const Attention& op, Types in, Types out);
 bool cuda_serves(const AttentionBackward& op, Types in, Types out);
+bool cuda_serves(const AttentionRemade& op, Types in, Types out);
 bool cuda_serves(const Conv2d& op, Types in, Types out);
 bool cuda_serves(const Conv2dData& op, Types in, Types out);
 bool cuda_serves(const Conv2dWeights& op, Types in, Types out);

@@ -8,6 +8,7 @@
 #include "norma/ops/activation.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/attention_probe.h"
+#include "norma/ops/attention_remade.h"
 #include "norma/ops/column_sums.h"
 #include "norma/ops/convolution.h"
 #include "norma/ops/cross_entropy.h"
@@ -16,6 +17,7 @@
 #include "norma/ops/embedding.h"
 #include "norma/ops/gradient_norm.h"
 #include "norma/ops/linear.h"
+#include "norma/ops/linear_slope.h"
 #include "norma/ops/matmul.h"
 #include "norma/ops/matmul_slope.h"
 #include "norma/ops/modulate.h"
@@ -82,6 +84,12 @@ inline std::vector<Example> examples(Sizes sizes = {}) {
                             Transpose::yes);
       },
       [=](Graph& g, DType t) {
+        const Wire x = matrix(g, t), dy = matrix(g, t, "dy"), bias = g.parameter("b", {{width}, t});
+        const Wires both = linear_slope(dy, square_matrix(g, t), x, g.parameter("v", {{width, width}, t}), bias,
+                                        Activation::silu, Transpose::yes);
+        return both[0] + both[1];
+      },
+      [=](Graph& g, DType t) {
         const Wire x = matrix(g, t), y = matrix(g, t, "y"), u = matrix(g, t, "u");
         const Wires gradients = weight_gradients(Wires{x, y, u, x}, {false, true});
         return gradients[0] + gradients[1] * gradients[2];
@@ -105,8 +113,18 @@ inline std::vector<Example> examples(Sizes sizes = {}) {
       [=](Graph& g, DType t) {
         const Wire x = attention_packed(g.parameter("x", {{2, rows, 6 * (width / 2)}, t}), {.heads = 2});
         const Node node = g.nodes().back();
-        attention_probe(dynamic_cast<const Attention&>(*node.op), Wires{{&g, node.inputs[0]}});
+        const Wire in(&g, node.inputs[0]);
+        attention_probe(dynamic_cast<const Attention&>(*node.op), Wires{in});
+        attention_probes(dynamic_cast<const Attention&>(*node.op), 2, Wires{in, in});
         return x;
+      },
+      [=](Graph& g, DType t) {
+        const Wire qkv = g.parameter("x", {{2, rows, 6 * (width / 2)}, t});
+        const Wire gradient = g.parameter("dy", {{2, rows, 2 * (width / 2)}, t});
+        const Wires found =
+            g.apply(std::make_shared<AttentionRemade>(QkvLayout::packed, AttentionOptions{.heads = 2, .scale = {}}),
+                    Wires{qkv, gradient});
+        return concat_last(Wires{found[0], found[1]});
       },
       [=](Graph& g, DType t) { return statistics(matrix(g, t)); },
       [=](Graph& g, DType t) {

@@ -107,9 +107,11 @@ TEST(CudaRewrites, ProbesAreGathered) {
     const TrainingStep step = step_of(scheme, {.narrow = true});
     EXPECT_EQ(count(*step.plan, "statistics_of_several"), 2) << scheme;
     EXPECT_EQ(count(*step.plan, "statistics"), 0) << scheme;
+    EXPECT_EQ(count(*step.plan, "attention_probes", "x6"), 1) << scheme;
+    EXPECT_EQ(count(*step.plan, "attention_probe"), 0) << scheme;
     for (const Step& one : step.plan->steps()) {
       const std::string_view name = step.plan->nodes()[static_cast<std::size_t>(one.node)].op->name();
-      EXPECT_EQ(one.only_watched, name == "statistics_of_several" || name == "attention_probe") << name;
+      EXPECT_EQ(one.only_watched, name == "statistics_of_several" || name == "attention_probes") << name;
     }
   }
 }
@@ -144,10 +146,49 @@ TEST(CudaRewrites, SecondEditionsHaveALaneOfTheirOwn) {
     EXPECT_EQ(one.kernel->lane == CudaBackend::kLaneOfSecondEditions, node.again) << step.plan->node_name(one.node);
     again += node.again ? 1 : 0;
   }
-  // Of every layer but the last: the hidden layer, queries, keys and values, and attention.
-  EXPECT_EQ(again, 15);
+  // Of every layer but the last: queries, keys and values, and attention; the hidden layer where it is read.
+  EXPECT_EQ(again, 10);
+  EXPECT_EQ(count(*step.plan, "linear_slope"), 5);
+  EXPECT_EQ(count(*step.plan, "matmul_slope"), 1);
   EXPECT_LT(step.plan->transient_bytes(),
             step_of("deepnorm", {.probes = false, .narrow = true}).plan->transient_bytes());
+}
+
+// Heads of 64 of short sequences: attention is made again by its backward pass, and the weight that its context meets
+// gets its gradient with those of the layer below.
+TEST(CudaRewrites, AttentionIsMadeAgainByItsBackwardPass) {
+  ModelConfig model{.layers = 6, .width = 128, .heads = 2, .vocabulary = 64, .batch = 32, .time = 64};
+  for (const std::string scheme : {"pre", "deepnorm"}) {
+    model.scheme = scheme;
+    const TrainingStep step =
+        build_training_step(model, {.probes = false, .keep = Keep::lean, .narrow = true, .backend = &cuda_backend()});
+    const Plan& plan = *step.plan;
+    EXPECT_EQ(count(plan, "attention_remade"), 5) << scheme;
+    EXPECT_EQ(count(plan, "attention_backward"), 1) << scheme;
+    EXPECT_EQ(count(plan, "attention"), 6) << scheme;
+    EXPECT_EQ(count(plan, "weight_gradients"), 7) << scheme;
+    int weights = 0;
+    for (const Step& one : plan.steps()) {
+      const Node& node = plan.nodes()[static_cast<std::size_t>(one.node)];
+      if (node.op->name() == "weight_gradients") weights += static_cast<int>(node.inputs.size()) / 2;
+      EXPECT_TRUE(node.op->name() != "attention_remade" || one.kernel->lane == 0) << scheme;
+    }
+    EXPECT_EQ(weights, 6 * 4) << scheme << ": none is lost, none is made twice";
+  }
+}
+
+// The library makes relu's hidden layers, and all of f32: there they are made again beside the chain.
+TEST(CudaRewrites, HiddenLayersOfTheLibraryAreMadeAgainBeside) {
+  for (const Activation activation : {Activation::relu, Activation::gelu}) {
+    for (const bool narrow : {false, true}) {
+      ModelConfig model{.layers = 6, .width = 64, .heads = 2, .vocabulary = 64, .batch = 4, .time = 64};
+      model.activation = activation;
+      const TrainingStep step = build_training_step(
+          model, {.probes = false, .keep = Keep::lean, .narrow = narrow, .backend = &cuda_backend()});
+      const bool together = narrow && activation != Activation::relu;
+      EXPECT_EQ(count(*step.plan, "linear_slope"), together ? 5 : 0) << name_of(activation) << narrow;
+    }
+  }
 }
 
 }  // namespace

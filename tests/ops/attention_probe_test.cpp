@@ -86,5 +86,37 @@ TEST(AttentionProbe, ReadsAPackedProjection) {
   EXPECT_NEAR(read_probe<float>(session, heads).entropy, expected, 1e-6);
 }
 
+TEST(AttentionProbe, SeveralAreThoseOfEach) {
+  Graph g;
+  const AttentionOptions options{.heads = 2, .scale = {}};
+  const Attention watched(QkvLayout::separate, options);
+  Wires in;
+  for (const std::string layer : {"1", "2", "3"}) {
+    for (const std::string part : {"q", "k", "v"}) in.push_back(g.input(part + layer, {{2, 9, 10}, DType::f64}));
+    in.push_back(g.input("lengths" + layer, {{2}, DType::i32}));
+  }
+  const Wires together = attention_probes(watched, 3, in);
+  ASSERT_EQ(together.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    g.output("together" + std::to_string(i), together[i]);
+    g.output("alone" + std::to_string(i), attention_probe(watched, std::span(in).subspan(4 * i, 4)));
+  }
+  CpuSession session(test::plain_plan(g));
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = g.value(in[static_cast<std::size_t>(i)].id()).name;
+    if (i % 4 < 3) test::randomise<double>(session, name, static_cast<std::uint64_t>(i + 1));
+    if (i % 4 == 3) session.write<std::int32_t>(name, std::array{3 + i / 4, 9});
+  }
+  session.run();
+  for (const std::string i : {"0", "1", "2"}) {
+    const auto found = session.tensor<double>("together" + i), expected = session.tensor<double>("alone" + i);
+    EXPECT_TRUE(std::equal(found.begin(), found.end(), expected.begin(), expected.end())) << i;
+  }
+  EXPECT_NE(session.tensor<double>("together0")[0], session.tensor<double>("together1")[0]);
+  in[5] = g.input("other", {{2, 8, 10}, DType::f64});
+  EXPECT_NE(test::error_of([&] { attention_probes(watched, 3, in); }).find("what is probed must be f64[2, 9, 10]"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace norma

@@ -43,6 +43,8 @@ class Backend {
   }
   // Fusions that pay on this device, in the order in which they apply.
   virtual std::span<const Rewrite> rewrites() const = 0;
+  // And those with what is made again for the backward pass (Keep::lean), in a graph whose widths have been chosen.
+  virtual std::span<const Rewrite> rewrites_of_lean() const;
   virtual std::int64_t alignment() const = 0;  // of every tensor, in bytes
   // How many steps the main lane may run ahead of the others: what they touch lives as long.
   virtual int most_ahead() const { return 1 << 20; }

@@ -34,6 +34,33 @@ class AttentionProbe final : public Op {
   AttentionOptions options_;
 };
 
+constexpr int kMostAttentionProbes = 16;  // of one op
+
+// Several probes of attentions that are alike, each with the same number of inputs, one after the other; an output for
+// each. One launch where a device pays for launches: a probe reads next to nothing.
+class AttentionProbes final : public Op {
+ public:
+  AttentionProbes(QkvLayout layout, AttentionOptions options, int count) : one_(layout, options), count_(count) {}
+  const AttentionProbe& one() const { return one_; }
+  int count() const { return count_; }
+  std::string_view name() const override { return "attention_probes"; }
+  std::string attributes() const override;
+  std::vector<Type> infer(std::span<const Type> in) const override;
+  bool has_reference() const override { return true; }
+  Wires reference(std::span<const Wire> in) const override;
+  Wires vjp(const VjpContext& context) const override;
+  Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  bool wants_narrow(int) const override { return true; }
+  void choose(Widths& widths) const override;  // what they watch as it comes, all of it alike
+
+ private:
+  AttentionProbe one_;
+  int count_;
+};
+
+// `inputs` are those of `count` attentions like `watched`.
+Wires attention_probes(const Attention& watched, int count, std::span<const Wire> inputs);
+
 Wire attention_probe(const Attention& watched, std::span<const Wire> inputs);
 
 struct AttentionSummary {

@@ -18,6 +18,8 @@ std::vector<Rewrite> neighbour_fusions();
 std::vector<Rewrite> gradient_fusions();
 // After those, and after others have joined sums over rows: bias_beside_weight.
 std::vector<Rewrite> bias_fusions();
+// For devices that make a hidden layer again where the gradient passes it: linear_slope.
+std::vector<Rewrite> lean_fusions();
 // For devices that probe several tensors in one launch: statistics.
 std::vector<Rewrite> probe_fusions();
 

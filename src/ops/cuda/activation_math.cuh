@@ -59,7 +59,7 @@ __device__ __forceinline__ float activation_value(float x) {
   }
   if constexpr (F == Activation::gelu) return x * (0.5f * erfcf(-kActivationSqrtHalf * x));
   if constexpr (F == Activation::gelu_tanh) {
-    return x * activation_sigmoid<E>(kActivationTanhScale * x * fmaf(kActivationTanhCubic * x, x, 1.0f));
+    return x * activation_sigmoid<E>(kActivationTanhScale * x * fmaf(kActivationTanhCubic, x * x, 1.0f));
   }
 }
 

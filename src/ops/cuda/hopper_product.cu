@@ -1,12 +1,15 @@
 #include "ops/cuda/hopper_product.h"
 
+#include <cstdlib>
 #include <limits>
+#include <string_view>
 
 #include "norma/ops/weight_gradients.h"
 
 #ifdef NORMA_SM90A
 #include "ops/cuda/activation_math.cuh"
 #include "ops/cuda/hopper_product_launch.cuh"
+#include "ops/cuda/hopper_product_pair.cuh"
 #endif
 
 namespace norma::cuda {
@@ -26,6 +29,12 @@ bool fits(const FusedProduct& p) {
 bool fits(const WeightProduct& p) {
   return is_size(p.rows) && is_size(p.m) && is_size(p.n) && p.m % 8 == 0 && p.n % 8 == 0 && is_whole(p.a) &&
          is_whole(p.b) && p.out % 8 == 0;
+}
+
+bool fits(const ProductPair& p) {
+  return is_size(p.m) && is_size(p.n) && is_size(p.made_k) && is_size(p.gradient_k) && p.n % 8 == 0 &&
+         p.made_k % 8 == 0 && p.gradient_k % 8 == 0 && is_whole(p.x) && is_whole(p.weight) && is_whole(p.dy) &&
+         is_whole(p.gradient_weight) && is_whole(p.y) && is_whole(p.dz) && (p.bias < 0 || p.bias % 4 == 0);
 }
 
 bool plain_product_pays(const FusedProduct& p, const Members& members) {
@@ -116,6 +125,24 @@ int sloped_product(const FusedProduct& p, Activation f, const Members& members, 
   });
 }
 
+int made_and_sloped(const ProductPair& p, Activation f, const Members& members, Stream stream) {
+  product::Pair pair{.bias = p.bias};
+  pair.made.members = pair.gradient.members = in_order(members);
+  pair.made.from_the_end = pair.gradient.from_the_end = members.stride < 0;
+  if (!product::add_product<true, false>(pair.made, {p.x, p.m, p.made_k}, {p.weight, p.made_k, p.n}, p.y) ||
+      !product::add_product<true, true>(pair.gradient, {p.dy, p.m, p.gradient_k},
+                                        {p.gradient_weight, p.n, p.gradient_k}, p.dz) ||
+      !product::make_map(pair.y, pair.made.members, {p.y, p.m, p.n}, product::kRowsOfWarp) ||
+      !product::make_map(pair.dz, pair.made.members, {p.dz, p.m, p.n}, product::kRowsOfWarp))
+    return cudaErrorInvalidValue;
+  static const char* const trial = std::getenv("NORMA_TRIAL_DUAL");
+  static const bool half = trial != nullptr && std::string_view(trial) == "half";
+  return with_function(f, [&]<class F>(F) -> int {
+    return half ? product::launch_pair<F, product::SlopeHeld>(pair, stream)
+                : product::launch_pair<F, product::InputHeld>(pair, stream);
+  });
+}
+
 int weight_products(std::span<const WeightProduct> products, const Members& members, Stream stream) {
   if (products.size() > static_cast<std::size_t>(kMostWeightGradients)) return cudaErrorInvalidValue;
   product::Group<kMostWeightGradients> group{.members = in_order(members), .from_the_end = members.stride < 0};
@@ -134,6 +161,7 @@ bool has_hopper_products() { return false; }
 int activated_product(const FusedProduct&, Activation, const Members&, Stream) { return cudaErrorNotSupported; }
 int plain_product(const FusedProduct&, Transpose, const Members&, Stream) { return cudaErrorNotSupported; }
 int sloped_product(const FusedProduct&, Activation, const Members&, Stream) { return cudaErrorNotSupported; }
+int made_and_sloped(const ProductPair&, Activation, const Members&, Stream) { return cudaErrorNotSupported; }
 int weight_products(std::span<const WeightProduct>, const Members&, Stream) { return cudaErrorNotSupported; }
 
 #endif

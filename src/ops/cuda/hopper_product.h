@@ -32,6 +32,17 @@ bool plain_product_pays(const FusedProduct& product, const Members& members);
 // out = (a b^T) f'(before); for relu `before` is its output
 int sloped_product(const FusedProduct& product, Activation f, const Members& members, Stream stream);
 
+// y = f(x weight + bias) and dz = (dy gradient_weight^T) f'(x weight + bias), of the same sizes.
+struct ProductPair {
+  std::int64_t m = 0, n = 0, made_k = 0, gradient_k = 0;
+  std::int64_t x = kAbsent, weight = kAbsent;            // [m, made_k], [made_k, n]
+  std::int64_t bias = kAbsent;                           // [n]
+  std::int64_t dy = kAbsent, gradient_weight = kAbsent;  // [m, gradient_k], [n, gradient_k]
+  std::int64_t y = kAbsent, dz = kAbsent;                // [m, n]
+};
+bool fits(const ProductPair& pair);
+int made_and_sloped(const ProductPair& pair, Activation f, const Members& members, Stream stream);
+
 // a^T b and the sums of b, both over rows, in f32.
 struct WeightProduct {
   std::int64_t rows = 0, m = 0, n = 0;

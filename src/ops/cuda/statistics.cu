@@ -2,7 +2,7 @@
 // size, then of the pieces in order, in f64.
 #include "norma/ops/statistics.h"
 
-#include "device/cuda/device.cuh"
+#include "ops/cuda/map.cuh"
 
 namespace norma {
 namespace {
@@ -66,7 +66,8 @@ template <typename T>
 __device__ __forceinline__ StatisticsSums statistics_of_tensor(const StatisticsTensor& tensor, std::byte* member,
                                                                std::int64_t begin, std::int64_t end) {
   const T* const x = cuda::at<const T>(member, tensor.x);
-  return tensor.wide_accesses ? statistics_of_piece<T, 4>(x, begin, end) : statistics_of_piece<T, 1>(x, begin, end);
+  return tensor.wide_accesses ? statistics_of_piece<T, cuda::kWide<T>>(x, begin, end)
+                              : statistics_of_piece<T, 1>(x, begin, end);
 }
 
 // A block to a piece. What has a single one is done with it.
@@ -122,7 +123,7 @@ cuda::Program statistics_program(Types in) {
     for (int k = 0; k < told.count; ++k) {
       StatisticsTensor& tensor = told.of[k];
       tensor.x = call.in(k), tensor.out = call.out(k);
-      tensor.wide_accesses = tensor.x % 16 == 0 && tensor.elements % 4 == 0;
+      tensor.wide_accesses = tensor.x % 16 == 0 && tensor.elements % (tensor.narrow ? 8 : 4) == 0;
     }
     const auto members = static_cast<unsigned>(call.members.count);
     statistics_kernel<<<dim3(static_cast<unsigned>(pieces), members), cuda::kThreads, 0, call.stream>>>(told);

@@ -28,6 +28,7 @@ class CudaBackend final : public Backend {
   Table& kernels() { return kernels_; }
   const Table& kernels() const { return kernels_; }
   void add(std::vector<Rewrite> rewrites) { rewrites_.insert(rewrites_.end(), rewrites.begin(), rewrites.end()); }
+  void set_rewrites_of_lean(std::vector<Rewrite> rewrites) { rewrites_of_lean_ = std::move(rewrites); }
 
   std::string_view name() const override { return "cuda"; }
   bool has(const Op& op, Types in, Types out) const override { return kernels_.has(op, in, out); }
@@ -41,12 +42,13 @@ class CudaBackend final : public Backend {
   void set_lanes(int (*lane_of)(const Op& op, Types in, Types out)) { lane_of_ = lane_of; }
   int most_ahead() const override { return 48; }  // about two layers of a transformer
   std::span<const Rewrite> rewrites() const override { return rewrites_; }
+  std::span<const Rewrite> rewrites_of_lean() const override { return rewrites_of_lean_; }
   std::int64_t alignment() const override { return 256; }
 
  private:
   Table kernels_;
   int (*lane_of_)(const Op& op, Types in, Types out) = nullptr;
-  std::vector<Rewrite> rewrites_;
+  std::vector<Rewrite> rewrites_, rewrites_of_lean_;
 };
 
 }  // namespace norma

@@ -1,0 +1,151 @@
+// A linear layer's activation made again for the backward pass, y = f(x W + b), and the gradient through it, dz =
+// (dy V^T) f'(x W + b): two products of hopper_product.cuh for each tile, one after the other. What f is given stays in
+// registers meanwhile, as bf16: both products in f32 would leave room for one block on a multiprocessor.
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include "ops/cuda/hopper_product_launch.cuh"
+
+namespace norma::cuda::product {
+
+struct Pair {
+  Group<1> made, gradient;  // tiles of both are the same
+  CUtensorMap y, dz;        // of kRowsOfWarp rows
+  std::int64_t bias = kAbsent;
+};
+
+// What f' needs of two neighbouring numbers: what f was given, rounded as the forward pass rounded it, so that the bits
+// are those of a layer that kept it; or f' itself in 11 bits, which takes half the instructions.
+template <class F>
+struct InputHeld {
+  unsigned z;
+  __device__ __forceinline__ void hold(unsigned given) { z = given; }
+  __device__ __forceinline__ float2 slopes() {
+    asm volatile("" : "+r"(z));  // or f' would be computed beside f, and held in twice the registers
+    const float2 rounded = unpacked(z);
+    return make_float2(F::slope(rounded.x), F::slope(rounded.y));
+  }
+};
+template <class F>
+struct SlopeHeld {
+  __half2 slope;
+  __device__ __forceinline__ void hold(unsigned given) {
+    const float2 rounded = unpacked(given);
+    slope = __floats2half2_rn(F::slope(rounded.x), F::slope(rounded.y));
+  }
+  __device__ __forceinline__ float2 slopes() { return __half22float2(slope); }
+};
+
+// Brings what the tiles of a block need, in order: steps of the first product, a place for what it makes, steps of the
+// second and a place for that. By one of the consumers: a warp of its own would leave the others 96 registers.
+class Supplier {
+ public:
+  __device__ __forceinline__ Supplier(const Pair& pair, const Ring<kStages<2>>& ring)
+      : pair_(pair),
+        ring_(ring),
+        made_((pair.made.of[0].k + kDepth - 1) / kDepth),
+        all_(made_ + (pair.gradient.of[0].k + kDepth - 1) / kDepth + 2) {
+    skip();
+  }
+  __device__ __forceinline__ void bring_next() {
+    if (tile_ >= tiles()) return;
+    const Place place(pair_.made, tile_);
+    if (step_ < made_) {
+      ring_.template bring<true, false>(pair_.made.of[0], place, step_ * kDepth);
+    } else if (step_ == made_ || step_ + 1 == all_) {
+      ring_.lend();
+    } else {
+      ring_.template bring<true, true>(pair_.gradient.of[0], place, (step_ - made_ - 1) * kDepth);
+    }
+    if (++step_ < all_) return;
+    step_ = 0;
+    tile_ += static_cast<int>(gridDim.x);
+    skip();
+  }
+
+ private:
+  __device__ __forceinline__ int tiles() const { return pair_.made.tiles * pair_.made.members.count; }
+  __device__ __forceinline__ void skip() {
+    while (tile_ < tiles() && skipped(pair_.made.members, Place(pair_.made, tile_).member))
+      tile_ += static_cast<int>(gridDim.x);
+  }
+  const Pair& pair_;
+  Ring<kStages<2>> ring_;  // where it is, ahead of the consumers
+  const int made_, all_;
+  int tile_ = static_cast<int>(blockIdx.x), step_ = 0;
+};
+
+template <class F, template <class> class Held>
+__global__ void __launch_bounds__(kConsumers, 2) pair_kernel(const __grid_constant__ Pair pair) {
+#if __CUDA_ARCH__ >= 900  // on older cards it is never run: has_hopper_products() says so
+  extern __shared__ unsigned char shared_bytes[];
+  __shared__ std::uint64_t barriers[2 * kStages<2>];
+  Ring<kStages<2>> ring(shared_bytes, barriers);
+  const Members& members = pair.made.members;
+  Supplier supplier(pair, ring);
+  // What has come back is filled again at once: everything before it is on its way, so that all warps come here.
+  const auto refill = [&] {
+    if (threadIdx.x == 0) supplier.bring_next();
+    __syncwarp();
+  };
+  for (int place = 0; place < kStages<2>; ++place) refill();
+  constexpr int kEights = kSide / 8;
+  const auto nothing = [](const Element*) {};
+  for (int tile = static_cast<int>(blockIdx.x); tile < pair.made.tiles * members.count;
+       tile += static_cast<int>(gridDim.x)) {
+    const Place place(pair.made, tile);
+    if (skipped(members, place.member)) continue;
+    const Element* const bias = at<const Element>(base_of(members, place.member), pair.bias);
+    Sums c;
+    multiply<true, false>(ring, c, pair.made.of[0].k, kNothingLent, nothing, refill);
+    ring.wait_until_full();
+    const int lent = ring.stage;
+    Held<F> held[kEights][2];
+#pragma unroll
+    for (int n = 0; n < kEights; ++n) {
+      const float2 shift = shift_of(bias, place, n);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const unsigned z = attention::pack_pair(c[0][n][2 * half] + shift.x, c[0][n][2 * half + 1] + shift.y);
+        const float2 rounded = unpacked(z);
+        pair_of(ring.here(), n, half) = attention::pack_pair(F::value(rounded.x), F::value(rounded.y));
+        held[n][half].hold(z);
+      }
+    }
+    send_rows(pair.y, ring.here(), place);
+    ring.next();
+    multiply<true, true>(ring, c, pair.gradient.of[0].k, lent, nothing, refill);
+    ring.wait_until_full();
+#pragma unroll
+    for (int n = 0; n < kEights; ++n) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float2 slope = held[n][half].slopes();
+        pair_of(ring.here(), n, half) =
+            attention::pack_pair(c[0][n][2 * half] * slope.x, c[0][n][2 * half + 1] * slope.y);
+      }
+    }
+    send_rows(pair.dz, ring.here(), place);
+    if (attention::lane_of() == 0) {
+      wait_until_sent();
+      arrive(ring.empty + 8 * ring.stage);
+    }
+    ring.next();
+    refill();
+  }
+#endif
+}
+
+template <class F, template <class> class Held>
+int launch_pair(const Pair& pair, Stream stream) {
+  constexpr auto kKernel = pair_kernel<F, Held>;
+  static const cudaError_t allowed =
+      cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<2>);
+  if (allowed != cudaSuccess) return allowed;
+  const int blocks = std::min(pair.made.tiles * pair.made.members.count, 2 * multiprocessors());
+  kKernel<<<static_cast<unsigned>(blocks), kConsumers, kSharedBytes<2>, stream>>>(pair);
+  return launched();
+}
+
+}  // namespace norma::cuda::product
