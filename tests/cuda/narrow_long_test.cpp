@@ -12,11 +12,11 @@
 namespace norma {
 namespace {
 
-constexpr std::int64_t kWidth = 64;
+constexpr std::int64_t kLongWidth = 64;
 
 // Context of some heads, and the gradient of the sum of its squares.
-void with_attention(Graph& g, DType t, std::int64_t batch, std::int64_t time, int heads, Mask mask, bool padded) {
-  const Wire qkv = g.parameter("qkv", {{batch, time, 3 * heads * kWidth}, t});
+void with_long_attention(Graph& g, DType t, std::int64_t batch, std::int64_t time, int heads, Mask mask, bool padded) {
+  const Wire qkv = g.parameter("qkv", {{batch, time, 3 * heads * kLongWidth}, t});
   const Wire lengths = padded ? g.input("lengths", {{batch}, DType::i32}) : Wire();
   const Wire context = attention_packed(qkv, {.heads = heads, .mask = mask}, lengths);
   const Wires wanted = {qkv};
@@ -43,7 +43,7 @@ TEST(CudaNarrowLong, GradientsOfAttention) {
                                            {32, 300, 4, 1, true}}) {
     for (const Mask mask : {Mask::causal, Mask::full}) {
       const auto build = [&](Graph& g, DType t) {
-        with_attention(g, t, size.batch, size.time, size.heads, mask, size.padded);
+        with_long_attention(g, t, size.batch, size.time, size.heads, mask, size.padded);
       };
       const test::Run run{
           .build = build, .below = size.time + 1, .members = size.members, .inactive = size.members > 1 ? 1 : -1};
@@ -58,8 +58,9 @@ TEST(CudaNarrowLong, GradientsOfAttentionToOthers) {
   SKIP_WITHOUT_GPU();
   for (const auto& [queries, keys] : {std::pair<std::int64_t, std::int64_t>{70, 333}, {500, 40}, {1, 200}}) {
     const auto build = [&](Graph& g, DType t) {
-      const Wire q = g.parameter("q", {{33, queries, 4 * kWidth}, t});
-      const Wire k = g.parameter("k", {{33, keys, 4 * kWidth}, t}), v = g.parameter("v", {{33, keys, 4 * kWidth}, t});
+      const Wire q = g.parameter("q", {{33, queries, 4 * kLongWidth}, t});
+      const Wire k = g.parameter("k", {{33, keys, 4 * kLongWidth}, t}),
+                 v = g.parameter("v", {{33, keys, 4 * kLongWidth}, t});
       const Wires wanted = {q, k, v};
       const Wires found = differentiate(sum_all(square(attention(q, k, v, {.heads = 4, .mask = Mask::full}))), wanted);
       g.output("d/q", found[0]);
@@ -71,9 +72,10 @@ TEST(CudaNarrowLong, GradientsOfAttentionToOthers) {
 }
 
 // The gradient by qkv of two heads of 66 samples.
-std::vector<double> gradient(const Backend& backend, DType dtype, std::int64_t time, Mask mask, std::int64_t poisoned) {
+std::vector<double> long_gradient(const Backend& backend, DType dtype, std::int64_t time, Mask mask,
+                                  std::int64_t poisoned) {
   Graph graph;
-  with_attention(graph, dtype, 66, time, 2, mask, false);
+  with_long_attention(graph, dtype, 66, time, 2, mask, false);
   const auto session = make_session(compile(graph, backend, {.narrow = dtype == DType::f32}), {.members = 1});
   const Handle qkv = session->handle("qkv");
   std::vector<double> values = test::start_of("qkv", qkv.type(), 1, 1);
@@ -86,9 +88,9 @@ std::vector<double> gradient(const Backend& backend, DType dtype, std::int64_t t
 TEST(CudaNarrowLong, TwoRunsGiveTheSameBits) {
   SKIP_WITHOUT_GPU();
   for (const Mask mask : {Mask::causal, Mask::full}) {
-    const std::vector<double> once = gradient(cuda_backend(), DType::f32, 700, mask, -1);
+    const std::vector<double> once = long_gradient(cuda_backend(), DType::f32, 700, mask, -1);
     for (int again = 0; again < 3; ++again) {
-      EXPECT_EQ(test::distance(once, gradient(cuda_backend(), DType::f32, 700, mask, -1)), 0) << name_of(mask);
+      EXPECT_EQ(test::distance(once, long_gradient(cuda_backend(), DType::f32, 700, mask, -1)), 0) << name_of(mask);
     }
   }
 }
@@ -99,9 +101,9 @@ TEST(CudaNarrowLong, NaNIsWhereItIsSeen) {
   constexpr std::int64_t kTime = 200;
   for (const std::int64_t row : {3 * kTime + 5, 2 * kTime + 130, 65 * kTime + 199}) {
     for (const std::int64_t part : {0, 1, 2}) {  // queries, keys, values
-      const std::int64_t poisoned = (row * 3 + part) * 2 * kWidth + 7;
-      const std::vector<double> truth = gradient(cpu_backend(), DType::f64, kTime, Mask::causal, poisoned);
-      const std::vector<double> found = gradient(cuda_backend(), DType::f32, kTime, Mask::causal, poisoned);
+      const std::int64_t poisoned = (row * 3 + part) * 2 * kLongWidth + 7;
+      const std::vector<double> truth = long_gradient(cpu_backend(), DType::f64, kTime, Mask::causal, poisoned);
+      const std::vector<double> found = long_gradient(cuda_backend(), DType::f32, kTime, Mask::causal, poisoned);
       int misplaced = 0, numbers = 0;
       double wrong = 0, whole = 0;
       for (std::size_t i = 0; i < truth.size(); ++i) {
