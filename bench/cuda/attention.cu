@@ -28,6 +28,10 @@ void add_long(std::vector<AttentionSetup>& all) {
   all.push_back({.batch = 1, .queries = 40, .keys = 190, .heads = 2, .width = 40, .mask = full, .wires = separate});
   all.push_back({.batch = 1, .queries = 260, .heads = 4, .kv_heads = 2, .width = 48});
   all.push_back({.batch = 1, .queries = 180, .heads = 2, .width = 64, .scale = -0.2});
+  all.push_back({.batch = 1, .queries = 320, .heads = 4, .width = 64, .mask = full, .context = true});
+  all.push_back({.batch = 33, .queries = 90, .keys = 333, .heads = 4, .width = 64, .mask = full, .wires = separate});
+  all.push_back({.batch = 1, .queries = 500, .heads = 4, .width = 64, .scale = -0.2});
+  all.push_back({.batch = 1, .queries = 1000, .heads = 2, .width = 64, .context = true});
   for (const AttentionOutputs only :
        {AttentionOutputs::first, AttentionOutputs::second, AttentionOutputs::third, AttentionOutputs::no_lse}) {
     all.push_back({.batch = 1, .queries = 140, .heads = 2, .width = 64, .wires = separate, .outputs = only});
@@ -44,6 +48,7 @@ void add_long(std::vector<AttentionSetup>& all) {
   }
   for (const AttentionPoison poison : {AttentionPoison::none, AttentionPoison::future}) {
     all.push_back({.batch = 2, .queries = 300, .heads = 3, .width = 64, .poison = poison, .context = true});
+    all.push_back({.batch = 33, .queries = 140, .heads = 4, .width = 64, .poison = poison, .context = true});
   }
 }
 

@@ -219,9 +219,8 @@ KernelCase attention_backward_case(const AttentionSetup& setup) {
     if (wanted(AttentionOutputs::second)) call.dk = made.add("dk", TensorUse::output, type, kv_size, setup.shift);
     if (wanted(AttentionOutputs::third)) call.dv = made.add("dv", TensorUse::output, type, kv_size, setup.shift);
   }
-  call.scratch = made.add(
-      "scratch", TensorUse::scratch, TensorType::f32,
-      cuda::attention_backward_scratch(setup.batch, setup.heads, setup.queries) / static_cast<std::int64_t>(4));
+  call.scratch = made.add("scratch", TensorUse::scratch, TensorType::f32,
+                          cuda::attention_backward_scratch(call) / static_cast<std::int64_t>(4));
   made.flops = 10 * setup.width * pairs_of(setup);
   made.fill = [setup, at = made](std::byte* member, std::mt19937_64& random) {
     fill_inputs(setup, at, member, random, true);

@@ -77,6 +77,9 @@ cuda::Program cuda_kernel(const AttentionBackward& op, Types in, Types) {
   const cuda::AttentionCall shape = attention_call(s, in[0].dtype);
   const PackedSteps steps(s, in[0].dtype);
   const bool context = op.context() == SavedContext::given;
+  const bool padded = static_cast<int>(in.size()) > qkv_inputs(layout) + (context ? 3 : 2);
+  cuda::AttentionCall with_lengths = shape;
+  if (padded) with_lengths.lengths = 0;
   return {.launch =
               [=](const cuda::Call& at) {
                 cuda::AttentionCall call = shape;
@@ -90,7 +93,7 @@ cuda::Program cuda_kernel(const AttentionBackward& op, Types in, Types) {
                 call.scratch = at.scratch;
                 return cuda::attention_backward(call, at.stream);
               },
-          .scratch_bytes = cuda::attention_backward_scratch(s.batch, s.heads, s.queries)};
+          .scratch_bytes = cuda::attention_backward_scratch(with_lengths)};
 }
 
 bool cuda_serves(const AttentionRemade& op, Types in, Types) {

@@ -22,22 +22,19 @@ int launch_hopper_forward(const AttentionCall& call, Stream stream) {
                        kShared, call, Access::chunks, stream);
 }
 
+template <DqStage kStage>
 int launch_hopper_dq(const AttentionCall& call, Stream stream) {
-  constexpr auto shared_of = [](DqStage stage) { return (2 + 2 * dq_buffers(stage)) * kTileBytes + 1024; };
-  constexpr std::int64_t kShared = shared_of(DqStage::gradient);
-  static_assert(kShared >= 4 * kSide * stride_of<HopperTile>(kSide) * 2);  // of the careful way
+  constexpr std::int64_t kShared = (2 + 2 * dq_buffers(kStage)) * kTileBytes + 1024;
+  static_assert(kStage == DqStage::delta || kShared >= 4 * kSide * stride_of<HopperTile>(kSide) * 2);  // careful way
+  return launch_kernel(hopper_dq_kernel<Bf16Math, kStage>,
+                       std::int64_t{call.batch} * call.heads * divide_up(call.queries, kSide), kGroup, kShared, call,
+                       Access::chunks, stream);
+}
+
+int launch_hopper_delta(const AttentionCall& call, Stream stream) {
+  if (call.context < 0) return launch_hopper_dq<DqStage::delta>(call, stream);
   const std::int64_t rows = std::int64_t{call.batch} * call.heads * call.queries;
-  const std::int64_t blocks = std::int64_t{call.batch} * call.heads * divide_up(call.queries, kSide);
-  int status = 0;
-  if (call.context >= 0) {
-    status = launch_kernel(hopper_delta_kernel<Bf16Math>, divide_up(rows, 32), 256, 0, call, Access::chunks, stream);
-  } else {
-    status = launch_kernel(hopper_dq_kernel<Bf16Math, DqStage::delta>, blocks, kGroup, shared_of(DqStage::delta), call,
-                           Access::chunks, stream);
-  }
-  if (status != 0 || call.dq < 0) return status;
-  return launch_kernel(hopper_dq_kernel<Bf16Math, DqStage::gradient>, blocks, kGroup, kShared, call, Access::chunks,
-                       stream);
+  return launch_kernel(hopper_delta_kernel<Bf16Math>, divide_up(rows, 32), 256, 0, call, Access::chunks, stream);
 }
 
 int launch_hopper_dkv(const AttentionCall& call, Stream stream) {
@@ -57,7 +54,10 @@ int attention_forward_hopper(const AttentionCall& call, Stream stream) {
 }
 
 int attention_backward_hopper(const AttentionCall& call, Stream stream) {
-  const int status = attention::launch_hopper_dq(call, stream);
+  int status = attention::launch_hopper_delta(call, stream);
+  if (status != 0) return status;
+  if (attention_is_once(call)) return attention_backward_hopper_once(call, stream);
+  if (call.dq >= 0) status = attention::launch_hopper_dq<attention::DqStage::gradient>(call, stream);
   return status != 0 || (call.dk < 0 && call.dv < 0) ? status : attention::launch_hopper_dkv(call, stream);
 }
 

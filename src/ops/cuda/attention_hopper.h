@@ -12,6 +12,11 @@ HopperAttention hopper_attention(const AttentionCall& call);
 
 int attention_forward_hopper(const AttentionCall& call, Stream stream);
 int attention_backward_hopper(const AttentionCall& call, Stream stream);
+// A part of the calls with tiles, backward, after delta was found: probabilities are computed once. Bytes of scratch
+// that this takes besides delta, however many members there are; 0 where it is never chosen.
+bool attention_is_once(const AttentionCall& call);
+std::int64_t attention_once_scratch(const AttentionCall& call);
+int attention_backward_hopper_once(const AttentionCall& call, Stream stream);
 int attention_forward_hopper_whole(const AttentionCall& call, Stream stream);
 int attention_backward_hopper_whole(const AttentionCall& call, Stream stream);
 // Whether one launch makes context and log-sum-exps, as the forward pass does, and then all gradients.

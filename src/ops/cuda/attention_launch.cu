@@ -1,6 +1,7 @@
 // Attention by kind of arithmetic.
 #include "ops/cuda/attention_launch.h"
 
+#include "ops/cuda/attention_hopper.h"
 #include "ops/cuda/attention_kinds.h"
 
 namespace norma::cuda {
@@ -22,9 +23,13 @@ int attention_backward(const AttentionCall& call, Stream stream) {
   return by_math(call.math, attention_backward_f32, attention_backward_tf32, attention_backward_bf16)(call, stream);
 }
 
-std::int64_t attention_backward_scratch(std::int64_t batch, std::int64_t heads, std::int64_t queries) {
-  const std::int64_t bytes = batch * heads * queries * static_cast<std::int64_t>(sizeof(float));
-  return (bytes + 255) / 256 * 256;
+std::int64_t attention_delta_bytes(const AttentionCall& call) {
+  const std::int64_t rows = std::int64_t{call.batch} * call.heads * call.queries;
+  return (rows * static_cast<std::int64_t>(sizeof(float)) + 255) / 256 * 256;
+}
+
+std::int64_t attention_backward_scratch(const AttentionCall& call) {
+  return attention_delta_bytes(call) + (call.math == AttentionMath::bf16 ? attention_once_scratch(call) : 0);
 }
 
 }  // namespace norma::cuda

@@ -50,7 +50,9 @@ struct AttentionCall {
 int attention_forward(const AttentionCall& call, Stream stream);
 int attention_backward(const AttentionCall& call, Stream stream);
 
-// Bytes per member, with any contents: one f32 per row of scores.
-std::int64_t attention_backward_scratch(std::int64_t batch, std::int64_t heads, std::int64_t queries);
+// Bytes per member, with any contents, of a call whose offsets need not be known, but for whether there are lengths.
+// First is delta, one f32 per row of scores.
+std::int64_t attention_backward_scratch(const AttentionCall& call);
+std::int64_t attention_delta_bytes(const AttentionCall& call);
 
 }  // namespace norma::cuda
