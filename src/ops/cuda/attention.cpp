@@ -105,6 +105,8 @@ cuda::Program cuda_kernel(const AttentionRemade& op, Types in, Types) {
   const AttentionShape s = attention_shape(layout, op.options(), in);
   const cuda::AttentionCall shape = attention_call(s, in[0].dtype);
   const PackedSteps steps(s, in[0].dtype);
+  cuda::AttentionCall with_lengths = shape;
+  if (static_cast<int>(in.size()) > qkv_inputs(layout) + 1) with_lengths.lengths = 0;
   return {.launch =
               [=](const cuda::Call& at) {
                 cuda::AttentionCall call = shape;
@@ -121,7 +123,7 @@ cuda::Program cuda_kernel(const AttentionRemade& op, Types in, Types) {
                 const int error = cuda::attention_forward(call, at.stream);
                 return error != 0 ? error : cuda::attention_backward(call, at.stream);
               },
-          .scratch_bytes = cuda::attention_backward_scratch(s.batch, s.heads, s.queries)};
+          .scratch_bytes = cuda::attention_backward_scratch(with_lengths)};
 }
 
 }  // namespace norma
