@@ -5,7 +5,7 @@
 #include "norma/ops/matmul_slope.h"
 #include "norma/ops/reduce.h"
 #include "ops/gather.h"
-#include "ops/trial.h"
+#include "norma/core/trial.h"
 
 namespace norma {
 
@@ -38,7 +38,8 @@ bool slope_lines(Rewriter& rewriter, int index) {
   const std::int64_t lines = (shape.rows() + kRowsOfSlopeLine - 1) / kRowsOfSlopeLine;
   auto with_lines = std::make_shared<MatMulSlope>(product->activation(), product->product().transpose_b(), lines);
   rewriter.replace(at, {}, std::move(with_lines), rewriter.node(at).inputs, {gradient, -1});
-  rewriter.replace(index, {}, rewriter.node(index).op, {rewriter.node(at).outputs[1]}, rewriter.node(index).outputs);
+  rewriter.replace(index, {}, std::make_shared<ColumnSums>(), {rewriter.node(at).outputs[1]},
+                   rewriter.node(index).outputs);
   return true;
 }
 

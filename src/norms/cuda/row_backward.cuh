@@ -23,7 +23,7 @@ struct BackwardForm {
   static constexpr Hold kHold = kHold_;
   static constexpr int kV = kVector<X, Y>;
   static constexpr int kHop = kWarp * kV, kSpan = kPieces * kHop;
-  static constexpr int kThreads = kPieces == 1 ? 1024 : kHold == Hold::stage ? 640 : 512;  // of a block, at most
+  static constexpr int kThreads = most_backward_threads(kPieces, kHold);
   // The row at hand and those on their way.
   static constexpr int kStages = kResiduals > 0 || kHold == Hold::stage ? 2 : 3;
   static constexpr int kTotals = Norm::kCentred ? 2 : 1;

@@ -107,6 +107,9 @@ int launch_backward_as(const RowNormBackwardCall& call, const BackwardLines& lin
     return launch_backward<BackwardForm<Norm, X, Y, 1, kResiduals, Hold::registers>>(call, lines, stream);
   }
   if constexpr (sizeof(X) == 2) {
+    if (lines.pieces == 3) {
+      return launch_backward<BackwardForm<Norm, X, Y, 3, kResiduals, Hold::stage>>(call, lines, stream);
+    }
     if (lines.hold == Hold::stage) {
       return launch_backward<BackwardForm<Norm, X, Y, kMost, kResiduals, Hold::stage>>(call, lines, stream);
     }

@@ -5,7 +5,7 @@
 
 #include "device/cuda/device.cuh"
 #include "ops/cuda/cross_entropy_rows.h"
-#include "ops/trial.h"
+#include "norma/core/trial.h"
 
 namespace norma::cuda {
 namespace {

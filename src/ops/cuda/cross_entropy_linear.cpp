@@ -6,7 +6,7 @@
 #include "device/cuda/products.h"
 #include "norma/ops/cross_entropy.h"
 #include "ops/cuda/cross_entropy_projection.h"
-#include "ops/trial.h"
+#include "norma/core/trial.h"
 
 namespace norma {
 namespace {
