@@ -61,6 +61,8 @@ int add_lines(const LinesCall& call, Stream stream) {
   return static_cast<int>(cudaGetLastError());
 }
 
+bool sums_dx(std::int64_t width) { return width > 2 * kWarp * 8 && width <= 3 * kWarp * 8 && !old_sums("norms"); }
+
 // Few pieces per thread and many threads, unless the row is too wide for them. Narrow rows go to small blocks: there
 // are often few of them per member, and one block begins while another ends.
 BackwardLines backward_lines(RowTypes types, std::int64_t rows, std::int64_t width, int residuals, int members) {
@@ -69,9 +71,7 @@ BackwardLines backward_lines(RowTypes types, std::int64_t rows, std::int64_t wid
   BackwardLines lines;
   lines.pieces = width <= narrow ? 1 : pieces;
   // A warp for a row, without idle lanes or a barrier: two warps of two pieces would be a quarter idle.
-  const bool by_three =
-      types == RowTypes::bf16 && width > 2 * kWarp * vector && width <= 3 * kWarp * vector && !old_sums("norms");
-  if (by_three) lines.pieces = 3, lines.hold = Hold::stage;
+  if (types == RowTypes::bf16 && sums_dx(width)) lines.pieces = 3, lines.hold = Hold::stage;
   lines.map.lanes = static_cast<int>(ceil_divide(width, kWarp * vector * lines.pieces)) * kWarp;
   while (lines.map.lanes <= kWarp && lines.map.lanes / 2 * vector * lines.pieces >= width) lines.map.lanes /= 2;
   // 320 lanes: two groups of them fit if they hold less.
