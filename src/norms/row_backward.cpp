@@ -5,6 +5,7 @@
 #include "norma/graph/differentiate.h"
 #include "norma/graph/sum.h"
 #include "norma/ops/elementwise.h"
+#include "norma/ops/reduce.h"
 #include "norma/ops/views.h"
 #include "norms/partials.h"
 #include "norms/row.h"
@@ -23,6 +24,7 @@ RowBackward backward_layout(const RowNormBackward& op) {
   for (int k = 0; k < op.scaled(); ++k) layout.scale[static_cast<std::size_t>(k)].index = in++;
   if (has_gain(op.options().affine)) layout.dgain = out++;
   if (has_bias(op.options().affine)) layout.dbias = out++;
+  if (op.totals() == TotalSums::lines) ++out;
   layout.scaled_out = out;
   return layout;
 }
@@ -30,16 +32,18 @@ RowBackward backward_layout(const RowNormBackward& op) {
 }  // namespace
 
 RowNormBackward::RowNormBackward(const RowNormDefinition& definition, RowNormOptions options, int residuals, int scaled,
-                                 bool twin, std::int64_t lines)
+                                 bool twin, std::int64_t lines, TotalSums totals)
     : definition_(definition),
       options_(options),
       residuals_(residuals),
       scaled_(scaled),
       twin_(twin),
       lines_(lines),
+      totals_(totals),
       name_(std::string(definition.name) + (residuals > 0 ? "_backward_add" : "_backward")) {
   NORMA_ASSERT(residuals >= 0 && residuals <= kMostRowTerms && scaled >= 0 && scaled <= kMostRowTerms);
   NORMA_ASSERT(lines == 0 || definition.gain == GainExtent::channels);
+  NORMA_ASSERT(totals == TotalSums::none || lines > 0);
 }
 
 std::string RowNormBackward::attributes() const {
@@ -47,6 +51,7 @@ std::string RowNormBackward::attributes() const {
   if (residuals_ > 0) text += fmt::format(" residuals={}", residuals_);
   if (scaled_ > 0) text += fmt::format(" scaled={}", scaled_);
   if (lines_ > 0) text += fmt::format(" lines={}", lines_);
+  if (totals_ == TotalSums::lines) text += " totals";
   return text;
 }
 
@@ -63,11 +68,12 @@ void RowNormBackward::choose(Widths& widths) const {
 }
 
 OpPtr RowNormBackward::with_twin() const {
-  return twin_ ? nullptr : std::make_shared<RowNormBackward>(definition_, options_, residuals_, scaled_, true, lines_);
+  if (twin_) return nullptr;
+  return std::make_shared<RowNormBackward>(definition_, options_, residuals_, scaled_, true, lines_, totals_);
 }
 
-std::shared_ptr<const RowNormBackward> RowNormBackward::with_lines(std::int64_t lines) const {
-  return std::make_shared<RowNormBackward>(definition_, options_, residuals_, scaled_, twin_, lines);
+std::shared_ptr<const RowNormBackward> RowNormBackward::with_lines(std::int64_t lines, TotalSums totals) const {
+  return std::make_shared<RowNormBackward>(definition_, options_, residuals_, scaled_, twin_, lines, totals);
 }
 
 std::vector<Type> RowNormBackward::infer(std::span<const Type> in) const {
@@ -89,6 +95,7 @@ std::vector<Type> RowNormBackward::infer(std::span<const Type> in) const {
   const auto sums = [&](const Type& whole) { return lines_ > 0 ? Type{{lines_, whole.shape[0]}, x.dtype} : whole; };
   if (layout.dgain >= 0) out.push_back(sums(gain_type(definition_, x)));
   if (layout.dbias >= 0) out.push_back(sums({{x.shape.channels()}, x.dtype}));
+  if (totals_ == TotalSums::lines) out.push_back(sums({{x.shape.channels()}, x.dtype}));
   out.insert(out.end(), static_cast<std::size_t>(scaled_), x);
   return out;
 }
@@ -112,6 +119,7 @@ Wires RowNormBackward::reference(std::span<const Wire> in) const {
   const std::size_t residuals = static_cast<std::size_t>(residuals_);
   parts.insert(parts.end(), rest.begin(), rest.begin() + residuals_);
   result[0] = sum(parts);
+  if (totals_ == TotalSums::lines) result.push_back(sum_to(result[0], {x.shape().channels()}));
   for (std::size_t k = 1; lines_ > 0 && k < result.size(); ++k) {
     result[k] = pad(reshape(result[k], {1, x.shape().channels()}), 0, 0, lines_);
   }

@@ -18,6 +18,7 @@
 #include "norma/ops/scaled_add.h"
 #include "norma/ops/weight_gradients.h"
 #include "ops/gather.h"
+#include "ops/sum_fusions.h"
 
 namespace norma {
 namespace {
@@ -79,23 +80,6 @@ bool attention_context(Rewriter& rewriter, int index) {
                    std::make_shared<AttentionBackward>(backward->layout(), backward->options(), SavedContext::given),
                    std::move(in), rewriter.node(index).outputs);
   return true;
-}
-
-// What a gradient by a bias is: the sums over all rows of one tensor, or of several.
-bool sums_columns(const Rewriter& rewriter, int index) {
-  if (rewriter.as<ColumnSums>(index) != nullptr) return true;
-  if (rewriter.as<SumTo>(index) == nullptr || !rewriter.node(index).backward) return false;
-  const Graph& graph = rewriter.graph();
-  const Shape& from = graph.value(rewriter.node(index).inputs[0]).type.shape;
-  return graph.value(rewriter.node(index).outputs[0]).type.shape == Shape{from.channels()} && from.rows() > 1;
-}
-
-// Sums over rows of different tensors -> one op in the place of the last.
-bool gather_column_sums(Rewriter& rewriter, int index) {
-  constexpr GatherLimits kLimits{.farthest = 48,               // about two layers
-                                 .most = kMostColumnSums / 3,  // norms' join later, two for each
-                                 .most_bytes = std::int64_t{64} << 20};
-  return gather(rewriter, index, sums_columns, std::make_shared<ColumnSums>(), kLimits);
 }
 
 // A product that is multiplied by the derivative of an activation -> one op in the place of the latter.
@@ -280,9 +264,13 @@ std::optional<ScaledValue> find_scaled(const Rewriter& rewriter, int product) {
 }
 
 std::vector<Rewrite> gradient_fusions() {
-  return {{"loss_gradient", loss_gradient},    {"attention_context", attention_context},
-          {"product_slope", product_slope},    {"weight_and_bias", weight_and_bias},
-          {"column_sums", gather_column_sums}, {"weight_gradients", gather_weight_gradients}};
+  return {{"loss_gradient", loss_gradient},
+          {"attention_context", attention_context},
+          {"product_slope", product_slope},
+          {"weight_and_bias", weight_and_bias},
+          {"slope_lines", slope_lines},
+          {"column_sums", gather_column_sums},
+          {"weight_gradients", gather_weight_gradients}};
 }
 
 std::vector<Rewrite> neighbour_fusions() {

@@ -66,14 +66,16 @@ void expect_near_the_cpu(const Build& build, std::int64_t below, const std::stri
 TEST(CudaNarrow, LossesOfLongRows) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t classes : {2048, 4096, 5000, 9992, 40000, 60000}) {
-    expect_near_the_cpu(
-        [&](Graph& g, DType t) {
-          const Wire x = g.parameter("x", {{7, 16}, t});
-          return linear_cross_entropy(x * 0.3, g.parameter("w", {{16, classes}, t}),
-                                      g.input("classes", {{7}, DType::i32}), g.input("smoothing", {{1}, t}),
-                                      {.ignore = 1});
-        },
-        3, fmt::format("{} classes", classes));
+    for (const double smoothing : {0.0, 0.1}) {
+      expect_near_the_cpu(
+          [&](Graph& g, DType t) {
+            const Wire x = g.parameter("x", {{7, 16}, t});
+            return linear_cross_entropy(x * 0.3, g.parameter("w", {{16, classes}, t}),
+                                        g.input("classes", {{7}, DType::i32}), g.fill({{1}, t}, smoothing),
+                                        {.ignore = 1});
+          },
+          3, fmt::format("{} classes, smoothing {}", classes, smoothing));
+    }
   }
 }
 

@@ -75,6 +75,21 @@ TEST(CudaRewrites, WeightsGradientsRunBesideAttention) {
   }
 }
 
+// Sums that would read a large tensor once more come from whoever makes it: GPT-2's layers, of which only queries, keys
+// and values are read again.
+TEST(CudaRewrites, LargeSumsComeFromTheirMakers) {
+  ModelConfig model{.layers = 3, .width = 768, .heads = 12, .vocabulary = 64, .batch = 32, .time = 1024};
+  for (const StreamWidth width : {StreamWidth::f32, StreamWidth::bf16}) {
+    model.stream = width;
+    const bool narrow = width == StreamWidth::bf16;
+    const TrainingStep step = build_training_step(model, {.probes = false, .narrow = true, .backend = &cuda_backend()});
+    EXPECT_EQ(count(*step.plan, "matmul_slope", "lines=512"), 3) << narrow;
+    EXPECT_GE(count(*step.plan, "layer_norm_backward*", "lines="), 5) << narrow;
+    EXPECT_EQ(count(*step.plan, "layer_norm_backward*", "totals"), narrow ? 5 : 0);
+    EXPECT_LE(count(*step.plan, "sum_to"), narrow ? 5 : 10);
+  }
+}
+
 // A layer of a graph: the sum over neighbours takes the bias, the stream, the norm and its relu, and in the backward
 // pass the product takes relu.
 TEST(CudaRewrites, GraphLayersAreFewKernels) {

@@ -152,7 +152,7 @@ TEST(RowNorm, ShortRowsHaveTheBitsOfTheKernelForAnyRow) {
   }
 }
 
-// Partial sums of the gradients by gain and bias add up to them.
+// Partial sums of the gradients by gain and bias add up to them, those of the total to its sums over rows.
 TEST(RowNorm, LinesOfGradientsAddUp) {
   Graph g;
   const Wire x = g.input("x", {{5, 6}, DType::f64}), gain = g.parameter("gain", {{6}, DType::f64});
@@ -164,17 +164,19 @@ TEST(RowNorm, LinesOfGradientsAddUp) {
   ASSERT_NE(found, g.nodes().end());
   Wires in;
   for (const int id : found->inputs) in.push_back(Wire(&g, id));
-  const Wires lines = g.apply(dynamic_cast<const RowNormBackward&>(*found->op).with_lines(4), in);
+  const Wires lines = g.apply(dynamic_cast<const RowNormBackward&>(*found->op).with_lines(4, TotalSums::lines), in);
   EXPECT_EQ(lines[1].shape(), (Shape{4, 6}));
   const char* const names[] = {"dx", "dgain", "dbias"};
   for (std::size_t k = 0; k < 3; ++k) {
     g.output(names[k], whole[k]);
     g.output(std::string("lines of ") + names[k], k == 0 ? lines[0] : sum_to(lines[k], {6}));
   }
+  g.output("total", sum_to(whole[0], {6}));
+  g.output("lines of total", sum_to(lines[3], {6}));
   CpuSession session(test::plain_plan(g));
   fill(session, 1);
   session.run();
-  for (const char* name : names) {
+  for (const char* name : {"dx", "dgain", "dbias", "total"}) {
     const std::vector<double> expected = read(session, name);
     EXPECT_GT(std::abs(expected[0]), 0) << name;
     expect_close(read(session, std::string("lines of ") + name), expected, 1e-13, name);

@@ -170,6 +170,34 @@ TEST(Fusions, ProductSlope) {
     expect_fused_equals_unfused("product_slope", [=](Graph& g) { return layers_with_activations(g, activation); });
 }
 
+// A bias before an activation, of a tensor that is large enough: its gradient is made of what the product wrote on its
+// way. A number is lost if a line is; a small tensor is left alone.
+TEST(Fusions, SlopeLines) {
+  const auto gradients = [](std::int64_t rows, bool fused) {
+    Graph g;
+    const Wire x = g.input("x", {{rows, 64}, DType::f64}), b = g.parameter("b", {{64}, DType::f64});
+    const Wire y = activate(linear(x, g.parameter("u", {{64, 64}, DType::f64}), b), Activation::silu);
+    const Wires wrt = {b};
+    g.output("d", differentiate(mean_all(square(linear(y, g.parameter("v", {{64, 2}, DType::f64}), {}))), wrt)[0]);
+    const bool large = rows * 64 >= std::int64_t{4} << 20;
+    if (fused) {
+      auto fired = fuse(g, gradient_fusions());
+      EXPECT_EQ(fired["slope_lines"], large ? 1 : 0) << rows;
+    }
+    CpuSession session(test::plain_plan(g));
+    test::randomise_all(session);
+    session.run();
+    return std::vector<double>(session.tensor<double>("d").begin(), session.tensor<double>("d").end());
+  };
+  for (const std::int64_t rows : {65601, 100}) {
+    const std::vector<double> fused = gradients(rows, true), unfused = gradients(rows, false);
+    double largest = 0;
+    for (const double v : unfused) largest = std::max(largest, std::abs(v));
+    ASSERT_GT(largest, 0);
+    for (std::size_t i = 0; i < fused.size(); ++i) EXPECT_NEAR(fused[i], unfused[i], 1e-12 * largest) << i;
+  }
+}
+
 TEST(Fusions, WeightAndBias) {
   expect_fused_equals_unfused("weight_and_bias", [](Graph& g) { return layers_with_activations(g, Activation::silu); });
 }

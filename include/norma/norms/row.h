@@ -63,6 +63,8 @@ class RowNorm final : public Op {
   std::string name_;
 };
 
+enum class TotalSums { none, lines };
+
 // Gradients of a row norm, plus gradients that reach its input another way (the residual stream), and their sum as the
 // scaled terms of what was normalised see it.
 // in:  x [.., d], dy [.., d], eps [1], rstd [.., 1], mean [.., 1] if any, gain if any, residuals [.., d]...,
@@ -70,11 +72,12 @@ class RowNorm final : public Op {
 // out: total = dx + residuals [.., d], dgain if any, dbias if any, scale total [.., d] for every scale, and total again
 //      in the other width, if `twin`
 // With `lines`, dgain and dbias are [lines, d] each: partial sums in any division, zero where there are fewer. A device
-// leaves adding them up to whoever adds up more at the same time (the rewrite norm_lines).
+// leaves adding them up to whoever adds up more at the same time (the rewrite norm_lines). The same sums of the total,
+// which is the gradient by a bias of what was added to the stream there, may follow them: [lines, d].
 class RowNormBackward final : public Op {
  public:
   RowNormBackward(const RowNormDefinition& definition, RowNormOptions options, int residuals = 0, int scaled = 0,
-                  bool twin = false, std::int64_t lines = 0);
+                  bool twin = false, std::int64_t lines = 0, TotalSums totals = TotalSums::none);
 
   const RowNormDefinition& definition() const { return definition_; }
   const RowNormOptions& options() const { return options_; }
@@ -82,7 +85,8 @@ class RowNormBackward final : public Op {
   int scaled() const { return scaled_; }
   bool twin() const { return twin_; }
   std::int64_t lines() const { return lines_; }
-  std::shared_ptr<const RowNormBackward> with_lines(std::int64_t lines) const;
+  TotalSums totals() const { return totals_; }
+  std::shared_ptr<const RowNormBackward> with_lines(std::int64_t lines, TotalSums totals = TotalSums::none) const;
 
   std::string_view name() const override { return name_; }
   std::string attributes() const override;
@@ -104,6 +108,7 @@ class RowNormBackward final : public Op {
   int scaled_;
   bool twin_;
   std::int64_t lines_;
+  TotalSums totals_;
   std::string name_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "norma/core/trial.h"
 #include "norms/cuda/row_lines.cuh"
 
 namespace norma::cuda {
@@ -60,6 +61,8 @@ int add_lines(const LinesCall& call, Stream stream) {
   return static_cast<int>(cudaGetLastError());
 }
 
+bool sums_dx(std::int64_t width) { return width > 2 * kWarp * 8 && width <= 3 * kWarp * 8 && !old_sums("norms"); }
+
 // Few pieces per thread and many threads, unless the row is too wide for them. Narrow rows go to small blocks: there
 // are often few of them per member, and one block begins while another ends.
 BackwardLines backward_lines(RowTypes types, std::int64_t rows, std::int64_t width, int residuals, int members) {
@@ -67,6 +70,8 @@ BackwardLines backward_lines(RowTypes types, std::int64_t rows, std::int64_t wid
   const std::int64_t narrow = types == RowTypes::f32 ? 2048 : types == RowTypes::bf16 ? 256 : 512;
   BackwardLines lines;
   lines.pieces = width <= narrow ? 1 : pieces;
+  // A warp for a row, without idle lanes or a barrier: two warps of two pieces would be a quarter idle.
+  if (types == RowTypes::bf16 && sums_dx(width)) lines.pieces = 3, lines.hold = Hold::stage;
   lines.map.lanes = static_cast<int>(ceil_divide(width, kWarp * vector * lines.pieces)) * kWarp;
   while (lines.map.lanes <= kWarp && lines.map.lanes / 2 * vector * lines.pieces >= width) lines.map.lanes /= 2;
   // 320 lanes: two groups of them fit if they hold less.
@@ -74,7 +79,7 @@ BackwardLines backward_lines(RowTypes types, std::int64_t rows, std::int64_t wid
   if (types == RowTypes::bf16 && lines.pieces > 1 && (residuals > 0 || alone)) lines.hold = Hold::stage;
   const bool small =
       lines.hold == Hold::registers && (lines.pieces > 1 ? lines.map.lanes <= 128 : lines.map.lanes < kWarp);
-  const int most = lines.pieces == 1 ? 1024 : lines.hold == Hold::stage ? 640 : 512;  // as in BackwardForm
+  const int most = most_backward_threads(lines.pieces, lines.hold);
   const int threads = small ? most / 2 : most;
   lines.map.groups = std::max(1, threads / lines.map.lanes);
   if (lines.map.lanes > kWarp) lines.map.groups = std::min(lines.map.groups, 15);  // each has a barrier of its own

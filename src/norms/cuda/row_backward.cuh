@@ -14,16 +14,19 @@
 
 namespace norma::cuda {
 
-template <class Norm_, typename X_, typename Y_, int kPieces_, int kResiduals_, Hold kHold_>
+template <class Norm_, typename X_, typename Y_, int kPieces_, int kResiduals_, Hold kHold_,
+          DxSums kDxSums_ = DxSums::none>
 struct BackwardForm {
   using Norm = Norm_;
   using X = X_;
   using Y = Y_;
   static constexpr int kPieces = kPieces_, kResiduals = kResiduals_;
   static constexpr Hold kHold = kHold_;
+  static constexpr bool kSumsDx = kDxSums_ == DxSums::lines;
+  static constexpr int kLines = kSumsDx ? 3 : 2;  // dgain, dbias, dx
   static constexpr int kV = kVector<X, Y>;
   static constexpr int kHop = kWarp * kV, kSpan = kPieces * kHop;
-  static constexpr int kThreads = kPieces == 1 ? 1024 : kHold == Hold::stage ? 640 : 512;  // of a block, at most
+  static constexpr int kThreads = most_backward_threads(kPieces, kHold);
   // The row at hand and those on their way.
   static constexpr int kStages = kResiduals > 0 || kHold == Hold::stage ? 2 : 3;
   static constexpr int kTotals = Norm::kCentred ? 2 : 1;
@@ -32,7 +35,7 @@ struct BackwardForm {
   static constexpr int kXBytes = kPieces * kV * static_cast<int>(sizeof(X));  // of a thread's share of a row
   static constexpr int kDyBytes = kPieces * kV * static_cast<int>(sizeof(Y));
   static constexpr int kStageBytes = kXBytes * (1 + kResiduals) + kDyBytes;
-  static constexpr int kGatherBytes = 2 * kPieces * kV * static_cast<int>(sizeof(float));
+  static constexpr int kGatherBytes = kLines * kPieces * kV * static_cast<int>(sizeof(float));
   static constexpr int kSharedBytes = kStages * kStageBytes > kGatherBytes ? kStages* kStageBytes : kGatherBytes;
 };
 
@@ -129,7 +132,10 @@ class BackwardBlock {
       const bool given = !Norm::kOneGain && gain != nullptr && has(p);
       load_floats<kV>(given ? gain + column_ + p * F::kHop : nullptr, 1.0f, gain_[p]);
 #pragma unroll
-      for (int j = 0; j < kV; ++j) dgain_[p][j] = dbias_[p][j] = 0.0f;
+      for (int j = 0; j < kV; ++j) {
+        dgain_[p][j] = dbias_[p][j] = 0.0f;
+        if constexpr (F::kSumsDx) dx_[p][j] = 0.0f;
+      }
     }
   }
 
@@ -198,6 +204,10 @@ class BackwardBlock {
 #pragma unroll
       for (int j = 0; j < kV; ++j) dx[j] += residual[j];
     }
+    if constexpr (F::kSumsDx) {
+#pragma unroll
+      for (int j = 0; j < kV; ++j) dx_[p][j] += dx[j];
+    }
     const std::int64_t to = static_cast<std::int64_t>(row) * width_ + column_ + p * F::kHop;
     write_gradients<X, kV, kTakesScales<X>>(call_, member_, to, column_ + p * F::kHop, dx);
   }
@@ -210,6 +220,7 @@ class BackwardBlock {
       for (int p = 0; p < kPieces; ++p) {
         if constexpr (!Norm::kOneGain) add_across(dgain_[p], distance);
         if constexpr (Norm::kBias) add_across(dbias_[p], distance);
+        if constexpr (F::kSumsDx) add_across(dx_[p], distance);
       }
     }
     return map_.lanes >= kWarp || static_cast<int>(threadIdx.x) % kWarp < map_.lanes;
@@ -225,7 +236,7 @@ class BackwardBlock {
     if constexpr (Norm::kOneGain) {
       if (has_sum && group_.lane() == 0) gathered[share] = one_dgain_;
     } else {
-      float* const mine = gathered + share * 2 * width_ + column_;
+      float* const mine = gathered + share * F::kLines * width_ + column_;
 #pragma unroll
       for (int p = 0; p < kPieces; ++p) {
         if (!has_sum || !has(p)) continue;
@@ -233,13 +244,15 @@ class BackwardBlock {
         for (int j = 0; j < kV; ++j) {
           mine[p * F::kHop + j] = dgain_[p][j];
           if constexpr (Norm::kBias) mine[width_ + p * F::kHop + j] = dbias_[p][j];
+          if constexpr (F::kSumsDx) mine[2 * width_ + p * F::kHop + j] = dx_[p][j];
         }
       }
     }
     __syncthreads();
-    const int shares = map_.threads() / span, stride = Norm::kOneGain ? 1 : 2 * width_;
-    const int numbers = Norm::kOneGain ? 1 : Norm::kBias ? 2 * width_ : width_;
+    const int shares = map_.threads() / span, stride = Norm::kOneGain ? 1 : F::kLines * width_;
+    const int numbers = Norm::kOneGain ? 1 : F::kSumsDx ? 3 * width_ : Norm::kBias ? 2 * width_ : width_;
     for (int i = static_cast<int>(threadIdx.x); i < numbers; i += map_.threads()) {
+      if (F::kSumsDx && !Norm::kBias && i >= width_ && i < 2 * width_) continue;
       float all = gathered[i];
       for (int s = 1; s < shares; ++s) all += gathered[s * stride + i];
       put(static_cast<int>(blockIdx.x), i, all);
@@ -254,9 +267,9 @@ class BackwardBlock {
       at<float>(member_, call_.scratch)[static_cast<std::int64_t>(line) * 2 * width_ + i] = value;
       return;
     }
-    const bool bias = i >= width_;
-    float* const out = at<float>(member_, bias ? call_.dbias : call_.dgain);
-    if (out != nullptr) out[static_cast<std::int64_t>(line) * width_ + (bias ? i - width_ : i)] = value;
+    const int which = i / width_;
+    float* const out = at<float>(member_, which == 0 ? call_.dgain : which == 1 ? call_.dbias : call_.dx_lines);
+    if (out != nullptr) out[static_cast<std::int64_t>(line) * width_ + i - which * width_] = value;
   }
 
   const RowNormBackwardCall& call_;
@@ -269,6 +282,7 @@ class BackwardBlock {
   float eps_, one_gain_, one_dgain_ = 0.0f;
   float rstd_, mean_ = 0.0f, next_rstd_ = 0.0f, next_mean_ = 0.0f;
   float gain_[kPieces][kV], dgain_[kPieces][kV], dbias_[kPieces][kV];
+  float dx_[F::kSumsDx ? kPieces : 1][kV];  // sums
 };
 
 template <class F>

@@ -11,6 +11,7 @@
 #include "norms/cuda/row_general.cuh"
 #include "norms/cuda/row_lines.cuh"
 #include "norms/cuda/row_norm.cuh"
+#include "ops/cuda/column_lines.h"
 
 namespace norma::cuda {
 
@@ -107,6 +108,13 @@ int launch_backward_as(const RowNormBackwardCall& call, const BackwardLines& lin
     return launch_backward<BackwardForm<Norm, X, Y, 1, kResiduals, Hold::registers>>(call, lines, stream);
   }
   if constexpr (sizeof(X) == 2) {
+    if (lines.pieces == 3 && call.dx_lines >= 0) {
+      using Form = BackwardForm<Norm, X, Y, 3, kResiduals, Hold::stage, DxSums::lines>;
+      if constexpr (!Norm::kOneGain) return launch_backward<Form>(call, lines, stream);
+    }
+    if (lines.pieces == 3) {
+      return launch_backward<BackwardForm<Norm, X, Y, 3, kResiduals, Hold::stage>>(call, lines, stream);
+    }
     if (lines.hold == Hold::stage) {
       return launch_backward<BackwardForm<Norm, X, Y, kMost, kResiduals, Hold::stage>>(call, lines, stream);
     }
@@ -132,6 +140,19 @@ int launch_backward_general(const RowNormBackwardCall& call, bool sums, Stream s
   return static_cast<int>(cudaGetLastError());
 }
 
+// By a pass of its own, over whichever width of dx there is.
+inline int dx_lines(const RowNormBackwardCall& call, Stream stream) {
+  const bool narrow = call.types == RowTypes::bf16 || call.dx < 0;
+  return column_lines({.members = call.members,
+                       .type = narrow ? DType::bf16 : DType::f32,
+                       .rows = call.rows,
+                       .width = call.width,
+                       .x = call.dx < 0 ? call.narrow_dx : call.dx,
+                       .lines = call.dx_lines,
+                       .count = call.lines},
+                      stream);
+}
+
 template <class Norm, typename X, typename Y>
 int row_backward_of(const RowNormBackwardCall& call, Stream stream) {
   constexpr int kV = kVector<X, Y>;
@@ -149,6 +170,7 @@ int row_backward_of(const RowNormBackwardCall& call, Stream stream) {
   for (int k = 0; k < call.scaled; ++k) whole = whole && (call.scaled_dx[k] < 0 || call.scaled_dx[k] % 16 == 0);
   int status = 0;
   bool in_place = false;  // whether lines are where they are wanted
+  bool sums_dx = false;   // whether those of dx are made on the way
   if (!whole) {
     status = launch_backward_general<Norm, X, Y, 1>(call, sums, stream);
   } else if (call.residuals > 1 || call.width > kWidestBackward || call.counted % kV != 0 ||
@@ -157,11 +179,13 @@ int row_backward_of(const RowNormBackwardCall& call, Stream stream) {
   } else {
     const BackwardLines choice = backward_lines(call.types, call.rows, call.width, call.residuals, call.members.count);
     in_place = call.lines > 0;
+    sums_dx = choice.pieces == 3;
     lines.lines = choice.count;
     lines.stride = 2 * call.width;
     status = call.residuals == 0 ? launch_backward_as<Norm, X, Y, 0>(call, choice, stream)
                                  : launch_backward_as<Norm, X, Y, 1>(call, choice, stream);
   }
+  if (status == 0 && call.dx_lines >= 0 && !sums_dx) status = dx_lines(call, stream);
   if (status != 0 || !sums || in_place) return status;
   status = add_lines(lines, stream);
   return status == 0 && call.lines > 0 ? clear_further_lines(lines, call.lines, stream) : status;
@@ -183,6 +207,10 @@ int row_norm(const RowNormCall& call, Stream stream) {
 template <class Norm>
 int row_backward(const RowNormBackwardCall& call, Stream stream) {
   const bool scratch = call.scratch >= 0 || (call.dgain < 0 && call.dbias < 0);
+  if (call.dx_lines >= 0 &&
+      (call.lines == 0 || (call.dgain < 0 && call.dbias < 0) || (call.dx < 0 && call.narrow_dx < 0))) {
+    return static_cast<int>(cudaErrorInvalidValue);
+  }
   if (call.lines > 0 && (Norm::kOneGain || call.lines < enough_backward_lines(call.rows, call.width))) {
     return static_cast<int>(cudaErrorInvalidValue);
   }

@@ -86,6 +86,7 @@ cuda::Program cuda_kernel(const RowNormBackward& op, Types in, Types out) {
   shape.counted = counted_channels(op.options(), shape.width);
   shape.residuals = op.residuals();
   shape.lines = op.lines();
+  const bool totals = op.totals() == TotalSums::lines;
   const bool gain = has_gain(op.options().affine), bias = has_bias(op.options().affine);
   const bool mean = centres(op.definition());
   shape.scaled = op.scaled();
@@ -111,6 +112,7 @@ cuda::Program cuda_kernel(const RowNormBackward& op, Types in, Types out) {
                 row.dx = call.out(next_out++);
                 if (gain) row.dgain = call.out(next_out++);
                 if (bias) row.dbias = call.out(next_out++);
+                if (totals) row.dx_lines = call.out(next_out++);
                 for (int k = 0; k < row.scaled; ++k) row.scaled_dx[k] = call.out(next_out++);
                 if (twin) row.narrow_dx = call.out(next_out++);
                 if (swapped) std::swap(row.dx, row.narrow_dx);

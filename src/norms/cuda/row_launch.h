@@ -73,11 +73,15 @@ struct RowNormBackwardCall {
   std::int64_t dgain = kAbsent;                // f32 [width], or [1] if the norm has one gain
   std::int64_t dbias = kAbsent;                // f32 [width]
   std::int64_t lines = 0;                      // > 0: dgain and dbias are [lines, width], partial sums and zeros
+  std::int64_t dx_lines = kAbsent;             // f32 [lines, width]: the same of dx with the residuals
   std::int64_t scratch = kAbsent;              // row_backward_scratch() bytes, if dgain or dbias is wanted
 };
 
 // Bytes of scratch per member for dgain and dbias: any contents, a multiple of 16.
 std::int64_t row_backward_scratch(RowTypes types, std::int64_t rows, std::int64_t width);
+
+// Whether the kernel for a bf16 stream sums dx on its way; elsewhere `dx_lines` is a pass more.
+bool sums_dx(std::int64_t width);
 
 // Enough for `lines` of any types.
 std::int64_t enough_backward_lines(std::int64_t rows, std::int64_t width);

@@ -13,6 +13,15 @@ constexpr std::int64_t kWidestBackward = 8192;  // of row_backward_kernel
 // Where a row stays between the sums over it and their use: threads that hold less are more at once.
 enum class Hold { registers, stage };
 
+// Whether dx is summed over rows where it is made.
+enum class DxSums { none, lines };
+
+// Of a block of row_backward_kernel: as many as there are registers for.
+constexpr int most_backward_threads(int pieces, Hold hold) {
+  if (pieces == 1) return 1024;
+  return hold == Hold::stage && pieces == 2 ? 640 : 512;
+}
+
 // Of row_backward_kernel: one line per block.
 struct BackwardLines {
   int pieces = 0;  // per thread

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ops/cuda/column_lines.h"
 #include "ops/cuda/fold.h"
 #include "ops/cuda/map.cuh"
 
@@ -157,6 +158,24 @@ struct ColumnSumsPlan {
 };
 
 }  // namespace
+
+int cuda::column_lines(const ColumnLines& call, Stream stream) {
+  const bool narrow = call.type == DType::bf16;
+  const int vector = narrow ? kWide<__nv_bfloat16> : kWide<float>;
+  ColumnsOf of{.x = call.x,
+               .out = call.lines,
+               .lines = call.lines,
+               .rows = static_cast<std::int32_t>(call.rows),
+               .width = static_cast<std::int32_t>(call.width),
+               .parts = static_cast<std::int32_t>(call.count),
+               .vector = call.x % 16 == 0 && call.width % vector == 0 ? vector : 1,
+               .narrow = narrow};
+  of.tiles = static_cast<std::int32_t>(divide_up(of.width, kWarp * of.vector));
+  const ColumnSumsCall sums{.members = call.members, .count = 1, .of = {of}};
+  const dim3 grid(static_cast<unsigned>(of.tiles * of.parts), static_cast<unsigned>(call.members.count));
+  column_lines_kernel<<<grid, dim3(kWarp, kColumnWarps), 0, stream>>>(sums);
+  return launched();
+}
 
 cuda::Program cuda_kernel(const ColumnSums&, Types in, Types) {
   const ColumnSumsPlan whole(in, ColumnAccess::whole), single(in, ColumnAccess::single);

@@ -1,8 +1,11 @@
 // Loss and gradient of long rows of logits in one launch: a row waits in shared memory for its log-sum-exp, so memory
 // is read once and written once. Without it the second reading misses the cache: rows of all blocks are more than it
 // holds.
+#include <cmath>
+
+#include "device/cuda/device.cuh"
 #include "ops/cuda/cross_entropy_rows.h"
-#include "ops/cuda/cross_entropy_sums.cuh"
+#include "norma/core/trial.h"
 
 namespace norma::cuda {
 namespace {
@@ -22,23 +25,62 @@ __device__ __forceinline__ void await_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kNewer) : "memory");
 }
 
-// The sums over the block, in thread 0.
+// The largest logit that a thread has met. NaN counts as missing.
 template <typename T>
-__device__ __forceinline__ void merge_held(RowSums<T>& sums) {
-  constexpr int kWarps = kHeldThreads / kWarp;
-  __shared__ float parts[kWarps][3];
-  const int thread = static_cast<int>(threadIdx.x);
-  sums.merge_warp();
-  if (thread % kWarp == 0) {
-    parts[thread / kWarp][0] = sums.largest;
-    parts[thread / kWarp][1] = sums.exponentials;
-    parts[thread / kWarp][2] = sums.total;
+class Largest;
+template <>
+class Largest<float> {
+ public:
+  __device__ __forceinline__ void add(uint4 raw) {
+    float z[4];
+    unpack<float, 4>(raw, z);
+    top_ = fmaxf(top_, fmaxf(fmaxf(z[0], z[1]), fmaxf(z[2], z[3])));
   }
-  __syncthreads();
-  if (thread >= kWarp) return;
-  sums = thread < kWarps ? RowSums<T>{parts[thread][0], parts[thread][1], parts[thread][2]} : RowSums<T>();
-  sums.merge_warp();
-}
+  __device__ __forceinline__ float value() const { return top_; }
+
+ private:
+  float top_ = -INFINITY;
+};
+template <>
+class Largest<__nv_bfloat16> {  // in pairs
+ public:
+  __device__ __forceinline__ void add(uint4 raw) {
+    top_ = __hmax2(top_, __hmax2(__hmax2(pair(raw.x), pair(raw.y)), __hmax2(pair(raw.z), pair(raw.w))));
+  }
+  __device__ __forceinline__ float value() const { return fmaxf(__low2float(top_), __high2float(top_)); }
+
+ private:
+  __device__ __forceinline__ static __nv_bfloat162 pair(unsigned word) {
+    return *reinterpret_cast<const __nv_bfloat162*>(&word);
+  }
+  __nv_bfloat162 top_ = __float2bfloat162_rn(-INFINITY);
+};
+
+// exp(z - top). Logits of 8 bits do not need all 24 of the result, and rows of many classes are bound by instructions:
+// there it is one multiplication and one special instruction.
+template <typename T>
+class Exponential {
+ public:
+  // exp(-infinity - -infinity) would be NaN where nothing but -infinity has been met.
+  __device__ __forceinline__ explicit Exponential(float top)
+      : shift_(top == -INFINITY ? 0.0f
+               : kExact         ? top
+                                : top * kLog2E) {}
+  __device__ __forceinline__ float operator()(float z) const {
+    if constexpr (kExact) {
+      return expf(z - shift_);
+    } else {
+      float power;
+      asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(fmaf(z, kLog2E, -shift_)));
+      return power;
+    }
+  }
+
+ private:
+  static constexpr bool kExact = sizeof(T) == 4;
+  static constexpr float kLog2E = 1.4426950408889634f;
+  float shift_;
+};
 
 // Loss, log-sum-exp and gradient of one row of whole 16 bytes, read once; the gradient goes where the logits were.
 template <typename T>
@@ -46,14 +88,14 @@ __global__ void __launch_bounds__(kHeldThreads, 2)
     held_row_kernel(const __grid_constant__ CrossEntropyRows call, std::int64_t losses, std::int64_t scale_at) {
   constexpr int V = 16 / static_cast<int>(sizeof(T)), kHop = kHeldThreads * V;
   extern __shared__ __align__(16) std::byte held[];
-  __shared__ float shared_lse;
+  __shared__ float shared[kMostWarps];
   if (skipped(call.members, blockIdx.y)) return;
   std::byte* const member = base_of(call.members, blockIdx.y);
   const std::int64_t row = blockIdx.x;
   const int classes = static_cast<int>(call.classes), first = static_cast<int>(threadIdx.x) * V;
   T* const z = at<T>(member, call.logits) + row * classes;
   T* const mine = reinterpret_cast<T*>(held);
-  const int half = (classes / 2 + kHop - 1) / kHop * kHop;  // the sums begin while the second half is on its way
+  const int half = (classes / 2 + kHop - 1) / kHop * kHop;  // the first is looked at while the second is on its way
   for (int i = first; i < half && i < classes; i += kHop) begin_copy(mine + i, z + i);
   end_copies();
   for (int i = half + first; i < classes; i += kHop) begin_copy(mine + i, z + i);
@@ -62,39 +104,64 @@ __global__ void __launch_bounds__(kHeldThreads, 2)
   const float smoothing = *at<const float>(member, call.smoothing);
   const bool ignored = target == call.ignore, known = target >= 0 && target < classes;
   const float scale = known ? *at<const float>(member, scale_at) : NAN;
-  RowSums<T> sums;
-  const auto add = [&](int begin, int end) {
-    for (int i = begin + first; i < end; i += kHop) {
-      float v[V];
-      load<T, V>(mine + i, v);
-      sums.add(v);
-    }
-  };
+
+  Largest<T> largest;
   await_copies<1>();
-  add(0, half < classes ? half : classes);
+  for (int i = first; i < half && i < classes; i += kHop) largest.add(load_raw<T, V>(mine + i));
   await_copies<0>();
-  add(half, classes);
-  merge_held(sums);
-  if (threadIdx.x == 0) {
-    const float lse = sums.lse();
-    shared_lse = lse;
-    at<float>(member, call.lse)[row] = lse;
-    float loss = known ? lse - load_one(mine + target) : NAN;
-    if (smoothing != 0.0f) {
-      loss = (1.0f - smoothing) * loss + smoothing * (lse - sums.total / static_cast<float>(classes));
-    }
-    at<float>(member, losses)[row] = ignored ? 0.0f : loss;
-  }
-  __syncthreads();
-  const float lse = shared_lse, uniform = smoothing / static_cast<float>(classes), wanted = scale * (1.0f - smoothing);
+  for (int i = half + first; i < classes; i += kHop) largest.add(load_raw<T, V>(mine + i));
+  const float top = block_max(largest.value(), shared);
+
+  const Exponential<T> exponential(top);
+  float sums[V] = {}, total = 0.0f;
+#pragma unroll 2
   for (int i = first; i < classes; i += kHop) {
     float v[V];
     load<T, V>(mine + i, v);
 #pragma unroll
-    for (int j = 0; j < V; ++j) {
-      v[j] = scale * (exponential<T>(v[j] - lse) - uniform);
-      if (i + j == target) v[j] -= wanted;
-      if (ignored) v[j] = 0.0f;
+    for (int j = 0; j < V; ++j) sums[j] += exponential(v[j]);
+  }
+  float sum = sums[0];
+#pragma unroll
+  for (int j = 1; j < V; ++j) sum += sums[j];
+  sum = block_sum(sum, shared);
+  if (smoothing != 0.0f) {
+    for (int i = first; i < classes; i += kHop) {
+      float v[V];
+      load<T, V>(mine + i, v);
+#pragma unroll
+      for (int j = 0; j < V; ++j) total += v[j];
+    }
+    total = block_sum(total, shared);
+  }
+  if (threadIdx.x == 0) {
+    const float lse = top == -INFINITY ? NAN : top + logf(sum);
+    at<float>(member, call.lse)[row] = lse;
+    float loss = known ? lse - load_one(mine + target) : NAN;
+    if (smoothing != 0.0f) {
+      loss = (1.0f - smoothing) * loss + smoothing * (lse - total / static_cast<float>(classes));
+    }
+    at<float>(member, losses)[row] = ignored ? 0.0f : loss;
+  }
+  if (ignored) {
+    const float none[V] = {};
+    for (int i = first; i < classes; i += kHop) store<T, V>(z + i, none);
+    return;
+  }
+  // If all logits are -infinity, 0 * infinity.
+  const float factor = scale / sum, uniform = scale * smoothing / static_cast<float>(classes);
+  const float wanted = scale * (1.0f - smoothing);
+#pragma unroll 2
+  for (int i = first; i < classes; i += kHop) {
+    float v[V];
+    load<T, V>(mine + i, v);
+#pragma unroll
+    for (int j = 0; j < V; ++j) v[j] = fmaf(exponential(v[j]), factor, -uniform);
+    if (i <= target && target < i + V) {
+#pragma unroll
+      for (int j = 0; j < V; ++j) {
+        if (i + j == target) v[j] -= wanted;
+      }
     }
     store<T, V>(z + i, v);
   }
@@ -119,6 +186,7 @@ bool holds_rows(const CrossEntropyRows& call) {
 }
 
 int held_losses_and_gradients(const CrossEntropyRows& call, std::int64_t losses, std::int64_t scale, Stream stream) {
+  if (old_rows()) return old_held_losses_and_gradients(call, losses, scale, stream);
   return call.narrow ? launch_held_rows<__nv_bfloat16>(call, losses, scale, stream)
                      : launch_held_rows<float>(call, losses, scale, stream);
 }

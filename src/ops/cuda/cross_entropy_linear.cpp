@@ -6,11 +6,14 @@
 #include "device/cuda/products.h"
 #include "norma/ops/cross_entropy.h"
 #include "ops/cuda/cross_entropy_projection.h"
+#include "norma/core/trial.h"
 
 namespace norma {
 namespace {
 
-constexpr std::int64_t kChunkBytes = std::int64_t{576} << 20;  // of logits, per member, at most
+// Of logits, per member, at most. Twice as many as 576 MiB are half as many chunks: the weight's gradient is read and
+// written once for each.
+constexpr std::int64_t kChunkBytes = std::int64_t{1152} << 20;
 // Of the products' own tiles, and of the multiprocessors that take one each: as on an H100 or H200. Elsewhere chunks
 // are the same and fill the card less well.
 constexpr std::int64_t kRowsOfTile = 128, kColumnsOfTile = 256, kMultiprocessors = 132;
@@ -29,7 +32,8 @@ std::int64_t turns_of_chunks(std::int64_t rows, std::int64_t chunk, std::int64_t
 
 // Rows of a chunk: of the few numbers of chunks that fit, the one with the fewest turns.
 std::int64_t rows_of_chunk(std::int64_t rows, std::int64_t width, std::int64_t row_bytes) {
-  const std::int64_t fitting = std::max(kChunkBytes / row_bytes / kRowsOfTile * kRowsOfTile, kRowsOfTile);
+  const std::int64_t most = old_chunks() ? kChunkBytes / 2 : kChunkBytes;
+  const std::int64_t fitting = std::max(most / row_bytes / kRowsOfTile * kRowsOfTile, kRowsOfTile);
   const std::int64_t fewest = divide_up(rows, fitting);
   const auto even = [&](std::int64_t chunks) {
     return std::min(rows, divide_up(divide_up(rows, chunks), kRowsOfTile) * kRowsOfTile);

@@ -117,7 +117,7 @@ int sloped_product(const FusedProduct& p, Activation f, const Members& members, 
   product::Group<1> group{.members = in_order(members), .from_the_end = members.stride < 0};
   if (!product::add_product<true, true>(group, {p.a, p.m, p.k}, {p.b, p.n, p.k}, p.out)) return cudaErrorInvalidValue;
   return with_function(f, [&]<class F>(F) -> int {
-    product::Sloped<F> end;
+    product::Sloped<F> end{.lines = p.lines};
     if (!product::make_map(end.out, group.members, {p.out, p.m, p.n}, product::kRowsOfWarp) ||
         !product::make_map(end.before, group.members, {p.before, p.m, p.n}, product::kSide))
       return cudaErrorInvalidValue;

@@ -20,6 +20,7 @@ struct FusedProduct {
   std::int64_t bias = kAbsent;            // [n]
   std::int64_t before = kAbsent;          // [m, n]: what the activation is given
   std::int64_t out = kAbsent;             // [m, n]
+  std::int64_t lines = kAbsent;           // f32, for sloped_product: of each kRowsOfSlopeLine rows of `out` the sum [n]
 };
 // Whether sizes and offsets suit the two below.
 bool fits(const FusedProduct& product);
@@ -29,7 +30,7 @@ int activated_product(const FusedProduct& product, Activation f, const Members& 
 int plain_product(const FusedProduct& product, Transpose of_b, const Members& members, Stream stream);
 // Whether that suits and is faster than the library's: shallow products of many tiles.
 bool plain_product_pays(const FusedProduct& product, const Members& members);
-// out = (a b^T) f'(before); for relu `before` is its output
+// out = (a b^T) f'(before), and its sums over rows where they are wanted; for relu `before` is its output
 int sloped_product(const FusedProduct& product, Activation f, const Members& members, Stream stream);
 
 // y = f(x weight + bias) and dz = (dy gradient_weight^T) f'(x weight + bias), of the same sizes.

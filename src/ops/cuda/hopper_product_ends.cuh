@@ -1,6 +1,7 @@
 // What becomes of the sums of a tile of hopper_product.cuh: each warp has 16 rows of kSide columns.
 #pragma once
 
+#include "norma/ops/matmul_slope.h"
 #include "ops/cuda/hopper_product.cuh"
 
 namespace norma::cuda::product {
@@ -130,19 +131,54 @@ struct Activated {
   }
 };
 
-// out = c f'(z), with z as Activated kept it.
+// The sums over the rows of a tile, of each 64 by the four warps that have them: a line of `lines`. A warp adds up its
+// 16 rows by a product with ones.
+__device__ __forceinline__ void sum_rows(const Element* tile, const Place& place, float* lines) {
+  static_assert(kRowsOfSlopeLine == 64 && kSide == 2 * kRowsOfSlopeLine && kSide == attention::kGroup);
+  __shared__ float gathered[kConsumers / kWarp][kSide];
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarp, lane = attention::lane_of();
+  const int g = attention::MatrixLanes::g(), t = attention::MatrixLanes::t();
+  constexpr unsigned kOnes[4] = {0x3f803f80u, 0x3f803f80u, 0x3f803f80u, 0x3f803f80u};
+  __syncwarp();
+#pragma unroll
+  for (int n = 0; n < kSide / 8; n += 2) {
+    // 8 columns and the next 8, each as its upper and its lower 8 rows.
+    unsigned both[4];
+    const int row = warp * kRowsOfWarp + (lane & 15), column = n % 8 * 8 + (lane >> 4) * 8;
+    attention::load_matrices_transposed(both, tile + n / 8 * kElements + attention::swizzled(row, column));
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      float sums[4] = {};
+      attention::Bf16Unit::mma(sums, kOnes, both[2 * i], both[2 * i + 1]);
+      if (g == (n + i) % 8) *reinterpret_cast<float2*>(&gathered[warp][8 * (n + i) + 2 * t]) = {sums[0], sums[1]};
+    }
+  }
+  const int half = thread / attention::kGroup, column = thread % attention::kGroup, first = half * 4;
+  const auto meet = [&] { asm volatile("bar.sync %0, %1;" ::"r"(2 + half), "n"(attention::kGroup) : "memory"); };
+  meet();
+  const int line = place.row / 64 + half;
+  if (line * 64 < place.one->m && place.column + column < place.one->n) {
+    lines[std::int64_t{line} * place.one->n + place.column + column] =
+        (gathered[first][column] + gathered[first + 1][column]) +
+        (gathered[first + 2][column] + gathered[first + 3][column]);
+  }
+  meet();  // `gathered` may be used again
+}
+
+// out = c f'(z), with z as Activated kept it; and its sums over rows.
 template <class F>
 struct Sloped {
   static constexpr bool kSums = false, kBrings = true;
   static constexpr int kSlots = 1;
   CUtensorMap out, before;  // of kRowsOfWarp and of kSide rows
+  std::int64_t lines = kAbsent;
   __device__ __forceinline__ void bring(unsigned to, const Place& place, unsigned barrier) const {
 #pragma unroll
     for (int part = 0; part < kSide / 64; ++part) {
       bring_box(to + part * kElements * 2, before, place.column + 64 * part, place.row, place.member, barrier);
     }
   }
-  __device__ __forceinline__ void operator()(const Sums& c, const Place& place, std::byte*,
+  __device__ __forceinline__ void operator()(const Sums& c, const Place& place, std::byte* member,
                                              Element* const (&slots)[kSlots]) const {
 #pragma unroll
     for (int n = 0; n < kSide / 8; ++n) {
@@ -154,6 +190,7 @@ struct Sloped {
       }
     }
     send_rows(out, slots[0], place);
+    if (lines >= 0) sum_rows(slots[0], place, at<float>(member, lines));
   }
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "device/cuda/products.h"
+#include "ops/cuda/column_lines.h"
 #include "ops/cuda/hopper_product.h"
 #include "ops/cuda/thin_product.h"
 
@@ -21,12 +22,8 @@ cuda::Program cuda_kernel(const MatMulSlope& op, Types in, Types out) {
   const bool narrow =
       s.k <= kDeepest && in[0].dtype == DType::bf16 && in[1].dtype == DType::bf16 && out[0].dtype == DType::bf16;
   const std::array types = {out[0], out[0]};
-  const auto slope = cuda_kernel(ActivationBackward(op.activation()), types, out).launch;
-  return {.launch = [=, f = op.activation()](const cuda::Call& call) {
-    const cuda::FusedProduct fused{
-        .m = s.m, .n = s.n, .k = s.k, .a = call.in(0), .b = call.in(1), .before = call.in(2), .out = call.out(0)};
-    if (narrow && transposed && cuda::fits(fused) && cuda::has_hopper_products())
-      return cuda::sloped_product(fused, f, call.members, call.stream);
+  const auto slope = cuda_kernel(ActivationBackward(op.activation()), types, out.first(1)).launch;
+  const auto apart = [=, f = op.activation()](const cuda::Call& call) {
     cuda::Product now = product;
     now.math = call.math;
     const cuda::ThinProduct thin{.members = call.members,
@@ -44,6 +41,29 @@ cuda::Program cuda_kernel(const MatMulSlope& op, Types in, Types out) {
     second.offsets = offsets.data();
     second.inputs = 2;
     return slope(second);
+  };
+  const std::int64_t lines = op.lines();
+  const bool each_has_a_line = lines == 0 || lines == (s.m + kRowsOfSlopeLine - 1) / kRowsOfSlopeLine;
+  return {.launch = [=, f = op.activation(), type = out[0].dtype](const cuda::Call& call) {
+    const cuda::FusedProduct fused{.m = s.m,
+                                   .n = s.n,
+                                   .k = s.k,
+                                   .a = call.in(0),
+                                   .b = call.in(1),
+                                   .before = call.in(2),
+                                   .out = call.out(0),
+                                   .lines = lines > 0 ? call.out(1) : cuda::kAbsent};
+    if (narrow && transposed && each_has_a_line && cuda::fits(fused) && cuda::has_hopper_products())
+      return cuda::sloped_product(fused, f, call.members, call.stream);
+    if (const int error = apart(call); error != 0 || lines == 0) return error;
+    return cuda::column_lines({.members = call.members,
+                               .type = type,
+                               .rows = s.m,
+                               .width = s.n,
+                               .x = call.out(0),
+                               .lines = call.out(1),
+                               .count = lines},
+                              call.stream);
   }};
 }
 

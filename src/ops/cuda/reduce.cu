@@ -2,6 +2,7 @@
 // follow from the shapes alone.
 #include "norma/ops/reduce.h"
 
+#include "norma/core/trial.h"
 #include "ops/cuda/fold.h"
 #include "ops/cuda/walk.cuh"
 
@@ -51,7 +52,7 @@ __global__ void __launch_bounds__(cuda::kThreads) sum_rows_kernel(const __grid_c
   if (Team::lane() == 0) cuda::at<float>(member, call.out)[index] = all;
 }
 
-constexpr int kSumRows = 8;
+constexpr int kSumRows = 8, kAtOnce = 8;
 
 // Outputs lie side by side: a block takes kWarp * V of them and a part of the terms, out[part][output].
 template <typename T, int V>
@@ -68,7 +69,7 @@ __global__ void __launch_bounds__(cuda::kWarp* kSumRows) sum_columns_kernel(cons
     call.kept.find<V>(column / V, from);
     const T* const x = cuda::at<const T>(member, call.x) + from[0];
     const auto add = [&](const auto& place) {
-#pragma unroll 8
+#pragma unroll kAtOnce
       for (std::int64_t i = begin + threadIdx.y; i < end; i += kSumRows) {
         float v[V];
         cuda::load<T, V>(x + place(i), v);
@@ -142,15 +143,17 @@ int sum_rows_in_parts(SumToCall told, const cuda::Call& call) {
   return sum_rows<float>(rest, call.stream);
 }
 
+// Terms of a part: what all warps of a block have on their way at once, some times over.
 template <typename T>
-std::int64_t column_parts(std::int64_t outputs, std::int64_t terms) {
-  return cuda::line_parts(cuda::divide_up(outputs, cuda::kWarp * (outputs % cuda::kWide<T> == 0 ? cuda::kWide<T> : 1)),
-                          terms);
+std::int64_t terms_of_part(std::int64_t outputs, std::int64_t terms) {
+  const std::int64_t tiles =
+      cuda::divide_up(outputs, cuda::kWarp * (outputs % cuda::kWide<T> == 0 ? cuda::kWide<T> : 1));
+  const std::int64_t even = std::max<std::int64_t>(cuda::divide_up(terms, cuda::line_parts(tiles, terms)), 1);
+  return even == terms || old_sums("alone") ? even : cuda::round_up(even, kSumRows * kAtOnce);
 }
 
 template <typename T>
 int sum_columns_in_parts(SumToCall told, const cuda::Call& call) {
-  told.terms_per_part = cuda::divide_up(told.terms, told.parts);
   if (told.parts > 1) told.out = call.scratch;
   const auto grid = [&](int v) {
     return dim3(cuda::blocks_for(told.outputs, cuda::kWarp * v), static_cast<unsigned>(told.parts),
@@ -192,7 +195,8 @@ static cuda::Program sum_to_program(Types in, Types out) {
   }
   shape.outputs = shape.kept.elements();
   shape.terms = shape.summed.elements();
-  shape.parts = rows ? row_parts(shape.outputs, shape.terms) : column_parts<T>(shape.outputs, shape.terms);
+  if (!rows) shape.terms_per_part = terms_of_part<T>(shape.outputs, shape.terms);
+  shape.parts = rows ? row_parts(shape.outputs, shape.terms) : cuda::divide_up(shape.terms, shape.terms_per_part);
   const std::int64_t scratch =
       shape.parts > 1 ? shape.parts * shape.outputs * static_cast<std::int64_t>(sizeof(float)) : 0;
   return {.launch =
