@@ -183,7 +183,11 @@ void Compilation::find_lifetimes() {
     for (const int id : node.outputs) touch(id, index, joins[at(index)]);
     if (const std::int64_t bytes = step.kernel->needs.scratch_bytes; bytes > 0) {
       scratch_of_[at(index)] = static_cast<int>(buffers_.size());
-      buffers_.push_back({.bytes = padded(bytes), .first = index, .last = joins[at(index)], .needed = bytes});
+      const int margin = backend_.scratch_margin(bytes);
+      buffers_.push_back({.bytes = padded(bytes),
+                          .first = std::max(0, index - margin),
+                          .last = std::min(steps - 1, joins[at(index)] + margin),
+                          .needed = bytes});
     }
   }
   for (const Output& output : graph_.outputs()) touch(output.value, steps, steps);

@@ -98,10 +98,11 @@ CpuKernel column_sums(std::int64_t rows, std::int64_t n) {
                              f.add_rows(call.in<T>(0) + tiling.begin(tile) * n, tiling.end(tile) - tiling.begin(tile),
                                         n, partial);
                            }});
-  kernel.phases.push_back({1, [=](const Call& call, std::int64_t) {
-                             std::fill_n(call.out<T>(0), n, T{0});
-                             f.add_rows(call.shared<T>(), tiling.tiles, n, call.out<T>(0));
-                           }});
+  const auto total = [=](const Call& call, std::int64_t) {
+    std::fill_n(call.out<T>(0), n, T{0});
+    f.add_rows(call.shared<T>(), tiling.tiles, n, call.out<T>(0));
+  };
+  kernel.phases.push_back({.tiles = 1, .run = total, .touches = Touched{.outputs = {0}}});
   return kernel;
 }
 
@@ -116,8 +117,10 @@ CpuKernel total_sum(std::int64_t n) {
                              call.shared<T>()[tile] =
                                  f.sum_row(call.in<T>(0) + tiling.begin(tile), tiling.end(tile) - tiling.begin(tile));
                            }});
-  kernel.phases.push_back(
-      {1, [=](const Call& call, std::int64_t) { call.out<T>(0)[0] = f.sum_row(call.shared<T>(), tiling.tiles); }});
+  const auto total = [=](const Call& call, std::int64_t) {
+    call.out<T>(0)[0] = f.sum_row(call.shared<T>(), tiling.tiles);
+  };
+  kernel.phases.push_back({.tiles = 1, .run = total, .touches = Touched{.outputs = {0}}});
   return kernel;
 }
 

@@ -46,6 +46,9 @@ class Backend {
   virtual std::int64_t alignment() const = 0;  // of every tensor, in bytes
   // How many steps the main lane may run ahead of the others: what they touch lives as long.
   virtual int most_ahead() const { return 1 << 20; }
+  // For how many steps before and after a kernel its scratch of this size is its own: parts of neighbours that use
+  // each other's scratch cannot run at once.
+  virtual int scratch_margin(std::int64_t /*bytes*/) const { return 0; }
   // Bytes left free behind a tensor of this size.
   virtual std::int64_t spacing(std::int64_t /*bytes*/) const { return 0; }
 };

@@ -23,6 +23,10 @@ std::unique_ptr<const Kernel> CpuBackend::make(const Op& op, Types in, Types out
 
 std::int64_t CpuBackend::alignment() const { return kArenaAlignment; }
 
+// A weight is packed while the kernel before its product runs, and partial sums are added up while the one after them
+// does. Small scratch costs little to keep for that long, and steps that need much of it are long anyway.
+int CpuBackend::scratch_margin(std::int64_t bytes) const { return bytes <= std::int64_t{1} << 20 ? 1 : 0; }
+
 // Large tensors of one size should not all start at the same place of a page: a load may wait for an earlier store
 // whose address has the same lower 12 bits.
 std::int64_t CpuBackend::spacing(std::int64_t bytes) const {

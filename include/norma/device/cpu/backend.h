@@ -48,6 +48,7 @@ class CpuBackend final : public Backend {
   std::unique_ptr<const Kernel> make(const Op& op, Types in, Types out) const override;
   std::span<const Rewrite> rewrites() const override { return rewrites_; }
   std::int64_t alignment() const override;
+  int scratch_margin(std::int64_t bytes) const override;
   std::int64_t spacing(std::int64_t bytes) const override;
 
   std::vector<std::type_index> ops() const { return kernels_.ops(); }  // that it has a kernel for, in no order
