@@ -212,17 +212,48 @@ TEST_P(Footprint, TilesOfALevelMayRunInAnyOrder) {
 INSTANTIATE_TEST_SUITE_P(Steps, Footprint, testing::ValuesIn(cases()),
                          [](const auto& one) { return std::string(one.param.name); });
 
-// Seven levels forward and eight back: everything that nobody waits for stands beside something else. With scratch that
-// neighbours may use, products wait for sums, and weights are packed only then.
-TEST(LevelsOf, ALayerTakesFifteen) {
+std::shared_ptr<const Plan> pre_ln(std::int64_t layers, std::int64_t width) {
   ModelConfig config = small("pre", NormKind::layer);
-  config.width = 128;
+  config.layers = layers;
+  config.width = width;
   config.time = 64;
-  const auto levels = [&](std::int64_t layers) {
-    config.layers = layers;
-    return dependency_levels(*build_training_step(config, {.probes = false}).plan, Watching::no).size();
-  };
+  return build_training_step(config, {.probes = false}).plan;
+}
+
+// Seven levels forward and eight back: everything that nobody waits for stands beside something else.
+TEST(LevelsOf, ALayerTakesFifteen) {
+  const auto levels = [](std::int64_t layers) { return dependency_levels(*pre_ln(layers, 128), Watching::no).size(); };
   EXPECT_LE(levels(5) - levels(4), 15u);
+}
+
+// Nothing but packing, which is ahead of its time anyway, waits for memory that is a neighbour's scratch.
+TEST(LevelsOf, ScratchOfNeighboursIsNotWaitedFor) {
+  const auto plan = pre_ln(6, 32);
+  struct Placed {
+    Task task;
+    int level;
+    Touches touches;  // without scratch
+  };
+  std::vector<Placed> placed;
+  const std::vector<Level> levels = dependency_levels(*plan, Watching::no);
+  for (std::size_t level = 0; level < levels.size(); ++level) {
+    for (const Task& task : levels[level]) {
+      placed.push_back({task, static_cast<int>(level), test::touches_of(*plan, task)});
+      placed.back().touches.scratch.clear();
+    }
+  }
+  for (const Placed& later : placed) {
+    const Step& step = plan->steps()[static_cast<std::size_t>(later.task.step)];
+    const std::optional<Touched>& touches = phases_of(step)[static_cast<std::size_t>(later.task.phase)].touches;
+    if (touches && touches->outputs.empty()) continue;
+    int before = -1;
+    for (const Placed& earlier : placed) {
+      const bool follows = earlier.task.step == later.task.step && earlier.task.phase < later.task.phase;
+      if (follows || (earlier.task.step < later.task.step && conflict(earlier.touches, later.touches)))
+        before = std::max(before, earlier.level);
+    }
+    EXPECT_EQ(later.level, before + 1) << plan->node_name(step.node) << ", phase " << later.task.phase;
+  }
 }
 
 }  // namespace

@@ -16,6 +16,8 @@ struct Rewrite;
 
 struct Needs {
   std::int64_t scratch_bytes = 0;  // of one member, for the time of one call; laid out with everything else
+  // For so many steps before and after its own the scratch is the kernel's too: parts of it may run beside neighbours.
+  int steps_before = 0, steps_after = 0;
 };
 
 class Kernel {
@@ -46,9 +48,6 @@ class Backend {
   virtual std::int64_t alignment() const = 0;  // of every tensor, in bytes
   // How many steps the main lane may run ahead of the others: what they touch lives as long.
   virtual int most_ahead() const { return 1 << 20; }
-  // For how many steps before and after a kernel its scratch of this size is its own: parts of neighbours that use
-  // each other's scratch cannot run at once.
-  virtual int scratch_margin(std::int64_t /*bytes*/) const { return 0; }
   // Bytes left free behind a tensor of this size.
   virtual std::int64_t spacing(std::int64_t /*bytes*/) const { return 0; }
 };

@@ -9,6 +9,18 @@
 
 namespace norma {
 
+// A weight is packed while the kernel before its product runs; sums are added up beside the products that follow, which
+// must find no place in that scratch. Much scratch belongs to long steps, which gain little, and is not kept for
+// longer.
+Needs needs_of(const CpuKernel& kernel) {
+  constexpr std::int64_t kMuch = std::int64_t{1} << 22;
+  Needs needs{.scratch_bytes = kernel.scratch_bytes};
+  if (kernel.phases.size() < 2 || needs.scratch_bytes > kMuch) return needs;
+  needs.steps_before = kernel.phases.front().touches ? 1 : 0;
+  needs.steps_after = needs.steps_before > 0 || kernel.phases.back().touches ? 3 : 0;
+  return needs;
+}
+
 CpuBackend::CpuBackend() {
   machine();  // settles the instruction set before any kernel pointer is taken
 }
@@ -22,10 +34,6 @@ std::unique_ptr<const Kernel> CpuBackend::make(const Op& op, Types in, Types out
 }
 
 std::int64_t CpuBackend::alignment() const { return kArenaAlignment; }
-
-// A weight is packed while the kernel before its product runs, and partial sums are added up while the one after them
-// does. Small scratch costs little to keep for that long, and steps that need much of it are long anyway.
-int CpuBackend::scratch_margin(std::int64_t bytes) const { return bytes <= std::int64_t{1} << 20 ? 1 : 0; }
 
 // Large tensors of one size should not all start at the same place of a page: a load may wait for an earlier store
 // whose address has the same lower 12 bits.

@@ -16,13 +16,13 @@ namespace norma {
 
 class Plan;
 
+Needs needs_of(const CpuKernel& kernel);
+
 // A kernel as plans carry it.
 class CpuProgram final : public Kernel {
  public:
   explicit CpuProgram(CpuKernel kernel, int kernel_lane = 0)
-      : Kernel({.scratch_bytes = kernel.scratch_bytes}, kernel_lane),
-        phases(std::move(kernel.phases)),
-        worker_bytes(kernel.worker_bytes) {}
+      : Kernel(needs_of(kernel), kernel_lane), phases(std::move(kernel.phases)), worker_bytes(kernel.worker_bytes) {}
 
   const std::vector<Phase> phases;
   const std::int64_t worker_bytes;  // private to each thread, so no part of a member's memory
@@ -48,7 +48,6 @@ class CpuBackend final : public Backend {
   std::unique_ptr<const Kernel> make(const Op& op, Types in, Types out) const override;
   std::span<const Rewrite> rewrites() const override { return rewrites_; }
   std::int64_t alignment() const override;
-  int scratch_margin(std::int64_t bytes) const override;
   std::int64_t spacing(std::int64_t bytes) const override;
 
   std::vector<std::type_index> ops() const { return kernels_.ops(); }  // that it has a kernel for, in no order
