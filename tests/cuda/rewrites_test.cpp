@@ -166,7 +166,7 @@ TEST(CudaRewrites, EmbeddingsTakeWhatStandsBesideThem) {
     EXPECT_EQ(count(*step.plan, "cast_all"), 1) << "the weights";
     for (const Step& one : step.plan->steps()) {
       const Node& node = step.plan->nodes()[static_cast<std::size_t>(one.node)];
-      if (node.op->name() == "embedding_backward") EXPECT_EQ(node.inputs.size(), 3U);
+      EXPECT_TRUE(node.op->name() != "embedding_backward" || node.inputs.size() == 3);
     }
   }
 }
