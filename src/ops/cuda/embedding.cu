@@ -3,6 +3,7 @@
 
 #include "norma/ops/one_hot.h"
 #include "ops/cuda/map.cuh"
+#include "ops/cuda/quads.cuh"
 
 namespace norma {
 namespace {
@@ -15,19 +16,6 @@ struct GatherCall {
   std::int64_t vocabulary = 0, elements = 0, width = 0;
 };
 
-// V neighbouring numbers, four in an access.
-template <int V>
-__device__ __forceinline__ void load_all(const float* from, float (&v)[V]) {
-  constexpr int kStep = V < 4 ? V : 4;
-#pragma unroll
-  for (int j = 0; j < V; j += kStep) {
-    float some[kStep];
-    cuda::load<float, kStep>(from + j, some);
-#pragma unroll
-    for (int k = 0; k < kStep; ++k) v[j + k] = some[k];
-  }
-}
-
 template <int V>
 __global__ void __launch_bounds__(cuda::kThreads) gather_kernel(const __grid_constant__ GatherCall call) {
   const std::int64_t to = (std::int64_t{blockIdx.x} * cuda::kThreads + threadIdx.x) * V;
@@ -39,25 +27,17 @@ __global__ void __launch_bounds__(cuda::kThreads) gather_kernel(const __grid_con
 #pragma unroll
   for (int j = 0; j < V; ++j) v[j] = __int_as_float(0x7fc00000);  // NaN
   if (id >= 0 && id < call.vocabulary) {
-    load_all<V>(cuda::at<const float>(member, call.table) + id * call.width + column, v);
+    cuda::load_quads<V>(cuda::at<const float>(member, call.table) + id * call.width + column, v);
   }
   if (call.positions >= 0) {
     const std::int64_t step = row - cuda::quotient(row, call.time) * call.time;
     float position[V];
-    load_all<V>(cuda::at<const float>(member, call.positions) + step * call.width + column, position);
+    cuda::load_quads<V>(cuda::at<const float>(member, call.positions) + step * call.width + column, position);
 #pragma unroll
     for (int j = 0; j < V; ++j) v[j] += position[j];
   }
   if (call.narrow_out >= 0) cuda::store<__nv_bfloat16, V>(cuda::at<__nv_bfloat16>(member, call.narrow_out) + to, v);
-  if (call.out < 0) return;
-  constexpr int kStep = V < 4 ? V : 4;
-#pragma unroll
-  for (int j = 0; j < V; j += kStep) {
-    float some[kStep];
-#pragma unroll
-    for (int k = 0; k < kStep; ++k) some[k] = v[j + k];
-    cuda::store<float, kStep>(cuda::at<float>(member, call.out) + to + j, some);
-  }
+  if (call.out >= 0) cuda::store_quads<V>(cuda::at<float>(member, call.out) + to, v);
 }
 
 struct OneHotCall {

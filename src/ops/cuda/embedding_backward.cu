@@ -7,6 +7,7 @@
 
 #include "norma/ops/embedding.h"
 #include "ops/cuda/map.cuh"
+#include "ops/cuda/quads.cuh"
 
 namespace norma {
 namespace {
@@ -174,20 +175,6 @@ __device__ __forceinline__ void add_ordered_rows(const T* dy, std::int64_t width
   }
 }
 
-// out = sum, or base + sum.
-template <int V>
-__device__ __forceinline__ void write_sum(float* out, const float* base, const float (&sum)[V]) {
-  constexpr int kStep = V < 4 ? V : 4;
-#pragma unroll
-  for (int j = 0; j < V; j += kStep) {
-    float some[kStep] = {};
-    if (base != nullptr) cuda::load<float, kStep>(base + j, some);
-#pragma unroll
-    for (int k = 0; k < kStep; ++k) some[k] += sum[j + k];
-    cuda::store<float, kStep>(out + j, some);
-  }
-}
-
 template <typename T, int V>
 __global__ void __launch_bounds__(kSumWarps* cuda::kWarp)
     ordered_sums_kernel(const __grid_constant__ ScatterCall call) {
@@ -213,10 +200,12 @@ __global__ void __launch_bounds__(kSumWarps* cuda::kWarp)
   const int begin = begins[warp], end = begins[warp + 1];
   const bool stays = call.onto == call.out && begin == end;
   if (first + warp < call.vocabulary && end - begin <= kFewRows && !stays) {
-    float sum[V] = {};
+    float before[V] = {}, sum[V] = {};
+    if (has && base != nullptr) cuda::load_quads<V>(base + warp * call.width, before);  // on its way as order is
     add_ordered_rows<T, V>(dy, call.width, order, begin, kRowsAtOnce, end, has, sum);
-    const std::int64_t row = warp * call.width;
-    if (has) write_sum<V>(out + row, base == nullptr ? nullptr : base + row, sum);
+#pragma unroll
+    for (int c = 0; c < V; ++c) sum[c] += before[c];
+    if (has) cuda::store_quads<V>(out + warp * call.width, sum);
   }
   for (int id = 0; id < kSumWarps; ++id) {
     if (begins[id + 1] - begins[id] <= kFewRows) continue;  // for all threads alike
@@ -231,7 +220,11 @@ __global__ void __launch_bounds__(kSumWarps* cuda::kWarp)
       for (int c = 0; c < V; ++c) {
         for (int w = 1; w < kSumWarps; ++w) sum[c] += parts[w][lane * V + c];
       }
-      write_sum<V>(out + id * call.width, base == nullptr ? nullptr : base + id * call.width, sum);
+      float before[V] = {};
+      if (base != nullptr) cuda::load_quads<V>(base + id * call.width, before);
+#pragma unroll
+      for (int c = 0; c < V; ++c) sum[c] += before[c];
+      cuda::store_quads<V>(out + id * call.width, sum);
     }
     __syncthreads();
   }
