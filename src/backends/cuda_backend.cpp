@@ -50,6 +50,7 @@ const CudaBackend& cuda_backend() {
     cuda.add(neighbour_fusions());
     if (!trial_says("norm")) cuda.add(neighbour_norm_fusions());
     cuda.add(op_fusions());
+    cuda.add(embedding_fusions());
     cuda.add(gradient_fusions());
     cuda.add(probe_fusions());
     cuda.add(norm_line_fusions());

@@ -55,8 +55,8 @@
   KERNEL(CrossEntropy, f32)                     \
   KERNEL(CrossEntropyBackward, f32)             \
   KERNEL(Dropout, f32, bf16)                    \
-  KERNEL(Embedding, f32)                        \
-  KERNEL(EmbeddingBackward, f32)                \
+  KERNEL(Embedding, f32, bf16)                  \
+  KERNEL(EmbeddingBackward, f32, bf16)          \
   KERNEL(Linear, f32, bf16)                     \
   KERNEL(LinearCrossEntropy, f32, bf16)         \
   KERNEL(LinearCrossEntropyBackward, f32, bf16) \

@@ -8,6 +8,7 @@
 #include "norma/device/cpu/kernel.h"
 #include "norma/graph/graph.h"
 #include "norma/ops/elementwise.h"
+#include "norma/ops/reduce.h"
 #include "norma/ops/views.h"
 #include "ops/check.h"
 
@@ -25,7 +26,7 @@ void check_ids(const Type& ids) {
 }
 
 template <typename T>
-CpuKernel gather_kernel(std::int64_t vocabulary, std::int64_t rows, std::int64_t d) {
+CpuKernel gather_kernel(std::int64_t vocabulary, std::int64_t rows, std::int64_t d, std::int64_t time) {
   const Tiling tiling(rows, std::max<std::int64_t>(1, 16384 / d));
   return {.phases = {{tiling.tiles, [=](const Call& call, std::int64_t tile) {
                         const T* table = call.in<T>(0);                      // [vocabulary, d]
@@ -38,6 +39,9 @@ CpuKernel gather_kernel(std::int64_t vocabulary, std::int64_t rows, std::int64_t
                           } else {
                             std::copy_n(table + id * d, d, y);
                           }
+                          if (time == 0) continue;
+                          const T* position = call.in<T>(2) + row % time * d;
+                          for (std::int64_t c = 0; c < d; ++c) y[c] += position[c];
                         }
                       }}}};
 }
@@ -45,11 +49,17 @@ CpuKernel gather_kernel(std::int64_t vocabulary, std::int64_t rows, std::int64_t
 // Tiles are blocks of columns, each walking all rows in order: no two tiles touch one number, and the order of every
 // sum is that of the rows.
 template <typename T>
-CpuKernel scatter_kernel(std::int64_t vocabulary, std::int64_t rows, std::int64_t d) {
+CpuKernel scatter_kernel(std::int64_t vocabulary, std::int64_t rows, std::int64_t d, bool onto) {
   const Tiling clearing(vocabulary * d, 65536, 64), columns(d, 32, 16);
   return {.phases = {{clearing.tiles,
                       [=](const Call& call, std::int64_t tile) {
-                        std::fill(call.out<T>(0) + clearing.begin(tile), call.out<T>(0) + clearing.end(tile), T{0});
+                        const std::int64_t begin = clearing.begin(tile), end = clearing.end(tile);
+                        T* out = call.out<T>(0);
+                        if (!onto) {
+                          std::fill(out + begin, out + end, T{0});
+                        } else if (call.in<T>(2) != out) {
+                          std::copy(call.in<T>(2) + begin, call.in<T>(2) + end, out + begin);
+                        }
                       }},
                      {columns.tiles, [=](const Call& call, std::int64_t tile) {
                         const std::int32_t* ids = call.in<std::int32_t>(0);  // [rows]
@@ -68,40 +78,59 @@ CpuKernel scatter_kernel(std::int64_t vocabulary, std::int64_t rows, std::int64_
 }  // namespace
 
 std::vector<Type> Embedding::infer(std::span<const Type> in) const {
-  check_count(in.size(), 2);
+  check_count(in.size(), in.size() == 3 ? 3 : 2);
   check_computes(in[0]);
   check_ids(in[1]);
   if (in[0].shape.rank() != 2) fail("the table must be [vocabulary, d] but is {}", in[0].shape.str());
+  if (in.size() == 3) check_type("positions", in[2], {{in[1].shape[-1], in[0].shape[1]}, in[0].dtype});
   return {{with_channels(in[1].shape, in[0].shape[1]), in[0].dtype}};
 }
 
 Wires Embedding::vjp(const VjpContext& context) const {
   const Wire in[] = {context.in[1], context.dout[0]};
-  return {context.graph().apply(std::make_shared<EmbeddingBackward>(context.in[0].shape()[0]), in)[0], Wire()};
+  Wires gradients = {context.graph().apply(std::make_shared<EmbeddingBackward>(context.in[0].shape()[0]), in)[0],
+                     Wire()};
+  if (context.in.size() == 3) gradients.push_back(sum_to(context.dout[0], context.in[2].shape()));
+  return gradients;
 }
 
 Cost Embedding::cost(std::span<const Type> in, std::span<const Type> out) const {
   // Only the rows that are asked for are read.
-  return {.flops = 0, .bytes = static_cast<double>(in[1].bytes() + 2 * out[0].bytes())};
+  const double rows = static_cast<double>(out[0].shape.elements()) * static_cast<double>(size_of(in[0].dtype));
+  double bytes = static_cast<double>(in[1].bytes()) + rows;
+  for (const Type& type : in.subspan(2)) bytes += static_cast<double>(type.bytes());
+  for (const Type& type : out) bytes += static_cast<double>(type.bytes());
+  return {.flops = in.size() == 3 ? static_cast<double>(out[0].shape.elements()) : 0, .bytes = bytes};
 }
 
 CpuKernel cpu_kernel(const Embedding&, Types in, Types) {
   const std::int64_t vocabulary = in[0].shape[0], d = in[0].shape[1], rows = in[1].shape.elements();
-  return in[0].dtype == DType::f32 ? gather_kernel<float>(vocabulary, rows, d)
-                                   : gather_kernel<double>(vocabulary, rows, d);
+  const std::int64_t time = in.size() == 3 ? in[2].shape[0] : 0;
+  return in[0].dtype == DType::f32 ? gather_kernel<float>(vocabulary, rows, d, time)
+                                   : gather_kernel<double>(vocabulary, rows, d, time);
 }
 
 std::vector<Type> EmbeddingBackward::infer(std::span<const Type> in) const {
-  check_count(in.size(), 2);
+  check_count(in.size(), in.size() == 3 ? 3 : 2);
   check_ids(in[0]);
   check_computes(in[1]);
   const std::int64_t d = in[1].shape.channels();
   check_type("the gradient", in[1], {with_channels(in[0].shape, d), in[1].dtype});
-  return {{{vocabulary_, d}, in[1].dtype}};
+  const Type table{{vocabulary_, d}, in[1].dtype};
+  if (in.size() == 3) check_type("what the sums are added to", in[2], table);
+  return {table};
 }
 
 Wires EmbeddingBackward::vjp(const VjpContext& context) const {
-  return {Wire(), embedding(context.dout[0], context.in[0])};
+  Wires gradients = {Wire(), embedding(context.dout[0], context.in[0])};
+  if (context.in.size() == 3) gradients.push_back(context.dout[0]);
+  return gradients;
+}
+
+void EmbeddingBackward::choose(Widths& widths) const {
+  const bool dy = widths.in[1];
+  widths.all(false);
+  widths.in[1] = dy;
 }
 
 Cost EmbeddingBackward::cost(std::span<const Type> in, std::span<const Type> out) const {
@@ -110,8 +139,9 @@ Cost EmbeddingBackward::cost(std::span<const Type> in, std::span<const Type> out
 
 CpuKernel cpu_kernel(const EmbeddingBackward& op, Types in, Types) {
   const std::int64_t rows = in[0].shape.elements(), d = in[1].shape.channels();
-  return in[1].dtype == DType::f32 ? scatter_kernel<float>(op.vocabulary(), rows, d)
-                                   : scatter_kernel<double>(op.vocabulary(), rows, d);
+  const bool onto = in.size() == 3;
+  return in[1].dtype == DType::f32 ? scatter_kernel<float>(op.vocabulary(), rows, d, onto)
+                                   : scatter_kernel<double>(op.vocabulary(), rows, d, onto);
 }
 
 Wire embedding(Wire table, Wire ids) {

@@ -5,7 +5,6 @@
 #include "norma/ops/matmul_slope.h"
 #include "norma/ops/reduce.h"
 #include "ops/gather.h"
-#include "norma/core/trial.h"
 
 namespace norma {
 
@@ -27,8 +26,7 @@ bool gather_column_sums(Rewriter& rewriter, int index) {
 // Where the tensor is large: small ones are gathered, or ride beside gradients of weights.
 bool slope_lines(Rewriter& rewriter, int index) {
   constexpr std::int64_t kFewestElements = std::int64_t{4} << 20;
-  if (old_sums("products") || !rewriter.alive(index) || rewriter.as<ColumnSums>(index) != nullptr ||
-      !sums_columns(rewriter, index))
+  if (!rewriter.alive(index) || rewriter.as<ColumnSums>(index) != nullptr || !sums_columns(rewriter, index))
     return false;
   const int gradient = rewriter.node(index).inputs[0], at = rewriter.producer(gradient);
   const auto* product = rewriter.as<MatMulSlope>(at);

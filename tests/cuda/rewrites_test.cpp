@@ -153,6 +153,27 @@ TEST(CudaRewrites, AStreamIsAsWideAsTheModelSays) {
   }
 }
 
+// Tokens and positions become the stream in one op, and the rows of their gradient are added to that of the head.
+TEST(CudaRewrites, EmbeddingsTakeWhatStandsBesideThem) {
+  for (const StreamWidth width : {StreamWidth::f32, StreamWidth::bf16}) {
+    ModelConfig model{.layers = 3, .width = 64, .heads = 2, .vocabulary = 64, .batch = 4, .time = 64};
+    model.tied = true;
+    model.stream = width;
+    const TrainingStep step = build_training_step(model, {.probes = false, .narrow = true, .backend = &cuda_backend()});
+    EXPECT_EQ(count(*step.plan, "embedding"), 1);
+    EXPECT_EQ(count(*step.plan, "embedding_backward"), 1);
+    EXPECT_EQ(count(*step.plan, "add"), 0);
+    EXPECT_EQ(count(*step.plan, "sum"), 0);
+    EXPECT_EQ(count(*step.plan, "cast_all"), 1) << "the weights";
+    for (const Step& one : step.plan->steps()) {
+      const Node& node = step.plan->nodes()[static_cast<std::size_t>(one.node)];
+      if (node.op->name() != "embedding_backward") continue;
+      ASSERT_EQ(node.inputs.size(), 3U);
+      EXPECT_EQ(one.offsets[2], one.offsets[3]) << "the sums go where the head's gradient is";
+    }
+  }
+}
+
 TEST(CudaRewrites, SecondEditionsHaveALaneOfTheirOwn) {
   const TrainingStep step = step_of("deepnorm", {.probes = false, .keep = Keep::lean, .narrow = true});
   int again = 0;

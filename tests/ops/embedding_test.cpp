@@ -31,6 +31,43 @@ TEST(Embedding, SecondDerivatives) {
       {"table"}, {.tolerance = 1e-6, .prepare = [](CpuSession& session) { session.write<std::int32_t>("ids", kIds); }});
 }
 
+// With positions, and its gradient added to another: the same as the parts by themselves.
+TEST(Embedding, TakesPositionsAndGradientsToAddTo) {
+  const auto prepare = [](CpuSession& session) { session.write<std::int32_t>("ids", kIds); };
+  check_gradients(
+      [](Graph& g) {
+        const Wire in[] = {g.parameter("table", {{7, 5}, DType::f64}), g.input("ids", {{2, 3}, DType::i32}),
+                           g.parameter("positions", {{3, 5}, DType::f64})};
+        const Wire y = g.apply(std::make_shared<Embedding>(), in)[0];
+        return sum_all(square(y) * g.input("weight", y.type()));
+      },
+      {"table", "positions"}, {.prepare = prepare});
+  check_gradients(
+      [](Graph& g) {
+        const Wire in[] = {g.input("ids", {{2, 3}, DType::i32}), g.parameter("dy", {{2, 3, 5}, DType::f64}),
+                           g.parameter("onto", {{7, 5}, DType::f64})};
+        const Wire d = g.apply(std::make_shared<EmbeddingBackward>(7), in)[0];
+        return sum_all(square(d) * g.input("weight", d.type()));
+      },
+      {"dy", "onto"}, {.prepare = prepare});
+  Graph g;
+  const Wire table = g.parameter("table", {{7, 5}, DType::f64}), ids = g.input("ids", {{2, 3}, DType::i32});
+  const Wire positions = g.parameter("positions", {{3, 5}, DType::f64});
+  const Wire dy = g.input("dy", {{2, 3, 5}, DType::f64}), onto = g.input("onto", {{7, 5}, DType::f64});
+  const Wire with[] = {table, ids, positions}, alone[] = {ids, dy}, added[] = {ids, dy, onto};
+  g.output("y", g.apply(std::make_shared<Embedding>(), with)[0] - add_positions(embedding(table, ids), positions));
+  g.output("d", g.apply(std::make_shared<EmbeddingBackward>(7), added)[0] -
+                    (g.apply(std::make_shared<EmbeddingBackward>(7), alone)[0] + onto));
+  CpuSession session(test::plain_plan(g));
+  test::randomise_all(session);
+  prepare(session);
+  session.run();
+  for (const double value : session.tensor<double>("y")) EXPECT_EQ(value, 0);
+  for (const double value : session.tensor<double>("d")) EXPECT_NEAR(value, 0, 1e-14);
+  const Wire wrong[] = {table, ids, onto};
+  EXPECT_NE(error_of([&] { g.apply(std::make_shared<Embedding>(), wrong); }).find("positions"), std::string::npos);
+}
+
 std::vector<float> table_gradient(int threads, int members, int which, const std::vector<std::int32_t>& ids) {
   Graph g;
   const Wire table = g.parameter("table", {{50, 100}, DType::f32});

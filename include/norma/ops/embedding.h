@@ -11,18 +11,26 @@ namespace norma {
 
 class Graph;
 
-// Inputs: table[vocabulary, d] and ids i32[rows...]; output [rows..., d]. An id outside the vocabulary reads nothing:
-// its row is NaN and it gives no gradient. Hosts check ids with check_tokens before they reach a plan.
+// Inputs: table[vocabulary, d], ids i32[rows...] and, if they are added here, positions[time, d] where ids are
+// i32[..., time]; output [rows..., d]. An id outside the vocabulary reads nothing: its row is NaN and it gives no
+// gradient. Hosts check ids with check_tokens before they reach a plan.
 class Embedding final : public Op {
  public:
+  explicit Embedding(bool twin = false) : twin_(twin) {}
   std::string_view name() const override { return "embedding"; }
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  std::shared_ptr<const Op> with_twin() const override { return twin_ ? nullptr : std::make_shared<Embedding>(true); }
+  bool optional_output(int) const override { return twin_; }
+
+ private:
+  bool twin_;
 };
 
 // dtable[v] = sum of dy[r] over the rows with ids[r] = v, in order of rows: the same bits on any number of threads.
-// Inputs: ids i32[rows...] and dy[rows..., d]; output [vocabulary, d].
+// Inputs: ids i32[rows...], dy[rows..., d] and perhaps [vocabulary, d], to which the sums are added; output
+// [vocabulary, d].
 class EmbeddingBackward final : public Op {
  public:
   explicit EmbeddingBackward(std::int64_t vocabulary) : vocabulary_(vocabulary) {}
@@ -32,6 +40,8 @@ class EmbeddingBackward final : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override;
   Wires vjp(const VjpContext& context) const override;
   Cost cost(std::span<const Type> in, std::span<const Type> out) const override;
+  void choose(Widths& widths) const override;  // dy as it comes
+  bool can_overwrite(int, int in) const override { return in == 2; }
 
  private:
   std::int64_t vocabulary_;

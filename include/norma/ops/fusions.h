@@ -20,6 +20,9 @@ std::vector<Rewrite> gradient_fusions();
 std::vector<Rewrite> bias_fusions();
 // For devices that make a hidden layer again where the gradient passes it: linear_slope.
 std::vector<Rewrite> lean_fusions();
+// For devices whose embeddings add positions, and whose gradients of a table are added to others: embedding_positions,
+// tied_table.
+std::vector<Rewrite> embedding_fusions();
 // For devices that probe several tensors in one launch: statistics.
 std::vector<Rewrite> probe_fusions();
 

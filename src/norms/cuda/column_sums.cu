@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "norma/core/trial.h"
 #include "norms/cuda/row_lines.cuh"
 
 namespace norma::cuda {
@@ -61,7 +60,7 @@ int add_lines(const LinesCall& call, Stream stream) {
   return static_cast<int>(cudaGetLastError());
 }
 
-bool sums_dx(std::int64_t width) { return width > 2 * kWarp * 8 && width <= 3 * kWarp * 8 && !old_sums("norms"); }
+bool sums_dx(std::int64_t width) { return width > 2 * kWarp * 8 && width <= 3 * kWarp * 8; }
 
 // Few pieces per thread and many threads, unless the row is too wide for them. Narrow rows go to small blocks: there
 // are often few of them per member, and one block begins while another ends.

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 
-#include "norma/core/trial.h"
 #include "norma/norms/cuda_kernels.h"
 #include "norma/norms/row.h"
 #include "norma/ops/column_sums.h"
@@ -63,7 +62,7 @@ int sums_of(const Rewriter& rewriter, int value, int behind) {
 bool total_lines(Rewriter& rewriter, int index) {
   const RowNormBackward* const norm = rewriter.as<RowNormBackward>(index);
   if (norm == nullptr || norm->lines() == 0 || norm->totals() == TotalSums::lines || norm->scaled() > 0 ||
-      norm->residuals() > 1 || rewriter.graph().narrow_streams().empty() || old_sums("norms"))
+      norm->residuals() > 1 || rewriter.graph().narrow_streams().empty())
     return false;
   std::vector<int> outputs = rewriter.node(index).outputs;
   const int sum = sums_of(rewriter, outputs[0], index);

@@ -2,42 +2,16 @@
 //   dx = rstd (g - mean(g) - xh pull sum(g xh)) + residual,  g = gain dy
 //   dgain = sum over rows of dy xh,  dbias = sum over rows of dy
 // A block stays and walks over its rows, with its share of dgain and dbias in registers; rows to come are on their way
-// to shared memory meanwhile. At the end the share becomes one line of scratch; add_lines adds the lines in their
-// order.
+// to shared memory meanwhile. At the end the share becomes one line of scratch; add_lines adds the lines in order.
 #pragma once
 
+#include "norms/cuda/row_backward_form.cuh"
 #include "norms/cuda/row_group.cuh"
 #include "norms/cuda/row_launch.h"
-#include "norms/cuda/row_lines.cuh"
 #include "norms/cuda/row_scale.cuh"
 #include "norms/cuda/row_vector.cuh"
 
 namespace norma::cuda {
-
-template <class Norm_, typename X_, typename Y_, int kPieces_, int kResiduals_, Hold kHold_,
-          DxSums kDxSums_ = DxSums::none>
-struct BackwardForm {
-  using Norm = Norm_;
-  using X = X_;
-  using Y = Y_;
-  static constexpr int kPieces = kPieces_, kResiduals = kResiduals_;
-  static constexpr Hold kHold = kHold_;
-  static constexpr bool kSumsDx = kDxSums_ == DxSums::lines;
-  static constexpr int kLines = kSumsDx ? 3 : 2;  // dgain, dbias, dx
-  static constexpr int kV = kVector<X, Y>;
-  static constexpr int kHop = kWarp * kV, kSpan = kPieces * kHop;
-  static constexpr int kThreads = most_backward_threads(kPieces, kHold);
-  // The row at hand and those on their way.
-  static constexpr int kStages = kResiduals > 0 || kHold == Hold::stage ? 2 : 3;
-  static constexpr int kTotals = Norm::kCentred ? 2 : 1;
-
-  // Shared memory: stage, then operand, then warp, then piece, then lane.
-  static constexpr int kXBytes = kPieces * kV * static_cast<int>(sizeof(X));  // of a thread's share of a row
-  static constexpr int kDyBytes = kPieces * kV * static_cast<int>(sizeof(Y));
-  static constexpr int kStageBytes = kXBytes * (1 + kResiduals) + kDyBytes;
-  static constexpr int kGatherBytes = kLines * kPieces * kV * static_cast<int>(sizeof(float));
-  static constexpr int kSharedBytes = kStages * kStageBytes > kGatherBytes ? kStages* kStageBytes : kGatherBytes;
-};
 
 template <class F>
 class BackwardBlock {
@@ -88,6 +62,12 @@ class BackwardBlock {
  private:
   __device__ __forceinline__ bool has(int piece) const { return column_ + piece * F::kHop < width_; }
 
+  // One that is never absent: asking costs as much as the copies of a row.
+  template <typename T>
+  __device__ __forceinline__ const T* tensor(std::int64_t offset) const {
+    return reinterpret_cast<const T*>(member_ + offset);
+  }
+
   template <typename T>
   __device__ __forceinline__ static Raw<T, kV>* slot(std::byte* operand, int piece) {
     const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -104,15 +84,15 @@ class BackwardBlock {
       std::byte* const dy = x + F::kXBytes * map_.threads();
       std::byte* const residual = dy + F::kDyBytes * map_.threads();
       const std::int64_t from = static_cast<std::int64_t>(row) * width_ + column_;
+      const X* const from_x = tensor<X>(call_.x) + from;
+      const Y* const from_dy = tensor<Y>(call_.dy) + from;
+      const X* const from_residual = F::kResiduals > 0 ? tensor<X>(call_.residual[0]) + from : nullptr;
 #pragma unroll
       for (int p = 0; p < kPieces; ++p) {
         if (!has(p)) continue;
-        const std::int64_t i = from + p * F::kHop;
-        copy_async<kV * sizeof(X)>(slot<X>(x, p), at<const X>(member_, call_.x) + i);
-        copy_async<kV * sizeof(Y)>(slot<Y>(dy, p), at<const Y>(member_, call_.dy) + i);
-        if constexpr (F::kResiduals > 0) {
-          copy_async<kV * sizeof(X)>(slot<X>(residual, p), at<const X>(member_, call_.residual[0]) + i);
-        }
+        copy_async<kV * sizeof(X)>(slot<X>(x, p), from_x + p * F::kHop);
+        copy_async<kV * sizeof(Y)>(slot<Y>(dy, p), from_dy + p * F::kHop);
+        if constexpr (F::kResiduals > 0) copy_async<kV * sizeof(X)>(slot<X>(residual, p), from_residual + p * F::kHop);
       }
     }
     commit_copies();
@@ -120,8 +100,8 @@ class BackwardBlock {
 
   __device__ __forceinline__ void fetch_statistics(int row) {
     if (row >= rows_) return;
-    next_rstd_ = at<const float>(member_, call_.rstd)[row];
-    if constexpr (Norm::kCentred) next_mean_ = at<const float>(member_, call_.mean)[row];
+    next_rstd_ = tensor<float>(call_.rstd)[row];
+    if constexpr (Norm::kCentred) next_mean_ = tensor<float>(call_.mean)[row];
   }
 
   __device__ __forceinline__ void read_gain() {
@@ -130,12 +110,31 @@ class BackwardBlock {
 #pragma unroll
     for (int p = 0; p < kPieces; ++p) {
       const bool given = !Norm::kOneGain && gain != nullptr && has(p);
-      load_floats<kV>(given ? gain + column_ + p * F::kHop : nullptr, 1.0f, gain_[p]);
+      float mine[kV];
+      load_floats<kV>(given ? gain + column_ + p * F::kHop : nullptr, 1.0f, mine);
 #pragma unroll
       for (int j = 0; j < kV; ++j) {
+        if constexpr (!F::kSharesGain) gain_[p][j] = mine[j];
         dgain_[p][j] = dbias_[p][j] = 0.0f;
         if constexpr (F::kSumsDx) dx_[p][j] = 0.0f;
       }
+      if (F::kSharesGain && threadIdx.x < kWarp) store_quads(shared_gain(p), kWarp, mine);
+    }
+    if constexpr (F::kSharesGain) __syncthreads();
+  }
+
+  // Of a lane's piece the first four; the next four lie a warp further, so that no two lanes meet in a bank.
+  __device__ __forceinline__ float4* shared_gain(int p) const {
+    float4* const gain = reinterpret_cast<float4*>(stages_ + F::kSharedBytes * map_.threads());
+    return gain + p * (F::kHop / 4) + threadIdx.x % kWarp;
+  }
+
+  __device__ __forceinline__ void gain_of(int p, float (&gain)[kV]) const {
+    if constexpr (F::kSharesGain) {
+      load_quads(shared_gain(p), kWarp, gain);
+    } else {
+#pragma unroll
+      for (int j = 0; j < kV; ++j) gain[j] = gain_[p][j];
     }
   }
 
@@ -147,9 +146,7 @@ class BackwardBlock {
     for (int j = 0; j < kV; ++j) xh[j] = (Norm::kCentred ? xh[j] - mean_ : xh[j]) * rstd_;
   }
 
-  __device__ __forceinline__ float weighted(float dy, int p, int j) const {
-    return Norm::kOneGain ? dy : dy * gain_[p][j];
-  }
+  __device__ __forceinline__ static float weighted(float dy, float gain) { return Norm::kOneGain ? dy : dy * gain; }
 
   struct Piece {
     float xh[kV], dy[kV];
@@ -165,9 +162,11 @@ class BackwardBlock {
       if (!valid || !has(p)) continue;
       Piece& piece = pieces[p];
       read_piece(stage, p, piece.xh, piece.dy);
+      float gain[kV];
+      gain_of(p, gain);
 #pragma unroll
       for (int j = 0; j < kV; ++j) {
-        const float g = weighted(piece.dy[j], p, j);
+        const float g = weighted(piece.dy[j], gain[j]);
         total[0] += g * piece.xh[j];
         if constexpr (Norm::kCentred) total[1] += g;
         if constexpr (!Norm::kOneGain) dgain_[p][j] += piece.dy[j] * piece.xh[j];
@@ -192,10 +191,11 @@ class BackwardBlock {
     const float shift = Norm::kCentred ? total[F::kTotals - 1] * inverse_ * scale : 0.0f;
     const bool counts = column_ + p * F::kHop < call_.counted;  // whole pieces count or do not
     const float pull = counts ? total[0] * Norm::pull(rstd_, inverse_, eps_) * scale : 0.0f;
-    float dx[kV];
+    float gain[kV], dx[kV];
+    gain_of(p, gain);
 #pragma unroll
     for (int j = 0; j < kV; ++j) {
-      const float g = weighted(piece.dy[j], p, j);
+      const float g = weighted(piece.dy[j], gain[j]);
       dx[j] = (Norm::kCentred ? g * scale - shift : g * scale) - piece.xh[j] * pull;
     }
     if constexpr (F::kResiduals > 0) {
@@ -240,12 +240,12 @@ class BackwardBlock {
 #pragma unroll
       for (int p = 0; p < kPieces; ++p) {
         if (!has_sum || !has(p)) continue;
-#pragma unroll
-        for (int j = 0; j < kV; ++j) {
-          mine[p * F::kHop + j] = dgain_[p][j];
-          if constexpr (Norm::kBias) mine[width_ + p * F::kHop + j] = dbias_[p][j];
-          if constexpr (F::kSumsDx) mine[2 * width_ + p * F::kHop + j] = dx_[p][j];
-        }
+        const auto put_line = [&](int line, const float(&v)[kV]) {
+          store_quads(reinterpret_cast<float4*>(mine + line * width_ + p * F::kHop), 1, v);
+        };
+        put_line(0, dgain_[p]);
+        if constexpr (Norm::kBias) put_line(1, dbias_[p]);
+        if constexpr (F::kSumsDx) put_line(2, dx_[p]);
       }
     }
     __syncthreads();
@@ -281,7 +281,7 @@ class BackwardBlock {
   const int width_, rows_, column_;
   float eps_, one_gain_, one_dgain_ = 0.0f;
   float rstd_, mean_ = 0.0f, next_rstd_ = 0.0f, next_mean_ = 0.0f;
-  float gain_[kPieces][kV], dgain_[kPieces][kV], dbias_[kPieces][kV];
+  float gain_[F::kSharesGain ? 1 : kPieces][kV], dgain_[kPieces][kV], dbias_[kPieces][kV];
   float dx_[F::kSumsDx ? kPieces : 1][kV];  // sums
 };
 

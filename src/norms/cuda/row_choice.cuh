@@ -92,7 +92,7 @@ int row_norm_of(const RowNormCall& call, Stream stream) {
 template <class F>
 int launch_backward(const RowNormBackwardCall& call, const BackwardLines& lines, Stream stream) {
   constexpr auto kKernel = row_backward_kernel<F>;
-  const int shared = F::kSharedBytes * lines.map.threads();
+  const int shared = F::kSharedBytes * lines.map.threads() + F::kGainBytes;
   const cudaError_t raised = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
   if (raised != cudaSuccess) return static_cast<int>(raised);
   const dim3 grid(static_cast<unsigned>(lines.count), static_cast<unsigned>(call.members.count));

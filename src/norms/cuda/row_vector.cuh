@@ -13,21 +13,32 @@ namespace norma::cuda {
 template <typename X, typename Y>
 constexpr int kVector = 16 / static_cast<int>(sizeof(X) > sizeof(Y) ? sizeof(X) : sizeof(Y));
 
-// V floats at 16-byte accesses, or the same number V times if there are none to read.
+// V floats, four at a time, each `apart` times four floats behind the last.
 template <int V>
-__device__ __forceinline__ void load_floats(const float* from, float otherwise, float (&v)[V]) {
+__device__ __forceinline__ void store_quads(float4* to, int apart, const float (&v)[V]) {
   static_assert(V % 4 == 0);
 #pragma unroll
-  for (int j = 0; j < V; ++j) v[j] = otherwise;
-  if (from == nullptr) return;
+  for (int j = 0; j < V; j += 4) to[j / 4 * apart] = make_float4(v[j], v[j + 1], v[j + 2], v[j + 3]);
+}
+
+template <int V>
+__device__ __forceinline__ void load_quads(const float4* from, int apart, float (&v)[V]) {
 #pragma unroll
   for (int j = 0; j < V; j += 4) {
-    const float4 four = *reinterpret_cast<const float4*>(from + j);
+    const float4 four = from[j / 4 * apart];
     v[j] = four.x;
     v[j + 1] = four.y;
     v[j + 2] = four.z;
     v[j + 3] = four.w;
   }
+}
+
+// V floats at 16-byte accesses, or the same number V times if there are none to read.
+template <int V>
+__device__ __forceinline__ void load_floats(const float* from, float otherwise, float (&v)[V]) {
+#pragma unroll
+  for (int j = 0; j < V; ++j) v[j] = otherwise;
+  if (from != nullptr) load_quads(reinterpret_cast<const float4*>(from), 1, v);
 }
 
 // What v is after it has been stored as T.

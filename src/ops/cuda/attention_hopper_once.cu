@@ -2,9 +2,6 @@
 #include "ops/cuda/attention_hopper.h"
 
 #ifdef NORMA_SM90A
-#include <cstdlib>
-#include <string_view>
-
 #include "ops/cuda/attention_hopper_once.cuh"
 #include "ops/cuda/hopper_product_launch.cuh"
 #endif
@@ -30,24 +27,18 @@ bool make_rows_map(CUtensorMap& map, const AttentionCall& call, std::int64_t off
                                 CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-// For comparing: "old" never, "always" however few heads there are.
-std::string_view trial() {
-  static const char* const wish = std::getenv("NORMA_TRIAL_ATTENTION");
-  return wish == nullptr ? "" : wish;
-}
-
 // Rows of keys that are there but hidden by a length would be multiplied by 0, which NaN survive.
 bool has_shape(const AttentionCall& call) {
   return call.width == kSide && call.heads == call.kv_heads && call.lengths < 0 &&
          std::max(call.queries, call.keys) <= kMostOnceRows &&
-         (call.mask == KeyMask::full || call.queries == call.keys) && trial() != "old" &&
+         (call.mask == KeyMask::full || call.queries == call.keys) &&
          hopper_attention(call) == HopperAttention::tiles && product::map_encoder() != nullptr;
 }
 
 // A block has a multiprocessor to itself: most of them should have one all the time.
 bool has_enough_heads(const AttentionCall& call) {
   const std::int64_t heads = std::int64_t{call.batch} * call.heads * call.members.count, at_once = multiprocessors();
-  return 4 * heads >= 3 * round_up(heads, at_once) || trial() == "always";
+  return 4 * heads >= 3 * round_up(heads, at_once);
 }
 
 }  // namespace

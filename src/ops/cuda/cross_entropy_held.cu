@@ -5,7 +5,6 @@
 
 #include "device/cuda/device.cuh"
 #include "ops/cuda/cross_entropy_rows.h"
-#include "norma/core/trial.h"
 
 namespace norma::cuda {
 namespace {
@@ -186,7 +185,6 @@ bool holds_rows(const CrossEntropyRows& call) {
 }
 
 int held_losses_and_gradients(const CrossEntropyRows& call, std::int64_t losses, std::int64_t scale, Stream stream) {
-  if (old_rows()) return old_held_losses_and_gradients(call, losses, scale, stream);
   return call.narrow ? launch_held_rows<__nv_bfloat16>(call, losses, scale, stream)
                      : launch_held_rows<float>(call, losses, scale, stream);
 }

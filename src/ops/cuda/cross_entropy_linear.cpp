@@ -6,7 +6,6 @@
 #include "device/cuda/products.h"
 #include "norma/ops/cross_entropy.h"
 #include "ops/cuda/cross_entropy_projection.h"
-#include "norma/core/trial.h"
 
 namespace norma {
 namespace {
@@ -32,8 +31,7 @@ std::int64_t turns_of_chunks(std::int64_t rows, std::int64_t chunk, std::int64_t
 
 // Rows of a chunk: of the few numbers of chunks that fit, the one with the fewest turns.
 std::int64_t rows_of_chunk(std::int64_t rows, std::int64_t width, std::int64_t row_bytes) {
-  const std::int64_t most = old_chunks() ? kChunkBytes / 2 : kChunkBytes;
-  const std::int64_t fitting = std::max(most / row_bytes / kRowsOfTile * kRowsOfTile, kRowsOfTile);
+  const std::int64_t fitting = std::max(kChunkBytes / row_bytes / kRowsOfTile * kRowsOfTile, kRowsOfTile);
   const std::int64_t fewest = divide_up(rows, fitting);
   const auto even = [&](std::int64_t chunks) {
     return std::min(rows, divide_up(divide_up(rows, chunks), kRowsOfTile) * kRowsOfTile);

@@ -33,7 +33,6 @@ int row_losses_and_gradients(const CrossEntropyRows& call, std::int64_t losses, 
 // The same for rows that one block holds: of whole 16 bytes, neither short nor very long.
 bool holds_rows(const CrossEntropyRows& call);
 int held_losses_and_gradients(const CrossEntropyRows& call, std::int64_t losses, std::int64_t scale, Stream stream);
-int old_held_losses_and_gradients(const CrossEntropyRows& call, std::int64_t losses, std::int64_t scale, Stream stream);
 
 // Over all rows, by their targets i32 [rows].
 struct CountedRows {

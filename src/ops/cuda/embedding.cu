@@ -3,13 +3,16 @@
 
 #include "norma/ops/one_hot.h"
 #include "ops/cuda/map.cuh"
+#include "ops/cuda/quads.cuh"
 
 namespace norma {
 namespace {
 
 struct GatherCall {
   cuda::Members members = {};
-  std::int64_t table = 0, ids = 0, out = 0;
+  std::int64_t table = 0, ids = 0;
+  std::int64_t positions = cuda::kAbsent, time = 1;              // f32 [time, width], added
+  std::int64_t out = cuda::kAbsent, narrow_out = cuda::kAbsent;  // f32, and the same in bf16
   std::int64_t vocabulary = 0, elements = 0, width = 0;
 };
 
@@ -24,9 +27,17 @@ __global__ void __launch_bounds__(cuda::kThreads) gather_kernel(const __grid_con
 #pragma unroll
   for (int j = 0; j < V; ++j) v[j] = __int_as_float(0x7fc00000);  // NaN
   if (id >= 0 && id < call.vocabulary) {
-    cuda::load<float, V>(cuda::at<const float>(member, call.table) + id * call.width + column, v);
+    cuda::load_quads<V>(cuda::at<const float>(member, call.table) + id * call.width + column, v);
   }
-  cuda::store<float, V>(cuda::at<float>(member, call.out) + to, v);
+  if (call.positions >= 0) {
+    const std::int64_t step = row - cuda::quotient(row, call.time) * call.time;
+    float position[V];
+    cuda::load_quads<V>(cuda::at<const float>(member, call.positions) + step * call.width + column, position);
+#pragma unroll
+    for (int j = 0; j < V; ++j) v[j] += position[j];
+  }
+  if (call.narrow_out >= 0) cuda::store<__nv_bfloat16, V>(cuda::at<__nv_bfloat16>(member, call.narrow_out) + to, v);
+  if (call.out >= 0) cuda::store_quads<V>(cuda::at<float>(member, call.out) + to, v);
 }
 
 struct OneHotCall {
@@ -50,17 +61,28 @@ __global__ void __launch_bounds__(cuda::kThreads) one_hot_kernel(const __grid_co
 }  // namespace
 
 cuda::Program cuda_kernel(const Embedding&, Types in, Types out) {
-  const GatherCall shape{.vocabulary = in[0].shape[0], .elements = out[0].shape.elements(), .width = in[0].shape[1]};
-  return {.launch = [shape](const cuda::Call& call) {
+  const bool adds = in.size() == 3, twin = out.size() == 2;
+  const GatherCall shape{.time = adds ? in[2].shape[0] : 1,
+                         .vocabulary = in[0].shape[0],
+                         .elements = out[0].shape.elements(),
+                         .width = in[0].shape[1]};
+  return {.launch = [=](const cuda::Call& call) {
     GatherCall told = shape;
     told.members = call.members;
     told.table = call.in(0);
     told.ids = call.in(1);
     told.out = call.out(0);
+    std::int64_t bits = told.table;
+    if (told.out >= 0) bits |= told.out;
+    if (adds) bits |= told.positions = call.in(2);
+    if (twin) told.narrow_out = call.out(1);
+    if (told.narrow_out >= 0) bits |= told.narrow_out;
     const auto grid = [&](int v) {
       return dim3(cuda::blocks_for(told.elements, cuda::kThreads * v), static_cast<unsigned>(call.members.count));
     };
-    if ((told.table | told.out) % 16 == 0 && told.width % 4 == 0) {
+    if (bits % 16 == 0 && told.width % 8 == 0) {
+      gather_kernel<8><<<grid(8), cuda::kThreads, 0, call.stream>>>(told);
+    } else if (bits % 16 == 0 && told.width % 4 == 0) {
       gather_kernel<4><<<grid(4), cuda::kThreads, 0, call.stream>>>(told);
     } else {
       gather_kernel<1><<<grid(1), cuda::kThreads, 0, call.stream>>>(told);

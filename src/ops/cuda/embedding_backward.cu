@@ -1,11 +1,13 @@
 // dtable[v] = sum of dy[r] over the rows with ids[r] = v, without atomics on sums. First the rows are put in the order
 // of their ids, rows of one id in their own order: a block has a few ids, counts the rows of smaller ones, and lists
 // its own. Then a warp adds up the rows of an id; an id of many rows has all warps of a block, each with some of the
-// rows, and their sums are added in order.
+// rows, and their sums are added in order. What the sums are added to may lie where they go: ids without rows are then
+// left as they are.
 #include <algorithm>
 
 #include "norma/ops/embedding.h"
 #include "ops/cuda/map.cuh"
+#include "ops/cuda/quads.cuh"
 
 namespace norma {
 namespace {
@@ -20,6 +22,7 @@ constexpr int kRowsAtOnce = 4;                                                  
 struct ScatterCall {
   cuda::Members members = {};
   std::int64_t ids = 0, dy = 0, out = 0;
+  std::int64_t onto = cuda::kAbsent;   // f32 [vocabulary, width], added
   std::int64_t order = 0, starts = 0;  // scratch, i32: rows by id; where those of an id begin [vocabulary + 1]
   std::int64_t width = 0;
   std::int32_t rows = 0, vocabulary = 0, ids_per_block = 0;
@@ -153,16 +156,16 @@ __global__ void __launch_bounds__(kOrderThreads) order_kernel(const __grid_const
 }
 
 // sum += the rows order[from], order[from + step], ... below `end`, kRowsAtOnce neighbours at a time.
-template <int V>
-__device__ __forceinline__ void add_ordered_rows(const float* dy, std::int64_t width, const std::int32_t* order,
-                                                 int from, int step, int end, bool has, float (&sum)[V]) {
+template <typename T, int V>
+__device__ __forceinline__ void add_ordered_rows(const T* dy, std::int64_t width, const std::int32_t* order, int from,
+                                                 int step, int end, bool has, float (&sum)[V]) {
   for (int k = from; k < end; k += step) {
     float v[kRowsAtOnce][V];
 #pragma unroll
     for (int j = 0; j < kRowsAtOnce; ++j) {
 #pragma unroll
       for (int c = 0; c < V; ++c) v[j][c] = 0.0f;
-      if (has && k + j < end) cuda::load<float, V>(dy + std::int64_t{order[k + j]} * width, v[j]);
+      if (has && k + j < end) cuda::load<T, V>(dy + std::int64_t{order[k + j]} * width, v[j]);
     }
 #pragma unroll
     for (int j = 0; j < kRowsAtOnce; ++j) {
@@ -172,7 +175,7 @@ __device__ __forceinline__ void add_ordered_rows(const float* dy, std::int64_t w
   }
 }
 
-template <int V>
+template <typename T, int V>
 __global__ void __launch_bounds__(kSumWarps* cuda::kWarp)
     ordered_sums_kernel(const __grid_constant__ ScatterCall call) {
   __shared__ float parts[kSumWarps][cuda::kWarp * V];
@@ -185,24 +188,30 @@ __global__ void __launch_bounds__(kSumWarps* cuda::kWarp)
   const bool has = column < call.width;
   const std::int32_t* const order = cuda::at<const std::int32_t>(member, call.order);
   const std::int32_t* const starts = cuda::at<const std::int32_t>(member, call.starts);
-  const float* const dy = cuda::at<const float>(member, call.dy) + column;
-  float* const out = cuda::at<float>(member, call.out) + std::int64_t{first} * call.width + column;
+  const T* const dy = cuda::at<const T>(member, call.dy) + column;
+  const std::int64_t to = std::int64_t{first} * call.width + column;
+  float* const out = cuda::at<float>(member, call.out) + to;
+  const float* const base = call.onto < 0 ? nullptr : cuda::at<const float>(member, call.onto) + to;
   if (threadIdx.x <= kSumWarps) {
     const std::int32_t id = first + static_cast<std::int32_t>(threadIdx.x);
     begins[threadIdx.x] = starts[id < call.vocabulary ? id : call.vocabulary];
   }
   __syncthreads();
   const int begin = begins[warp], end = begins[warp + 1];
-  if (first + warp < call.vocabulary && end - begin <= kFewRows) {
-    float sum[V] = {};
-    add_ordered_rows<V>(dy, call.width, order, begin, kRowsAtOnce, end, has, sum);
-    if (has) cuda::store<float, V>(out + warp * call.width, sum);
+  const bool stays = call.onto == call.out && begin == end;
+  if (first + warp < call.vocabulary && end - begin <= kFewRows && !stays) {
+    float before[V] = {}, sum[V] = {};
+    if (has && base != nullptr) cuda::load_quads<V>(base + warp * call.width, before);  // on its way as order is
+    add_ordered_rows<T, V>(dy, call.width, order, begin, kRowsAtOnce, end, has, sum);
+#pragma unroll
+    for (int c = 0; c < V; ++c) sum[c] += before[c];
+    if (has) cuda::store_quads<V>(out + warp * call.width, sum);
   }
   for (int id = 0; id < kSumWarps; ++id) {
     if (begins[id + 1] - begins[id] <= kFewRows) continue;  // for all threads alike
     float sum[V] = {};
-    add_ordered_rows<V>(dy, call.width, order, begins[id] + warp * kRowsAtOnce, kSumWarps * kRowsAtOnce, begins[id + 1],
-                        has, sum);
+    add_ordered_rows<T, V>(dy, call.width, order, begins[id] + warp * kRowsAtOnce, kSumWarps * kRowsAtOnce,
+                           begins[id + 1], has, sum);
 #pragma unroll
     for (int c = 0; c < V; ++c) parts[warp][lane * V + c] = sum[c];
     __syncthreads();
@@ -211,10 +220,30 @@ __global__ void __launch_bounds__(kSumWarps* cuda::kWarp)
       for (int c = 0; c < V; ++c) {
         for (int w = 1; w < kSumWarps; ++w) sum[c] += parts[w][lane * V + c];
       }
-      cuda::store<float, V>(out + id * call.width, sum);
+      float before[V] = {};
+      if (base != nullptr) cuda::load_quads<V>(base + id * call.width, before);
+#pragma unroll
+      for (int c = 0; c < V; ++c) sum[c] += before[c];
+      cuda::store_quads<V>(out + id * call.width, sum);
     }
     __syncthreads();
   }
+}
+
+template <typename T>
+int add_up(const ScatterCall& call, cuda::Stream stream) {
+  constexpr int kV = cuda::kWide<T>, kThreads = kSumWarps * cuda::kWarp;
+  const auto grid = [&](int v) {
+    return dim3(cuda::blocks_for(call.vocabulary, kSumWarps), cuda::blocks_for(call.width, cuda::kWarp * v),
+                static_cast<unsigned>(call.members.count));
+  };
+  const std::int64_t base = call.onto < 0 ? 0 : call.onto;
+  if ((call.dy | call.out | base) % 16 == 0 && call.width % kV == 0) {
+    ordered_sums_kernel<T, kV><<<grid(kV), kThreads, 0, stream>>>(call);
+  } else {
+    ordered_sums_kernel<T, 1><<<grid(1), kThreads, 0, stream>>>(call);
+  }
+  return cuda::launched();
 }
 
 }  // namespace
@@ -222,6 +251,7 @@ __global__ void __launch_bounds__(kSumWarps* cuda::kWarp)
 cuda::Program cuda_kernel(const EmbeddingBackward& op, Types in, Types) {
   constexpr std::int64_t kInteger = sizeof(std::int32_t), kBlocks = 8;  // of a small vocabulary
   const std::int64_t rows = in[0].shape.elements(), vocabulary = op.vocabulary();
+  const bool adds = in.size() == 3, narrow = in[1].dtype == DType::bf16;
   const std::int64_t order_bytes = cuda::round_up(rows * kInteger, 256);
   const ScatterCall shape{.width = in[1].shape.channels(),
                           .rows = static_cast<std::int32_t>(rows),
@@ -229,29 +259,20 @@ cuda::Program cuda_kernel(const EmbeddingBackward& op, Types in, Types) {
                           .ids_per_block = static_cast<std::int32_t>(std::clamp<std::int64_t>(
                               cuda::divide_up(vocabulary, kBlocks), 1, std::int64_t{kOrderIds}))};
   return {.launch =
-              [shape, order_bytes](const cuda::Call& call) {
+              [=](const cuda::Call& call) {
                 ScatterCall told = shape;
                 told.members = call.members;
                 told.ids = call.in(0);
                 told.dy = call.in(1);
                 told.out = call.out(0);
+                if (adds) told.onto = call.in(2);
                 told.order = call.scratch;
                 told.starts = call.scratch + order_bytes;
                 const auto members = static_cast<unsigned>(call.members.count);
                 const dim3 blocks(cuda::blocks_for(told.vocabulary, told.ids_per_block), members);
                 order_kernel<<<blocks, kOrderThreads, 0, call.stream>>>(told);
                 if (const int error = cuda::launched(); error != 0) return error;
-                const auto grid = [&](int v) {
-                  return dim3(cuda::blocks_for(told.vocabulary, kSumWarps),
-                              cuda::blocks_for(told.width, cuda::kWarp * v), members);
-                };
-                constexpr int kThreads = kSumWarps * cuda::kWarp;
-                if ((told.dy | told.out) % 16 == 0 && told.width % 4 == 0) {
-                  ordered_sums_kernel<4><<<grid(4), kThreads, 0, call.stream>>>(told);
-                } else {
-                  ordered_sums_kernel<1><<<grid(1), kThreads, 0, call.stream>>>(told);
-                }
-                return cuda::launched();
+                return narrow ? add_up<__nv_bfloat16>(told, call.stream) : add_up<float>(told, call.stream);
               },
           .scratch_bytes = order_bytes + (vocabulary + 1) * kInteger};
 }

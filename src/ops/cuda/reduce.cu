@@ -2,7 +2,6 @@
 // follow from the shapes alone.
 #include "norma/ops/reduce.h"
 
-#include "norma/core/trial.h"
 #include "ops/cuda/fold.h"
 #include "ops/cuda/walk.cuh"
 
@@ -149,7 +148,7 @@ std::int64_t terms_of_part(std::int64_t outputs, std::int64_t terms) {
   const std::int64_t tiles =
       cuda::divide_up(outputs, cuda::kWarp * (outputs % cuda::kWide<T> == 0 ? cuda::kWide<T> : 1));
   const std::int64_t even = std::max<std::int64_t>(cuda::divide_up(terms, cuda::line_parts(tiles, terms)), 1);
-  return even == terms || old_sums("alone") ? even : cuda::round_up(even, kSumRows * kAtOnce);
+  return even == terms ? even : cuda::round_up(even, kSumRows * kAtOnce);
 }
 
 template <typename T>
