@@ -169,29 +169,6 @@ TEST(CudaRewrites, SecondEditionsHaveALaneOfTheirOwn) {
             step_of("deepnorm", {.probes = false, .narrow = true}).plan->transient_bytes());
 }
 
-// Heads of 64 of short sequences: attention is made again by its backward pass, and the weight that its context meets
-// gets its gradient with those of the layer below.
-TEST(CudaRewrites, AttentionIsMadeAgainByItsBackwardPass) {
-  ModelConfig model{.layers = 6, .width = 128, .heads = 2, .vocabulary = 64, .batch = 32, .time = 64};
-  for (const std::string scheme : {"pre", "deepnorm"}) {
-    model.scheme = scheme;
-    const TrainingStep step =
-        build_training_step(model, {.probes = false, .keep = Keep::lean, .narrow = true, .backend = &cuda_backend()});
-    const Plan& plan = *step.plan;
-    EXPECT_EQ(count(plan, "attention_remade"), 5) << scheme;
-    EXPECT_EQ(count(plan, "attention_backward"), 1) << scheme;
-    EXPECT_EQ(count(plan, "attention"), 6) << scheme;
-    EXPECT_EQ(count(plan, "weight_gradients"), 7) << scheme;
-    int weights = 0;
-    for (const Step& one : plan.steps()) {
-      const Node& node = plan.nodes()[static_cast<std::size_t>(one.node)];
-      if (node.op->name() == "weight_gradients") weights += static_cast<int>(node.inputs.size()) / 2;
-      EXPECT_TRUE(node.op->name() != "attention_remade" || one.kernel->lane == 0) << scheme;
-    }
-    EXPECT_EQ(weights, 6 * 4) << scheme << ": none is lost, none is made twice";
-  }
-}
-
 // The library makes relu's hidden layers, and all of f32: there they are made again beside the chain.
 TEST(CudaRewrites, HiddenLayersOfTheLibraryAreMadeAgainBeside) {
   for (const Activation activation : {Activation::relu, Activation::gelu}) {

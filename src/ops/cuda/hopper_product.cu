@@ -1,8 +1,6 @@
 #include "ops/cuda/hopper_product.h"
 
-#include <cstdlib>
 #include <limits>
-#include <string_view>
 
 #include "norma/ops/weight_gradients.h"
 
@@ -135,12 +133,7 @@ int made_and_sloped(const ProductPair& p, Activation f, const Members& members, 
       !product::make_map(pair.y, pair.made.members, {p.y, p.m, p.n}, product::kRowsOfWarp) ||
       !product::make_map(pair.dz, pair.made.members, {p.dz, p.m, p.n}, product::kRowsOfWarp))
     return cudaErrorInvalidValue;
-  static const char* const trial = std::getenv("NORMA_TRIAL_DUAL");
-  static const bool half = trial != nullptr && std::string_view(trial) == "half";
-  return with_function(f, [&]<class F>(F) -> int {
-    return half ? product::launch_pair<F, product::SlopeHeld>(pair, stream)
-                : product::launch_pair<F, product::InputHeld>(pair, stream);
-  });
+  return with_function(f, [&]<class F>(F) -> int { return product::launch_pair<F>(pair, stream); });
 }
 
 int weight_products(std::span<const WeightProduct> products, const Members& members, Stream stream) {

@@ -3,8 +3,6 @@
 // registers meanwhile, as bf16: both products in f32 would leave room for one block on a multiprocessor.
 #pragma once
 
-#include <cuda_fp16.h>
-
 #include "ops/cuda/hopper_product_launch.cuh"
 
 namespace norma::cuda::product {
@@ -16,26 +14,13 @@ struct Pair {
 };
 
 // What f' needs of two neighbouring numbers: what f was given, rounded as the forward pass rounded it, so that the bits
-// are those of a layer that kept it; or f' itself in 11 bits, which takes half the instructions.
+// are those of a layer that kept it.
 template <class F>
-struct InputHeld {
-  unsigned z;
-  __device__ __forceinline__ void hold(unsigned given) { z = given; }
-  __device__ __forceinline__ float2 slopes() {
-    asm volatile("" : "+r"(z));  // or f' would be computed beside f, and held in twice the registers
-    const float2 rounded = unpacked(z);
-    return make_float2(F::slope(rounded.x), F::slope(rounded.y));
-  }
-};
-template <class F>
-struct SlopeHeld {
-  __half2 slope;
-  __device__ __forceinline__ void hold(unsigned given) {
-    const float2 rounded = unpacked(given);
-    slope = __floats2half2_rn(F::slope(rounded.x), F::slope(rounded.y));
-  }
-  __device__ __forceinline__ float2 slopes() { return __half22float2(slope); }
-};
+__device__ __forceinline__ float2 slopes_at(unsigned z) {
+  asm volatile("" : "+r"(z));  // or f' would be computed beside f, and held in twice the registers
+  const float2 rounded = unpacked(z);
+  return make_float2(F::slope(rounded.x), F::slope(rounded.y));
+}
 
 // Brings what the tiles of a block need, in order: steps of the first product, a place for what it makes, steps of the
 // second and a place for that. By one of the consumers: a warp of its own would leave the others 96 registers.
@@ -76,7 +61,7 @@ class Supplier {
   int tile_ = static_cast<int>(blockIdx.x), step_ = 0;
 };
 
-template <class F, template <class> class Held>
+template <class F>
 __global__ void __launch_bounds__(kConsumers, 2) pair_kernel(const __grid_constant__ Pair pair) {
 #if __CUDA_ARCH__ >= 900  // on older cards it is never run: has_hopper_products() says so
   extern __shared__ unsigned char shared_bytes[];
@@ -101,7 +86,7 @@ __global__ void __launch_bounds__(kConsumers, 2) pair_kernel(const __grid_consta
     multiply<true, false>(ring, c, pair.made.of[0].k, kNothingLent, nothing, refill);
     ring.wait_until_full();
     const int lent = ring.stage;
-    Held<F> held[kEights][2];
+    unsigned held[kEights][2];
 #pragma unroll
     for (int n = 0; n < kEights; ++n) {
       const float2 shift = shift_of(bias, place, n);
@@ -110,7 +95,7 @@ __global__ void __launch_bounds__(kConsumers, 2) pair_kernel(const __grid_consta
         const unsigned z = attention::pack_pair(c[0][n][2 * half] + shift.x, c[0][n][2 * half + 1] + shift.y);
         const float2 rounded = unpacked(z);
         pair_of(ring.here(), n, half) = attention::pack_pair(F::value(rounded.x), F::value(rounded.y));
-        held[n][half].hold(z);
+        held[n][half] = z;
       }
     }
     send_rows(pair.y, ring.here(), place);
@@ -121,7 +106,7 @@ __global__ void __launch_bounds__(kConsumers, 2) pair_kernel(const __grid_consta
     for (int n = 0; n < kEights; ++n) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const float2 slope = held[n][half].slopes();
+        const float2 slope = slopes_at<F>(held[n][half]);
         pair_of(ring.here(), n, half) =
             attention::pack_pair(c[0][n][2 * half] * slope.x, c[0][n][2 * half + 1] * slope.y);
       }
@@ -137,9 +122,9 @@ __global__ void __launch_bounds__(kConsumers, 2) pair_kernel(const __grid_consta
 #endif
 }
 
-template <class F, template <class> class Held>
+template <class F>
 int launch_pair(const Pair& pair, Stream stream) {
-  constexpr auto kKernel = pair_kernel<F, Held>;
+  constexpr auto kKernel = pair_kernel<F>;
   static const cudaError_t allowed =
       cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<2>);
   if (allowed != cudaSuccess) return allowed;
