@@ -1,7 +1,15 @@
 // A linear layer's activation made again for the backward pass, y = f(x W + b), and the gradient through it, dz =
 // (dy V^T) f'(x W + b): two products of hopper_product.cuh for each tile, one after the other. What f is given stays in
-// registers meanwhile, as bf16: both products in f32 would leave room for one block on a multiprocessor.
+// registers meanwhile, as bf16: both products in f32 would leave room for one tile on a multiprocessor, and there are
+// two.
+//
+// Two tiles that began together would multiply together and then both wait for special functions. So the two are halves
+// of one block where there are enough of them, and the second half multiplies when the first has done so once: from
+// then on one multiplies while the other computes f or f'.
 #pragma once
+
+#include <cstdlib>
+#include <string_view>
 
 #include "ops/cuda/hopper_product_launch.cuh"
 
@@ -26,9 +34,11 @@ __device__ __forceinline__ float2 slopes_at(unsigned z) {
 // second and a place for that. By one of the consumers: a warp of its own would leave the others 96 registers.
 class Supplier {
  public:
-  __device__ __forceinline__ Supplier(const Pair& pair, const Ring<kStages<2>>& ring)
+  __device__ __forceinline__ Supplier(const Pair& pair, const Ring<kStages<2>>& ring, int tile, int stride)
       : pair_(pair),
         ring_(ring),
+        tile_(tile),
+        stride_(stride),
         made_((pair.made.of[0].k + kDepth - 1) / kDepth),
         all_(made_ + (pair.gradient.of[0].k + kDepth - 1) / kDepth + 2) {
     skip();
@@ -45,45 +55,55 @@ class Supplier {
     }
     if (++step_ < all_) return;
     step_ = 0;
-    tile_ += static_cast<int>(gridDim.x);
+    tile_ += stride_;
     skip();
   }
 
  private:
   __device__ __forceinline__ int tiles() const { return pair_.made.tiles * pair_.made.members.count; }
   __device__ __forceinline__ void skip() {
-    while (tile_ < tiles() && skipped(pair_.made.members, Place(pair_.made, tile_).member))
-      tile_ += static_cast<int>(gridDim.x);
+    while (tile_ < tiles() && skipped(pair_.made.members, Place(pair_.made, tile_).member)) tile_ += stride_;
   }
   const Pair& pair_;
   Ring<kStages<2>> ring_;  // where it is, ahead of the consumers
-  const int made_, all_;
-  int tile_ = static_cast<int>(blockIdx.x), step_ = 0;
+  int tile_;
+  const int stride_, made_, all_;
+  int step_ = 0;
 };
 
-template <class F>
-__global__ void __launch_bounds__(kConsumers, 2) pair_kernel(const __grid_constant__ Pair pair) {
+// The turn to multiply, which the first half of a block hands to the second.
+__device__ __forceinline__ void give_turn() { asm volatile("bar.arrive 1, %0;" ::"n"(2 * kConsumers) : "memory"); }
+__device__ __forceinline__ void wait_for_turn() { asm volatile("bar.sync 1, %0;" ::"n"(2 * kConsumers) : "memory"); }
+
+// A half, or a block that is one, has kConsumers threads along x, a ring and tiles of its own.
+template <class F, int kHalves>
+__global__ void __launch_bounds__(kConsumers* kHalves, 2 / kHalves) pair_kernel(const __grid_constant__ Pair pair) {
 #if __CUDA_ARCH__ >= 900  // on older cards it is never run: has_hopper_products() says so
   extern __shared__ unsigned char shared_bytes[];
-  __shared__ std::uint64_t barriers[2 * kStages<2>];
-  Ring<kStages<2>> ring(shared_bytes, barriers);
+  __shared__ std::uint64_t barriers[kHalves][2 * kStages<2>];
+  const int which = kHalves > 1 ? __shfl_sync(kAll, static_cast<int>(threadIdx.y), 0) : 0;
+  const int begin = static_cast<int>(blockIdx.x) * kHalves + which, stride = static_cast<int>(gridDim.x) * kHalves;
+  Ring<kStages<2>> ring(shared_bytes + which * kStages<2> * kStageBytes, barriers[which]);
   const Members& members = pair.made.members;
-  Supplier supplier(pair, ring);
+  Supplier supplier(pair, ring, begin, stride);
   // What has come back is filled again at once: everything before it is on its way, so that all warps come here.
   const auto refill = [&] {
     if (threadIdx.x == 0) supplier.bring_next();
     __syncwarp();
   };
   for (int place = 0; place < kStages<2>; ++place) refill();
+  bool has_turn = kHalves > 1 && which == 0;  // and has not given it
+  if (kHalves > 1 && which == 1) wait_for_turn();
   constexpr int kEights = kSide / 8;
   const auto nothing = [](const Element*) {};
-  for (int tile = static_cast<int>(blockIdx.x); tile < pair.made.tiles * members.count;
-       tile += static_cast<int>(gridDim.x)) {
+  for (int tile = begin; tile < pair.made.tiles * members.count; tile += stride) {
     const Place place(pair.made, tile);
     if (skipped(members, place.member)) continue;
     const Element* const bias = at<const Element>(base_of(members, place.member), pair.bias);
     Sums c;
     multiply<true, false>(ring, c, pair.made.of[0].k, kNothingLent, nothing, refill);
+    if (has_turn) give_turn();
+    has_turn = false;
     ring.wait_until_full();
     const int lent = ring.stage;
     unsigned held[kEights][2];
@@ -119,18 +139,28 @@ __global__ void __launch_bounds__(kConsumers, 2) pair_kernel(const __grid_consta
     ring.next();
     refill();
   }
+  if (has_turn) give_turn();
 #endif
+}
+
+template <class F, int kHalves>
+int launch_pair_as(const Pair& pair, Stream stream) {
+  constexpr auto kKernel = pair_kernel<F, kHalves>;
+  constexpr int kShared = kHalves * kStages<2> * kStageBytes + 1024;  // tiles begin at a multiple of 1024
+  static const cudaError_t allowed =
+      cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
+  if (allowed != cudaSuccess) return allowed;
+  const int tiles = pair.made.tiles * pair.made.members.count;
+  const int blocks = std::min((tiles + kHalves - 1) / kHalves, 2 / kHalves * multiprocessors());
+  kKernel<<<static_cast<unsigned>(blocks), dim3(kConsumers, kHalves), kShared, stream>>>(pair);
+  return launched();
 }
 
 template <class F>
 int launch_pair(const Pair& pair, Stream stream) {
-  constexpr auto kKernel = pair_kernel<F>;
-  static const cudaError_t allowed =
-      cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<2>);
-  if (allowed != cudaSuccess) return allowed;
-  const int blocks = std::min(pair.made.tiles * pair.made.members.count, 2 * multiprocessors());
-  kKernel<<<static_cast<unsigned>(blocks), kConsumers, kSharedBytes<2>, stream>>>(pair);
-  return launched();
+  static const char* const trial = std::getenv("NORMA_TRIAL_PAIR");  // trial: "old" is two blocks
+  static const bool old = trial != nullptr && std::string_view(trial) == "old";
+  return old || has_few_tiles(pair.made) ? launch_pair_as<F, 1>(pair, stream) : launch_pair_as<F, 2>(pair, stream);
 }
 
 }  // namespace norma::cuda::product
