@@ -7,7 +7,6 @@
 #include "norma/ops/activation.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/attention_probe.h"
-#include "norma/ops/attention_remade.h"
 #include "norma/ops/column_sums.h"
 #include "norma/ops/convolution.h"
 #include "norma/ops/cross_entropy.h"
@@ -94,7 +93,6 @@
 #define NORMA_CHOOSY_OPS_ON_CUDA(KERNEL)                    \
   KERNEL(Attention, has_narrow_heads, f32, bf16)            \
   KERNEL(AttentionBackward, has_narrow_heads, f32, bf16)    \
-  KERNEL(AttentionRemade, has_narrow_heads, f32, bf16)      \
   KERNEL(Conv2d, counts_in_31_bits, f32, bf16)              \
   KERNEL(Conv2dData, counts_in_31_bits, f32, bf16)          \
   KERNEL(Conv2dWeights, counts_in_31_bits, f32, bf16)       \
@@ -114,7 +112,6 @@ NORMA_CHOOSY_OPS_ON_CUDA(NORMA_DECLARE)
 
 bool cuda_serves(const Attention& op, Types in, Types out);
 bool cuda_serves(const AttentionBackward& op, Types in, Types out);
-bool cuda_serves(const AttentionRemade& op, Types in, Types out);
 bool cuda_serves(const Conv2d& op, Types in, Types out);
 bool cuda_serves(const Conv2dData& op, Types in, Types out);
 bool cuda_serves(const Conv2dWeights& op, Types in, Types out);

@@ -1,9 +1,7 @@
 // statistics, attention_probes: several probes in one op, for devices that pay for launches.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <optional>
-#include <string_view>
 
 #include "norma/ops/attention_probe.h"
 #include "norma/ops/fusions.h"
@@ -19,15 +17,9 @@ bool takes_statistics(const Rewriter& rewriter, int index) {
 
 constexpr int kFarthest = 8;  // nodes: probes follow each other
 
-bool is_old() {
-  static const char* const trial = std::getenv("NORMA_TRIAL_PROBES");
-  return trial != nullptr && std::string_view(trial) == "old";
-}
-
 // What is probed lives until its op, in steps that do not watch too.
 bool gather_statistics(Rewriter& rewriter, int index) {
-  const GatherLimits limits{
-      .farthest = kFarthest, .most = kMostStatistics, .most_bytes = std::int64_t{is_old() ? 32 : 64} << 20};
+  const GatherLimits limits{.farthest = kFarthest, .most = kMostStatistics, .most_bytes = std::int64_t{64} << 20};
   return gather(rewriter, index, takes_statistics, std::make_shared<StatisticsOfSeveral>(), limits);
 }
 
@@ -60,7 +52,7 @@ bool probe_alike(const Rewriter& rewriter, int index, const ProbesOfAttention& o
 // Probes of attentions that are alike -> one op in the place of the last.
 bool gather_attention_probes(Rewriter& rewriter, int index) {
   constexpr std::int64_t kMostBytes = std::int64_t{96} << 20;
-  if (is_old() || !rewriter.alive(index)) return false;
+  if (!rewriter.alive(index)) return false;
   const std::optional<ProbesOfAttention> own = find_probes(rewriter, index);
   if (!own) return false;
   for (int next = index + 1; next < std::min(rewriter.size(), index + kFarthest); ++next) {

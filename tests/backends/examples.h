@@ -8,7 +8,6 @@
 #include "norma/ops/activation.h"
 #include "norma/ops/attention.h"
 #include "norma/ops/attention_probe.h"
-#include "norma/ops/attention_remade.h"
 #include "norma/ops/column_sums.h"
 #include "norma/ops/convolution.h"
 #include "norma/ops/cross_entropy.h"
@@ -117,14 +116,6 @@ inline std::vector<Example> examples(Sizes sizes = {}) {
         attention_probe(dynamic_cast<const Attention&>(*node.op), Wires{in});
         attention_probes(dynamic_cast<const Attention&>(*node.op), 2, Wires{in, in});
         return x;
-      },
-      [=](Graph& g, DType t) {
-        const Wire qkv = g.parameter("x", {{2, rows, 6 * (width / 2)}, t});
-        const Wire gradient = g.parameter("dy", {{2, rows, 2 * (width / 2)}, t});
-        const Wires found =
-            g.apply(std::make_shared<AttentionRemade>(QkvLayout::packed, AttentionOptions{.heads = 2, .scale = {}}),
-                    Wires{qkv, gradient});
-        return concat_last(Wires{found[0], found[1]});
       },
       [=](Graph& g, DType t) { return statistics(matrix(g, t)); },
       [=](Graph& g, DType t) {

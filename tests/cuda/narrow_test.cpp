@@ -255,12 +255,11 @@ TEST(CudaNarrow, FeedForwardLayers) {
   }
 }
 
-// What is made again is made by the same kernels from the same numbers, or, where heads are few and wide, within others
-// that sum in the same order.
+// What is made again is made by the same kernels from the same numbers.
 TEST(CudaNarrow, LeanHasTheBitsOfAll) {
   SKIP_WITHOUT_GPU();
-  for (const auto& [scheme, width, batch] : {std::tuple{"pre", 64, 4}, {"deepnorm", 64, 4}, {"deepnorm", 128, 32}}) {
-    ModelConfig model{.layers = 8, .width = width, .heads = 2, .vocabulary = 64, .batch = batch, .time = 64};
+  for (const std::string scheme : {"pre", "deepnorm"}) {
+    ModelConfig model{.layers = 8, .width = 64, .heads = 2, .vocabulary = 64, .batch = 4, .time = 64};
     model.scheme = scheme;
     std::vector<double> losses[2];
     std::int64_t bytes[2] = {};

@@ -190,27 +190,30 @@ TEST(CudaRewrites, SecondEditionsHaveALaneOfTheirOwn) {
             step_of("deepnorm", {.probes = false, .narrow = true}).plan->transient_bytes());
 }
 
-// Heads of 64 of short sequences: attention is made again by its backward pass, and the weight that its context meets
-// gets its gradient with those of the layer below.
-TEST(CudaRewrites, AttentionIsMadeAgainByItsBackwardPass) {
-  ModelConfig model{.layers = 6, .width = 128, .heads = 2, .vocabulary = 64, .batch = 32, .time = 64};
-  for (const std::string scheme : {"pre", "deepnorm"}) {
-    model.scheme = scheme;
+// What lean keeps more is attention's context before queries, keys and values, of the last layers before the first.
+TEST(CudaRewrites, LeanKeepsContextsFirst) {
+  constexpr std::int64_t kContext = 4 * 64 * 64 * 2 + 4 * 2 * 64 * 4, kQkv = 4 * 64 * 3 * 64 * 2;
+  const auto again = [](std::int64_t more) {
     const TrainingStep step =
-        build_training_step(model, {.probes = false, .keep = Keep::lean, .narrow = true, .backend = &cuda_backend()});
-    const Plan& plan = *step.plan;
-    EXPECT_EQ(count(plan, "attention_remade"), 5) << scheme;
-    EXPECT_EQ(count(plan, "attention_backward"), 1) << scheme;
-    EXPECT_EQ(count(plan, "attention"), 6) << scheme;
-    EXPECT_EQ(count(plan, "weight_gradients"), 7) << scheme;
-    int weights = 0;
-    for (const Step& one : plan.steps()) {
-      const Node& node = plan.nodes()[static_cast<std::size_t>(one.node)];
-      if (node.op->name() == "weight_gradients") weights += static_cast<int>(node.inputs.size()) / 2;
-      EXPECT_TRUE(node.op->name() != "attention_remade" || one.kernel->lane == 0) << scheme;
+        step_of("deepnorm", {.probes = false, .keep = Keep::lean, .keep_more = more, .narrow = true});
+    std::string ops;
+    for (const Step& one : step.plan->steps()) {
+      const Node& node = step.plan->nodes()[static_cast<std::size_t>(one.node)];
+      if (node.again) ops += std::string(node.op->name()) + " of " + std::string(node.scope) + "\n";
     }
-    EXPECT_EQ(weights, 6 * 4) << scheme << ": none is lost, none is made twice";
-  }
+    return ops;
+  };
+  const auto times = [](const std::string& ops, const std::string& word) {
+    int found = 0;
+    for (std::size_t at = ops.find(word); at != std::string::npos; at = ops.find(word, at + 1)) ++found;
+    return found;
+  };
+  const std::string two = again(2 * kContext), five = again(5 * kContext + kQkv);
+  EXPECT_EQ(times(two, "attention of"), 3) << two;
+  EXPECT_EQ(times(two, "attention of layers.4"), 0) << two;
+  EXPECT_EQ(times(two, "linear of"), 5) << two;
+  EXPECT_EQ(times(five, "attention of"), 0) << five;
+  EXPECT_EQ(times(five, "linear of"), 4) << five;
 }
 
 // The library makes relu's hidden layers, and all of f32: there they are made again beside the chain.

@@ -1,10 +1,8 @@
 // Attention and its gradient as programs of a CUDA session.
 #include "norma/ops/attention.h"
-#include "norma/ops/attention_remade.h"
 
 #include "norma/core/error.h"
 #include "ops/attention_kernel.h"
-#include "ops/cuda/attention_hopper.h"
 #include "ops/cuda/attention_launch.h"
 
 namespace norma {
@@ -92,36 +90,6 @@ cuda::Program cuda_kernel(const AttentionBackward& op, Types in, Types) {
                 call.dv = layout == QkvLayout::packed ? call.dk + steps.to_values : at.out(2);
                 call.scratch = at.scratch;
                 return cuda::attention_backward(call, at.stream);
-              },
-          .scratch_bytes = cuda::attention_backward_scratch(with_lengths)};
-}
-
-bool cuda_serves(const AttentionRemade& op, Types in, Types) {
-  return attention_shape(op.layout(), op.options(), in).width <= cuda::kWidestHead;
-}
-
-cuda::Program cuda_kernel(const AttentionRemade& op, Types in, Types) {
-  const QkvLayout layout = op.layout();
-  const AttentionShape s = attention_shape(layout, op.options(), in);
-  const cuda::AttentionCall shape = attention_call(s, in[0].dtype);
-  const PackedSteps steps(s, in[0].dtype);
-  cuda::AttentionCall with_lengths = shape;
-  if (static_cast<int>(in.size()) > qkv_inputs(layout) + 1) with_lengths.lengths = 0;
-  return {.launch =
-              [=](const cuda::Call& at) {
-                cuda::AttentionCall call = shape;
-                place_inputs(call, at, layout, steps, 1);
-                call.dcontext = at.in(at.inputs - 1);
-                const int gradients = qkv_inputs(layout);
-                call.dq = at.out(0);
-                call.dk = gradients == 1 ? call.dq + steps.to_keys : at.out(1);
-                call.dv = gradients == 1 ? call.dk + steps.to_values : at.out(2);
-                call.context = at.out(gradients);
-                call.lse = at.out(gradients + 1);
-                call.scratch = at.scratch;
-                if (cuda::makes_context_again(call)) return cuda::attention_context_and_backward(call, at.stream);
-                const int error = cuda::attention_forward(call, at.stream);
-                return error != 0 ? error : cuda::attention_backward(call, at.stream);
               },
           .scratch_bytes = cuda::attention_backward_scratch(with_lengths)};
 }

@@ -19,8 +19,5 @@ std::int64_t attention_once_scratch(const AttentionCall& call);
 int attention_backward_hopper_once(const AttentionCall& call, Stream stream);
 int attention_forward_hopper_whole(const AttentionCall& call, Stream stream);
 int attention_backward_hopper_whole(const AttentionCall& call, Stream stream);
-// Whether one launch makes context and log-sum-exps, as the forward pass does, and then all gradients.
-bool makes_context_again(const AttentionCall& call);
-int attention_context_and_backward(const AttentionCall& call, Stream stream);
 
 }  // namespace norma::cuda

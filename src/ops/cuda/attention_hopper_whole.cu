@@ -60,11 +60,11 @@ int launch_whole_gradients(const AttentionCall& call, Stream stream) {
                        kGroup, shared, call, Access::chunks, stream);
 }
 
-template <int kWidth, int kTiles, Context kContext>
+template <int kWidth, int kTiles>
 int launch_whole_few(const AttentionCall& call, Stream stream) {
   const std::int64_t shared = std::max(whole_few_bytes<kTiles>(), careful_bytes(kWidth, kTiles * kSide));
-  return launch_kernel(hopper_whole_few_kernel<Bf16Math, kWidth, kTiles, kContext>,
-                       std::int64_t{call.batch} * call.heads, kTiles * kGroup, shared, call, Access::chunks, stream);
+  return launch_kernel(hopper_whole_few_kernel<Bf16Math, kWidth, kTiles>, std::int64_t{call.batch} * call.heads,
+                       kTiles * kGroup, shared, call, Access::chunks, stream);
 }
 
 int launch_hopper_whole_forward(const AttentionCall& call, Stream stream) {
@@ -78,18 +78,13 @@ int launch_hopper_whole_backward(const AttentionCall& call, Stream stream) {
   return with_whole(call, [&]<int kWidth, int kTiles>() {
     if (call.context < 0) return launch_whole_backward_as<kWidth, kTiles, 1>(call, stream);
     if constexpr (kWidth > 32) {
-      if (has_few_heads(call)) return launch_whole_few<kWidth, kTiles, Context::given>(call, stream);
+      if (has_few_heads(call)) return launch_whole_few<kWidth, kTiles>(call, stream);
     } else if constexpr (kTiles > 1) {
       if (has_few_heads(call)) return launch_whole_backward_as<kWidth, kTiles, kTiles>(call, stream);
     }
     if constexpr (kWidth <= 32) return launch_whole_gradients<kWidth, kTiles>(call, stream);
     return launch_whole_backward_as<kWidth, kTiles, 1>(call, stream);
   });
-}
-
-int launch_hopper_whole_both(const AttentionCall& call, Stream stream) {
-  return std::max(call.queries, call.keys) > kSide ? launch_whole_few<64, 2, Context::made>(call, stream)
-                                                   : launch_whole_few<64, 1, Context::made>(call, stream);
 }
 
 }  // namespace
@@ -124,18 +119,8 @@ int attention_backward_hopper_whole(const AttentionCall& call, Stream stream) {
   return attention::launch_hopper_whole_backward(call, stream);
 }
 
-bool makes_context_again(const AttentionCall& call) {
-  return call.math == AttentionMath::bf16 && call.width > 32 && hopper_attention(call) == HopperAttention::whole &&
-         attention::has_few_heads(call);
-}
-int attention_context_and_backward(const AttentionCall& call, Stream stream) {
-  return attention::launch_hopper_whole_both(call, stream);
-}
-
 #else
 
-bool makes_context_again(const AttentionCall&) { return false; }
-int attention_context_and_backward(const AttentionCall&, Stream) { return cudaErrorNotSupported; }
 HopperAttention hopper_attention(const AttentionCall&) { return HopperAttention::none; }
 int attention_forward_hopper_whole(const AttentionCall&, Stream) { return cudaErrorNotSupported; }
 int attention_backward_hopper_whole(const AttentionCall&, Stream) { return cudaErrorNotSupported; }

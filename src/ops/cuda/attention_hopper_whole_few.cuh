@@ -1,12 +1,8 @@
 // The backward pass for sequences up to 128 with wgmma, where the context is given and heads are few: a block has a
 // head, and each of its warpgroups 64 keys. P^T and dS^T of 32 queries at a time are computed once, and dv and dk take
 // them from registers. Then each warpgroup has 64 queries: dq takes dS from shared memory, where the others left it.
-//
-// Where the context is not given but wanted (the forward pass kept nothing), each warpgroup first makes it for 64
-// queries, with the log-sum-exps, as the forward pass does, bit for bit.
 #pragma once
 
-#include "ops/cuda/attention_hopper_whole_forward.cuh"
 #include "ops/cuda/attention_hopper_whole_gradients.cuh"
 
 namespace norma::cuda::attention {
@@ -25,9 +21,7 @@ constexpr std::int64_t whole_few_bytes() {
          2 * kTiles * kSide * static_cast<std::int64_t>(sizeof(float));
 }
 
-enum class Context { given, made };
-
-template <class Math, int kWidth, int kTiles, Context kContext>
+template <class Math, int kWidth, int kTiles>
 __global__ void __launch_bounds__(kTiles* kGroup, 4 / kTiles)
     hopper_whole_few_kernel(const __grid_constant__ AttentionCall call, Access access) {
   constexpr int kThreads = kTiles * kGroup;
@@ -38,33 +32,22 @@ __global__ void __launch_bounds__(kTiles* kGroup, 4 / kTiles)
   constexpr int kRows = of.kRows;
   of.load(of.dc, context_rows<const HopperTile>(call, member, call.dcontext, of.sample, of.head), call.queries,
           call.width);
+  const WholeDelta<kWidth, kTiles, kThreads> products(call, of);
   HopperTile* const ds_tiles = of.dc + kRows * kLine;
   float* const lse = reinterpret_cast<float*>(ds_tiles + kTiles * kTiles * kSide * kLine);
   float* const delta = lse + kRows;
   const int thread = static_cast<int>(threadIdx.x);
-  const int group = kTiles > 1 ? __shfl_sync(kAll, thread / kGroup, 0) : 0;  // its tile of keys, and of queries
-  bool bad = false;
-  if constexpr (kContext == Context::made) {
-    wait_for_copies();
-    if (idle) return;
-    publish();
-    __syncthreads();
-    if (group < of.query_tiles) bad = whole_context(call, of, group);
-    __syncthreads();
-  }
-  const WholeDelta<kWidth, kTiles, kThreads> products(call, of);
   if (thread < kRows) {
     lse[thread] =
         thread < call.queries ? query_numbers(call, member, call.lse, of.sample, of.head)[thread] * kLog2E : 0.0f;
   }
-  if constexpr (kContext == Context::given) {
-    wait_for_copies();
-    if (idle) return;
-  }
+  wait_for_copies();
+  if (idle) return;
   products.write(of.dc, delta);
   publish();
   __syncthreads();
 
+  const int group = kTiles > 1 ? __shfl_sync(kAll, thread / kGroup, 0) : 0;  // its tile of keys, and then of queries
   const int first = group * kSide + of.warp;
   const int row = first + MatrixLanes::g(), column = 2 * MatrixLanes::t();  // the thread's first, of keys and queries
   float dk[1][kWidth / 8][4], dv[1][kWidth / 8][4];
@@ -142,11 +125,7 @@ __global__ void __launch_bounds__(kTiles* kGroup, 4 / kTiles)
                of.visible == 0 ? 0 : call.queries, call.queries, call.width, dq, call.scale, call.scale);
   }
   // Everything once more, for a head in which 0 times what is hidden was NaN, as in the longer passes.
-  if (of.causal && __syncthreads_or(bad || has_nan(dk) || has_nan(dv) || has_nan(dq)) != 0) {
-    if constexpr (kContext == Context::made) {
-      forward_block<Math, kWidth, 1, kHalf>(call, access, memory, static_cast<int>(blockIdx.x));
-      __syncthreads();
-    }
+  if (of.causal && __syncthreads_or(has_nan(dk) || has_nan(dv) || has_nan(dq)) != 0) {
     dq_block<Math, kWidth, 1, kHalf>(call, access, memory, static_cast<int>(blockIdx.x));
     __syncthreads();
     dkv_block<Math, kWidth, 1, kHalf>(call, access, memory, static_cast<int>(blockIdx.x));

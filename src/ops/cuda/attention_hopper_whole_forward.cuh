@@ -44,46 +44,6 @@ __device__ __forceinline__ void exponentiate_all(Accumulator (&scores)[kTiles], 
   }
 }
 
-// The context of a tile of queries, by a warpgroup. Whether there is a NaN in it.
-template <int kWidth, int kTiles, int kParts, int kThreads>
-__device__ __forceinline__ bool whole_context(const AttentionCall& call,
-                                              const WholeHead<kWidth, kTiles, kParts, kThreads>& of, int tile) {
-  const float factor = call.scale > 0.0f ? call.scale * kLog2E : 1.0f;
-  Accumulator scores[kTiles];
-  begin_products();
-#pragma unroll
-  for (int key = 0; key < kTiles; ++key) {
-    issue_rows<kWidth>(scores[key], of.tile_q(tile), of.tile_k(key));
-  }
-  commit_products();
-  wait_for_products<0>();
-  const int seen = of.seen_tiles(tile);
-#pragma unroll
-  for (int key = 0; key < kTiles; ++key) {
-    settle(scores[key]);
-    if (call.scale <= 0.0f) scale_all(scores[key], call.scale * kLog2E);
-    if (of.hides(tile, key)) {
-      hide_scores<MatrixLanes>(scores[key], of.causal ? of.diagonal(tile, key) : -kSide, of.visible - key * kSide);
-    }
-  }
-  Softmax<MatrixLanes, 1> softmax;
-  exponentiate_all(scores, seen, factor, softmax);
-  float context[1][kWidth / 8][4];
-  clear(context);
-  Fragment p[kTiles];
-#pragma unroll
-  for (int key = 0; key < kTiles; ++key) pack_fragment(p[key], scores[key]);
-  settle(context);
-  begin_products();
-#pragma unroll
-  for (int key = 0; key < kTiles; ++key) issue_held(context, p[key], of.tile_v(key));
-  commit_products();
-  wait_for_products<0>();
-  settle(context);
-  store_context(call, of.member, of.sample, of.head, tile * kSide + of.warp, of.visible, factor, softmax, context);
-  return has_nan(context);
-}
-
 template <class Math, int kWidth, int kTiles, int kParts>
 __global__ void __launch_bounds__(kGroup, 4)
     hopper_whole_forward_kernel(const __grid_constant__ AttentionCall call, Access access) {
@@ -91,9 +51,44 @@ __global__ void __launch_bounds__(kGroup, 4)
   std::byte* const member = member_of(call.members);
   if (member == nullptr) return;
   const WholeHead<kWidth, kTiles, kParts> of(call, member, memory);
+  const float factor = call.scale > 0.0f ? call.scale * kLog2E : 1.0f;
   of.arrive();
   bool bad = false;
-  for (int tile = of.part; tile < of.query_tiles; tile += kParts) bad = whole_context(call, of, tile) || bad;
+  for (int tile = of.part; tile < of.query_tiles; tile += kParts) {
+    Accumulator scores[kTiles];
+    begin_products();
+#pragma unroll
+    for (int key = 0; key < kTiles; ++key) {
+      issue_rows<kWidth>(scores[key], of.tile_q(tile), of.tile_k(key));
+    }
+    commit_products();
+    wait_for_products<0>();
+    const int seen = of.seen_tiles(tile);
+#pragma unroll
+    for (int key = 0; key < kTiles; ++key) {
+      settle(scores[key]);
+      if (call.scale <= 0.0f) scale_all(scores[key], call.scale * kLog2E);
+      if (of.hides(tile, key)) {
+        hide_scores<MatrixLanes>(scores[key], of.causal ? of.diagonal(tile, key) : -kSide, of.visible - key * kSide);
+      }
+    }
+    Softmax<MatrixLanes, 1> softmax;
+    exponentiate_all(scores, seen, factor, softmax);
+    float context[1][kWidth / 8][4];
+    clear(context);
+    Fragment p[kTiles];
+#pragma unroll
+    for (int key = 0; key < kTiles; ++key) pack_fragment(p[key], scores[key]);
+    settle(context);
+    begin_products();
+#pragma unroll
+    for (int key = 0; key < kTiles; ++key) issue_held(context, p[key], of.tile_v(key));
+    commit_products();
+    wait_for_products<0>();
+    settle(context);
+    bad = bad || has_nan(context);
+    store_context(call, member, of.sample, of.head, tile * kSide + of.warp, of.visible, factor, softmax, context);
+  }
   if (!of.causal || __syncthreads_or(bad) == 0) return;
   for (int tile = of.part; tile < of.query_tiles; tile += kParts) {  // as in the longer forward pass
     forward_block<Math, kWidth, 1, 32>(call, access, memory,

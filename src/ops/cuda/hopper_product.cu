@@ -1,14 +1,12 @@
 #include "ops/cuda/hopper_product.h"
 
-#include <cstdlib>
 #include <limits>
-#include <string_view>
 
 #include "norma/ops/weight_gradients.h"
 
 #ifdef NORMA_SM90A
 #include "ops/cuda/activation_math.cuh"
-#include "ops/cuda/hopper_product_launch.cuh"
+#include "ops/cuda/hopper_product_halves.cuh"
 #include "ops/cuda/hopper_product_pair.cuh"
 #endif
 
@@ -89,7 +87,8 @@ int activated_product(const FusedProduct& p, Activation f, const Members& member
       return cudaErrorInvalidValue;
     if (end.keeps && !product::make_map(end.before, group.members, {p.before, p.m, p.n}, product::kRowsOfWarp))
       return cudaErrorInvalidValue;
-    return product::launch_products<true, false, 2>(group, end, stream);
+    return product::halves_pay(group) ? product::launch_halves<true, false>(group, end, stream)
+                                      : product::launch_products<true, false, 2>(group, end, stream);
   });
 }
 
@@ -121,7 +120,9 @@ int sloped_product(const FusedProduct& p, Activation f, const Members& members, 
     if (!product::make_map(end.out, group.members, {p.out, p.m, p.n}, product::kRowsOfWarp) ||
         !product::make_map(end.before, group.members, {p.before, p.m, p.n}, product::kSide))
       return cudaErrorInvalidValue;
-    return product::launch_products<true, true, 2>(group, end, stream);
+    // Sums of lines are put together by a block that is no half.
+    return product::halves_pay(group) && end.lines < 0 ? product::launch_halves<true, true>(group, end, stream)
+                                                       : product::launch_products<true, true, 2>(group, end, stream);
   });
 }
 
@@ -135,12 +136,7 @@ int made_and_sloped(const ProductPair& p, Activation f, const Members& members, 
       !product::make_map(pair.y, pair.made.members, {p.y, p.m, p.n}, product::kRowsOfWarp) ||
       !product::make_map(pair.dz, pair.made.members, {p.dz, p.m, p.n}, product::kRowsOfWarp))
     return cudaErrorInvalidValue;
-  static const char* const trial = std::getenv("NORMA_TRIAL_DUAL");
-  static const bool half = trial != nullptr && std::string_view(trial) == "half";
-  return with_function(f, [&]<class F>(F) -> int {
-    return half ? product::launch_pair<F, product::SlopeHeld>(pair, stream)
-                : product::launch_pair<F, product::InputHeld>(pair, stream);
-  });
+  return with_function(f, [&]<class F>(F) -> int { return product::launch_pair<F>(pair, stream); });
 }
 
 int weight_products(std::span<const WeightProduct> products, const Members& members, Stream stream) {
