@@ -3,8 +3,6 @@
 #include "norma/ops/neighbours.h"
 
 #include <array>
-#include <cstdlib>
-#include <string_view>
 
 #include "device/cuda/device.cuh"
 #include "norma/ops/neighbour_affine.h"
@@ -67,66 +65,14 @@ __global__ void __launch_bounds__(cuda::kThreads, 5)
   }
 }
 
-// Each node by itself, for the trial's comparison.
-template <class T, int V, int kLanes>
-__global__ void __launch_bounds__(cuda::kThreads) old_neighbours_kernel(const __grid_constant__ NeighbourCall call) {
-  if (cuda::skipped(call.members, blockIdx.z)) return;
-  std::byte* const member = cuda::base_of(call.members, blockIdx.z);
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % kLanes, shift = thread % cuda::kWarp - lane;
-  const unsigned own = (kLanes == cuda::kWarp ? cuda::kAll : (1u << kLanes % cuda::kWarp) - 1) << shift;
-  const std::int64_t node = std::int64_t{blockIdx.x} * (cuda::kThreads / kLanes) + thread / kLanes;
-  const std::int32_t* const from = cuda::at<const std::int32_t>(member, call.rows.edges);
-  const std::int64_t column = (std::int64_t{blockIdx.y} * kLanes + lane) * V;
-  const bool has = column < call.rows.width;
-  const T* const x = cuda::at<const T>(member, call.rows.x) + (has ? column : 0);
-  const float* const right = cuda::at<const float>(member, call.rows.right);
-  float sum[V] = {};
-  bool more = node < call.rows.nodes;  // all lanes of a warp go on as long as one node has edges
-  for (std::int64_t edge = cuda::first_of<kLanes>(from, call.rows.count, node); __any_sync(cuda::kAll, more);
-       edge += kLanes) {
-    const std::int64_t mine = edge + lane;
-    const bool ours = more && mine < call.rows.count && from[mine] == node;
-    const std::int64_t neighbour = ours ? from[call.rows.count + mine] : 0;
-    const bool bad = neighbour < 0 || neighbour >= call.rows.nodes;
-    const int there = __popc(__ballot_sync(cuda::kAll, ours) & own);
-    const unsigned missing = __ballot_sync(cuda::kAll, ours && bad) >> shift;
-    more = there == kLanes;
-    const int place = bad ? 0 : static_cast<int>(neighbour);
-    const float factor = !ours || right == nullptr ? 1.0f : right[place];
-    const int most = kLanes == cuda::kWarp ? there : __reduce_max_sync(cuda::kAll, there);
-#pragma unroll 4
-    for (int k = 0; k < most; ++k) {
-      const std::int64_t row = __shfl_sync(cuda::kAll, place, k, kLanes);
-      const float by = __shfl_sync(cuda::kAll, factor, k, kLanes);
-      if (k >= there) continue;
-      float values[V];
-      cuda::load<T, V>(x + row * call.rows.width, values);
-#pragma unroll
-      for (int j = 0; j < V; ++j) sum[j] = fmaf(by, missing >> k & 1 ? nanf("") : values[j], sum[j]);
-    }
-  }
-  if (node >= call.rows.nodes || !has) return;
-  const float* const left = cuda::at<const float>(member, call.left);
-  float bias[V] = {};
-  if (call.bias >= 0) cuda::load<float, V>(cuda::at<const float>(member, call.bias) + column, bias);
-  finish(call, left == nullptr ? 1.0f : left[node], bias, sum);
-  cuda::store<T, V>(cuda::at<T>(member, call.y) + node * call.rows.width + column, sum);
-}
-
 template <class T, int V, int kLanes>
 int run_neighbours(const NeighbourCall& call, cuda::Stream stream) {
   constexpr int kTeams = cuda::kThreads / kLanes;
-  static const char* const trial = std::getenv("NORMA_TRIAL_NEIGHBOURS");
-  static const bool old = trial != nullptr && std::string_view(trial).find("old") != std::string_view::npos;
   const unsigned columns = cuda::blocks_for(call.rows.width, kLanes * V);
-  const int rounds = old ? 1 : cuda::neighbour_rounds(call.rows, kTeams, columns, call.members.count);
+  const int rounds = cuda::neighbour_rounds(call.rows, kTeams, columns, call.members.count);
   const dim3 grid(cuda::blocks_for(call.rows.nodes, kTeams * rounds), columns,
                   static_cast<unsigned>(call.members.count));
-  if (old) {
-    old_neighbours_kernel<T, V, kLanes><<<grid, cuda::kThreads, 0, stream>>>(call);
-  } else {
-    neighbours_kernel<T, V, kLanes><<<grid, cuda::kThreads, 0, stream>>>(call, rounds);
-  }
+  neighbours_kernel<T, V, kLanes><<<grid, cuda::kThreads, 0, stream>>>(call, rounds);
   return cuda::launched();
 }
 
