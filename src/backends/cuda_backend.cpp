@@ -45,6 +45,7 @@ const CudaBackend& cuda_backend() {
     cuda.add(probe_fusions());
     cuda.add(norm_line_fusions());
     cuda.add(bias_fusions());
+    cuda.add(norm_total_fusions());
     cuda.set_rewrites_of_lean(lean_fusions());
     cuda.set_lanes(lane_of);
     return cuda;

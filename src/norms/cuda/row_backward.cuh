@@ -26,7 +26,7 @@ struct BackwardForm {
   static constexpr int kLines = kSumsDx ? 3 : 2;  // dgain, dbias, dx
   static constexpr int kV = kVector<X, Y>;
   static constexpr int kHop = kWarp * kV, kSpan = kPieces * kHop;
-  static constexpr int kThreads = most_backward_threads(kPieces, kHold);
+  static constexpr int kThreads = kSumsDx && kPieces == 1 ? 512 : most_backward_threads(kPieces, kHold);
   // The row at hand and those on their way.
   static constexpr int kStages = kResiduals > 0 || kHold == Hold::stage ? 2 : 3;
   static constexpr int kTotals = Norm::kCentred ? 2 : 1;
