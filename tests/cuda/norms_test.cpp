@@ -11,7 +11,7 @@ namespace norma {
 namespace {
 
 void build_norms(Graph& graph, DType dtype, std::int64_t rows, std::int64_t width) {
-  Wire x = graph.parameter("x", {{rows, width}, dtype}) * graph.parameter("first", {{width}, dtype});
+  Wire x = graph.parameter("x", {{rows, width}, dtype}) * graph.parameter("factor", {{width}, dtype});
   graph.narrow_stream(x);
   for (const std::string layer : {"0", "1"}) {
     const Wire gain = graph.parameter("gain" + layer, {{width}, dtype});
@@ -39,7 +39,7 @@ TEST(CudaNorms, SumTheirTotals) {
     for (const std::int64_t rows : {1, 33, 4300}) {
       for (const int residuals : {0, 1}) {
         const auto build = [=](Graph& graph, DType dtype) {
-          const Wire x = graph.parameter("x", {{rows, width}, dtype}) * graph.parameter("first", {{width}, dtype});
+          const Wire x = graph.parameter("x", {{rows, width}, dtype}) * graph.parameter("factor", {{width}, dtype});
           graph.narrow_stream(x);
           const Wire gain = graph.parameter("gain", {{width}, dtype}), bias = graph.parameter("bias", {{width}, dtype});
           const Wire y = layer_norm(x, gain, bias);
