@@ -1,6 +1,3 @@
-#include <cstdlib>
-#include <string_view>
-
 #include "norma/backends/cuda.h"
 #include "norma/norms/channel.h"
 #include "norma/norms/cuda_kernels.h"
@@ -30,12 +27,6 @@ int lane_of(const Op& op, Types in, Types out) {
   return sums.rank() == 1 && sums.elements() == in[0].shape.channels() && in[0].shape.rows() > 1 ? 1 : 0;
 }
 
-// What a comparison leaves out, words in NORMA_TRIAL_NEIGHBOURS.
-bool trial_says(std::string_view word) {
-  const char* const trial = std::getenv("NORMA_TRIAL_NEIGHBOURS");
-  return trial != nullptr && std::string_view(trial).find(word) != std::string_view::npos;
-}
-
 }  // namespace
 
 const CudaBackend& cuda_backend() {
@@ -46,15 +37,16 @@ const CudaBackend& cuda_backend() {
     cuda.add(channel_norm_fusions());
     cuda.add(norm_fusions());
     cuda.add(norm_scale_fusions());
-    if (!trial_says("relu")) cuda.add(norm_relu_fusions());
+    cuda.add(norm_relu_fusions());
     cuda.add(neighbour_fusions());
-    if (!trial_says("norm")) cuda.add(neighbour_norm_fusions());
+    cuda.add(neighbour_norm_fusions());
     cuda.add(op_fusions());
     cuda.add(embedding_fusions());
     cuda.add(gradient_fusions());
     cuda.add(probe_fusions());
     cuda.add(norm_line_fusions());
     cuda.add(bias_fusions());
+    cuda.add(norm_total_fusions());
     cuda.set_rewrites_of_lean(lean_fusions());
     cuda.set_lanes(lane_of);
     return cuda;

@@ -35,7 +35,7 @@ TEST(CudaNorms, OfANarrowStream) {
 // that, else by a pass more.
 TEST(CudaNorms, SumTheirTotals) {
   SKIP_WITHOUT_GPU();
-  for (const std::int64_t width : {40, 513, 520, 600, 768, 776}) {
+  for (const std::int64_t width : {8, 12, 40, 64, 72, 513, 520, 600, 768, 776}) {
     for (const std::int64_t rows : {1, 33, 4300}) {
       for (const int residuals : {0, 1}) {
         const auto build = [=](Graph& graph, DType dtype) {

@@ -1,7 +1,7 @@
 // Every op on the GPU against the CPU: forward, backward, fused and not, members side by side.
 #include "backends/examples.h"
-#include "cuda/agreement.h"
-#include "norma/graph/differentiate.h"
+#include "cuda/gradients.h"
+#include "norma/ops/cross_entropy.h"
 #include "norma/ops/reduce.h"
 
 namespace norma {
@@ -89,6 +89,28 @@ TEST(CudaBits, TwoRunsGiveTheSameBits) {
                again = test::run_on(cuda_backend(), DType::f32, run);
     for (const auto& [name, values] : once[1])
       EXPECT_EQ(test::distance(values, again[1].at(name)), 0) << name_of_ops(example) << name;
+  }
+}
+
+// A thread has a row where classes are few and rows many; otherwise a warp has one. Some targets are
+// ignored.
+TEST(CudaLosses, OfFewClasses) {
+  SKIP_WITHOUT_GPU();
+  for (const auto& [rows, members] : std::vector<std::pair<std::int64_t, int>>{{11000, 3}, {300, 120}, {700, 3}}) {
+    for (const std::int64_t classes : {2, 7, 16, 17}) {
+      for (const bool projected : {false, true}) {
+        const auto build = [=, rows = rows](Graph& graph, DType dtype) {
+          const Wire x = graph.parameter("x", {{rows, projected ? 12 : classes}, dtype});
+          const Wire targets = graph.input("targets", {{rows}, DType::i32}), smoothing = graph.fill({{1}, dtype}, 0.1);
+          const CrossEntropyOptions options{.ignore = 1};
+          test::with_gradients(graph, projected ? linear_cross_entropy(x, graph.parameter("w", {{12, classes}, dtype}),
+                                                                       targets, smoothing, options)
+                                                : cross_entropy(x, targets, smoothing, options));
+        };
+        const test::Run run{.build = build, .below = classes, .members = members, .inactive = 1};
+        EXPECT_EQ(test::disagreement(run), "") << rows << " rows of " << classes << ", " << members << projected;
+      }
+    }
   }
 }
 

@@ -112,6 +112,8 @@ TEST(CudaRewrites, GraphLayersAreFewKernels) {
     EXPECT_EQ(count(*step.plan, "add"), 0) << narrow;
     EXPECT_EQ(count(*step.plan, "relu"), 0) << narrow << ": norms have it behind them";
     EXPECT_EQ(count(*step.plan, "rsqrt"), 1) << narrow << ": degrees are those of all layers";
+    EXPECT_EQ(count(*step.plan, "layer_norm_backward*", "totals"), 6) << narrow << ": biases are summed there";
+    EXPECT_EQ(biases_summed_alone(*step.plan), 0) << narrow << probes;
   }
 }
 

@@ -62,6 +62,8 @@ int add_lines(const LinesCall& call, Stream stream) {
 
 bool sums_dx(std::int64_t width) { return width > 2 * kWarp * 8 && width <= 3 * kWarp * 8; }
 
+bool sums_short_dx(std::int64_t width) { return width <= kWarp / 2 * 4; }
+
 // Few pieces per thread and many threads, unless the row is too wide for them. Narrow rows go to small blocks: there
 // are often few of them per member, and one block begins while another ends.
 BackwardLines backward_lines(RowTypes types, std::int64_t rows, std::int64_t width, int residuals, int members) {

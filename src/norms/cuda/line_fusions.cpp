@@ -84,7 +84,35 @@ bool total_lines(Rewriter& rewriter, int index) {
   return false;
 }
 
+// A norm whose partial sums are added up elsewhere, and gathered sums over rows that read its total -> partial sums of
+// that in its place. Of short rows, where the kernel makes them for next to nothing.
+bool gathered_total_lines(Rewriter& rewriter, int index) {
+  constexpr int kFarthest = 96;  // nodes: some layers
+  const RowNormBackward* const norm = rewriter.as<RowNormBackward>(index);
+  if (norm == nullptr || norm->lines() == 0 || norm->totals() == TotalSums::lines || norm->scaled() > 0 ||
+      norm->twin() || norm->residuals() > 1)
+    return false;
+  std::vector<int> outputs = rewriter.node(index).outputs;
+  const int total = outputs[0];
+  if (!cuda::sums_short_dx(rewriter.graph().value(total).type.shape.channels())) return false;
+  for (int next = index + 1; next < std::min(rewriter.size(), index + kFarthest); ++next) {
+    if (rewriter.as<ColumnSums>(next) == nullptr) continue;
+    std::vector<int> inputs = rewriter.node(next).inputs;
+    const auto found = std::find(inputs.begin(), inputs.end(), total);
+    if (found == inputs.end()) continue;
+    outputs.push_back(-1);
+    rewriter.replace(index, {}, norm->with_lines(norm->lines(), TotalSums::lines), rewriter.node(index).inputs,
+                     std::move(outputs));
+    *found = rewriter.node(index).outputs.back();
+    rewriter.replace(next, {}, std::make_shared<ColumnSums>(), std::move(inputs), rewriter.node(next).outputs);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::vector<Rewrite> norm_total_fusions() { return {{"gathered_total_lines", gathered_total_lines}}; }
 
 std::vector<Rewrite> norm_line_fusions() { return {{"norm_lines", norm_lines}, {"total_lines", total_lines}}; }
 

@@ -18,7 +18,7 @@ struct BackwardForm {
   static constexpr int kLines = kSumsDx ? 3 : 2;  // dgain, dbias, dx
   static constexpr int kV = kVector<X, Y>;
   static constexpr int kHop = kWarp * kV, kSpan = kPieces * kHop;
-  static constexpr int kThreads = most_backward_threads(kPieces, kHold);
+  static constexpr int kThreads = kSumsDx && kPieces == 1 ? 512 : most_backward_threads(kPieces, kHold);
   // The row at hand and those on their way; a warp that has a long row by itself takes more of them.
   static constexpr int kStages = kPieces != 3 && (kResiduals > 0 || kHold == Hold::stage) ? 2 : 3;
   static constexpr int kTotals = Norm::kCentred ? 2 : 1;
@@ -29,8 +29,9 @@ struct BackwardForm {
   static constexpr int kStageBytes = kXBytes * (1 + kResiduals) + kDyBytes;
   static constexpr int kGatherBytes = kLines * kPieces * kV * static_cast<int>(sizeof(float));
   static constexpr int kSharedBytes = kStages * kStageBytes > kGatherBytes ? kStages* kStageBytes : kGatherBytes;
-  // With sums of dx there are no registers for the gain: behind the stages, for all groups, which are of one warp then.
-  static constexpr bool kSharesGain = kSumsDx;
+  // With sums of dx of a long row there are no registers for the gain: behind the stages, for all groups, which are of
+  // one warp then.
+  static constexpr bool kSharesGain = kSumsDx && kPieces == 3;
   static constexpr int kGainBytes = kSharesGain ? kSpan * static_cast<int>(sizeof(float)) : 0;
   static_assert(kSharedBytes * kThreads + kGainBytes <= 225 << 10);  // of 227 KiB, and the groups' sums
 };

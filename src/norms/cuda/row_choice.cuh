@@ -104,6 +104,10 @@ int launch_backward(const RowNormBackwardCall& call, const BackwardLines& lines,
 template <class Norm, typename X, typename Y, int kResiduals>
 int launch_backward_as(const RowNormBackwardCall& call, const BackwardLines& lines, Stream stream) {
   constexpr int kMost = sizeof(X) == 4 ? 4 : 2;
+  if constexpr (!Norm::kOneGain) {
+    using Form = BackwardForm<Norm, X, Y, 1, kResiduals, Hold::registers, DxSums::lines>;
+    if (call.dx_lines >= 0 && sums_short_dx(call.width)) return launch_backward<Form>(call, lines, stream);
+  }
   if (lines.pieces == 1) {
     return launch_backward<BackwardForm<Norm, X, Y, 1, kResiduals, Hold::registers>>(call, lines, stream);
   }
@@ -179,7 +183,7 @@ int row_backward_of(const RowNormBackwardCall& call, Stream stream) {
   } else {
     const BackwardLines choice = backward_lines(call.types, call.rows, call.width, call.residuals, call.members.count);
     in_place = call.lines > 0;
-    sums_dx = choice.pieces == 3;
+    sums_dx = choice.pieces == 3 || sums_short_dx(call.width);
     lines.lines = choice.count;
     lines.stride = 2 * call.width;
     status = call.residuals == 0 ? launch_backward_as<Norm, X, Y, 0>(call, choice, stream)

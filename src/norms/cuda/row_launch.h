@@ -82,6 +82,8 @@ std::int64_t row_backward_scratch(RowTypes types, std::int64_t rows, std::int64_
 
 // Whether the kernel for a bf16 stream sums dx on its way; elsewhere `dx_lines` is a pass more.
 bool sums_dx(std::int64_t width);
+// The same of rows that a part of a warp has, of any type.
+bool sums_short_dx(std::int64_t width);
 
 // Enough for `lines` of any types.
 std::int64_t enough_backward_lines(std::int64_t rows, std::int64_t width);

@@ -1,6 +1,7 @@
-// loss = (1-s) (lse - z_target) + s (lse - mean(z)) per row; dz = scale (softmax(z) - (1-s) onehot - s/n). A warp takes
-// a short row, a block a long one; a row is read once, its sum corrected as larger logits turn up. A long row whose
-// loss and gradient are both wanted waits in shared memory for its log-sum-exp.
+// loss = (1-s) (lse - z_target) + s (lse - mean(z)) per row; dz = scale (softmax(z) - (1-s) onehot - s/n). A thread
+// takes a row of a few classes if there are many, a warp a short row, a block a long one; a row is read once, its sum
+// corrected as larger logits turn up. A long row whose loss and gradient are both wanted waits in shared memory for its
+// log-sum-exp.
 #include "ops/cuda/cross_entropy_rows.h"
 
 #include <cmath>
@@ -12,21 +13,22 @@ namespace norma::cuda {
 namespace {
 
 constexpr std::int64_t kShortRow = 1024;
+constexpr std::int64_t kTinyRow = 16, kManyRows = 32768;  // classes of a row, and rows of all members
 constexpr int kCountThreads = 1024;
 
-// kWarps warps share a row: 1, or all of the block.
+// kWarps warps share a row: 1, or all of the block; 0: each thread has a row of its own.
 template <int kWarps>
 struct RowThreads {
-  static constexpr int kThreadsOfRow = kWarps * kWarp;
+  static constexpr int kThreadsOfRow = kWarps == 0 ? 1 : kWarps * kWarp;
   __device__ static __forceinline__ std::int64_t row() {
-    return kWarps > 1 ? std::int64_t{blockIdx.x} : std::int64_t{blockIdx.x} * (kThreads / kWarp) + threadIdx.x / kWarp;
+    return std::int64_t{blockIdx.x} * (kThreads / kThreadsOfRow) + threadIdx.x / kThreadsOfRow;
   }
   __device__ static __forceinline__ int index() { return static_cast<int>(threadIdx.x) % kThreadsOfRow; }
 };
 
 template <typename T, int kWarps>
 __device__ __forceinline__ void merge_row(RowSums<T>& sums) {
-  sums.merge_warp();
+  if constexpr (kWarps > 0) sums.merge_warp();
   if constexpr (kWarps > 1) {
     __shared__ float parts[kWarps][3];
     if (threadIdx.x % kWarp == 0) {
@@ -108,7 +110,7 @@ __global__ void __launch_bounds__(kThreads) row_kernel(const __grid_constant__ C
   if (skipped(call.members, blockIdx.y)) return;
   std::byte* const member = base_of(call.members, blockIdx.y);
   const std::int64_t row = RowThreads<kWarps>::row();
-  if (row >= call.rows) return;  // a whole warp, or no one
+  if (row >= call.rows) return;  // all threads of a row, or no one
   const RowOfLogits<T, V, kWarps> logits(call, member, row);
   if constexpr (kWork == RowWork::gradient) {
     logits.write_gradient(at<const float>(member, call.lse)[row], scale, dlogits);
@@ -117,14 +119,14 @@ __global__ void __launch_bounds__(kThreads) row_kernel(const __grid_constant__ C
     if constexpr (kWork == RowWork::loss) return;
     if constexpr (kWarps == 1) {
       lse = __shfl_sync(kAll, lse, 0);
-    } else {
+    } else if constexpr (kWarps > 1) {
       // The row's own log-sum-exp, and the target's logit has been read.
       __shared__ float first;
       if (threadIdx.x == 0) first = lse;
       __syncthreads();
       lse = first;
     }
-    __syncwarp();
+    if constexpr (kWarps > 0) __syncwarp();
     logits.write_gradient(lse, scale, dlogits);
   }
 }
@@ -165,8 +167,13 @@ __global__ void __launch_bounds__(kCountThreads)
 template <typename T, class Launch>
 int launch_rows_of(const CrossEntropyRows& call, bool aligned, const Launch& launch) {
   const bool whole_block = call.classes > kShortRow;
-  const dim3 grid(whole_block ? static_cast<unsigned>(call.rows) : blocks_for(call.rows, kThreads / kWarp),
-                  static_cast<unsigned>(call.members.count));
+  const bool alone = call.classes <= kTinyRow && call.rows * call.members.count >= kManyRows;
+  const int rows_of_block = alone ? kThreads : whole_block ? 1 : kThreads / kWarp;
+  const dim3 grid(blocks_for(call.rows, rows_of_block), static_cast<unsigned>(call.members.count));
+  if (alone) {
+    launch.template operator()<T, 1, 0>(grid);
+    return launched();
+  }
   constexpr int kBlock = kThreads / kWarp, kV = 16 / static_cast<int>(sizeof(T));
   if (aligned && call.classes % kV == 0) {
     whole_block ? launch.template operator()<T, kV, kBlock>(grid) : launch.template operator()<T, kV, 1>(grid);

@@ -1,15 +1,13 @@
 // Sums over neighbours, scaled or not: lanes of a warp to a node and some of its channels, all of them or as many as
-// the channels keep busy.
+// the channels keep busy; or, for many members, a block to some channels of all nodes.
 #include "norma/ops/neighbours.h"
 
 #include <array>
-#include <cstdlib>
-#include <string_view>
 
 #include "device/cuda/device.cuh"
 #include "norma/ops/neighbour_affine.h"
 #include "ops/cuda/activation_math.cuh"
-#include "ops/cuda/neighbours.cuh"
+#include "ops/cuda/neighbour_slices.cuh"
 
 namespace norma {
 
@@ -67,66 +65,53 @@ __global__ void __launch_bounds__(cuda::kThreads, 5)
   }
 }
 
-// Each node by itself, for the trial's comparison.
-template <class T, int V, int kLanes>
-__global__ void __launch_bounds__(cuda::kThreads) old_neighbours_kernel(const __grid_constant__ NeighbourCall call) {
-  if (cuda::skipped(call.members, blockIdx.z)) return;
-  std::byte* const member = cuda::base_of(call.members, blockIdx.z);
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % kLanes, shift = thread % cuda::kWarp - lane;
-  const unsigned own = (kLanes == cuda::kWarp ? cuda::kAll : (1u << kLanes % cuda::kWarp) - 1) << shift;
-  const std::int64_t node = std::int64_t{blockIdx.x} * (cuda::kThreads / kLanes) + thread / kLanes;
-  const std::int32_t* const from = cuda::at<const std::int32_t>(member, call.rows.edges);
-  const std::int64_t column = (std::int64_t{blockIdx.y} * kLanes + lane) * V;
-  const bool has = column < call.rows.width;
-  const T* const x = cuda::at<const T>(member, call.rows.x) + (has ? column : 0);
-  const float* const right = cuda::at<const float>(member, call.rows.right);
-  float sum[V] = {};
-  bool more = node < call.rows.nodes;  // all lanes of a warp go on as long as one node has edges
-  for (std::int64_t edge = cuda::first_of<kLanes>(from, call.rows.count, node); __any_sync(cuda::kAll, more);
-       edge += kLanes) {
-    const std::int64_t mine = edge + lane;
-    const bool ours = more && mine < call.rows.count && from[mine] == node;
-    const std::int64_t neighbour = ours ? from[call.rows.count + mine] : 0;
-    const bool bad = neighbour < 0 || neighbour >= call.rows.nodes;
-    const int there = __popc(__ballot_sync(cuda::kAll, ours) & own);
-    const unsigned missing = __ballot_sync(cuda::kAll, ours && bad) >> shift;
-    more = there == kLanes;
-    const int place = bad ? 0 : static_cast<int>(neighbour);
-    const float factor = !ours || right == nullptr ? 1.0f : right[place];
-    const int most = kLanes == cuda::kWarp ? there : __reduce_max_sync(cuda::kAll, there);
-#pragma unroll 4
-    for (int k = 0; k < most; ++k) {
-      const std::int64_t row = __shfl_sync(cuda::kAll, place, k, kLanes);
-      const float by = __shfl_sync(cuda::kAll, factor, k, kLanes);
-      if (k >= there) continue;
-      float values[V];
-      cuda::load<T, V>(x + row * call.rows.width, values);
-#pragma unroll
-      for (int j = 0; j < V; ++j) sum[j] = fmaf(by, missing >> k & 1 ? nanf("") : values[j], sum[j]);
-    }
-  }
-  if (node >= call.rows.nodes || !has) return;
+__global__ void __launch_bounds__(cuda::kSliceThreads, 2)
+    neighbour_slices_kernel(const __grid_constant__ NeighbourCall call) {
+  extern __shared__ __align__(16) float slice[];
+  if (cuda::skipped(call.members, blockIdx.y)) return;
+  std::byte* const member = cuda::base_of(call.members, blockIdx.y);
+  const int nodes = static_cast<int>(call.rows.nodes), thread = static_cast<int>(threadIdx.x);
+  auto* const first = reinterpret_cast<cuda::FirstEdge*>(slice + nodes * cuda::kSlice);
+  cuda::hold_slice(call.rows, member, static_cast<int>(blockIdx.x) * cuda::kSlice, slice, first);
+  const int lane = thread % cuda::kSliceLanes * cuda::kSliceV;
+  const std::int64_t column = blockIdx.x * cuda::kSlice + lane;
+  const std::int32_t* const to = cuda::at<const std::int32_t>(member, call.rows.edges) + call.rows.count;
   const float* const left = cuda::at<const float>(member, call.left);
-  float bias[V] = {};
-  if (call.bias >= 0) cuda::load<float, V>(cuda::at<const float>(member, call.bias) + column, bias);
-  finish(call, left == nullptr ? 1.0f : left[node], bias, sum);
-  cuda::store<T, V>(cuda::at<T>(member, call.y) + node * call.rows.width + column, sum);
+  float* const y = cuda::at<float>(member, call.y) + column;
+  float bias[cuda::kSliceV] = {};
+  if (call.bias >= 0) cuda::load<float, cuda::kSliceV>(cuda::at<const float>(member, call.bias) + column, bias);
+  for (int node = thread / cuda::kSliceLanes; node < nodes; node += cuda::kSliceTeams) {
+    const float whole = left == nullptr ? 1.0f : left[node];
+    float sum[cuda::kSliceV] = {};
+    cuda::sum_in_slice(call.rows, to, slice, first, node, lane, sum);
+    finish(call, whole, bias, sum);
+    cuda::store<float, cuda::kSliceV>(y + node * call.rows.width, sum);
+  }
+}
+
+bool in_slices(const NeighbourCall& call) {
+  static const bool old = trial("NORMA_TRIAL_SLICES", "old");
+  return !old && cuda::slices_pay(call.rows, call.members) && cuda::aligned(16, {call.rows.x, call.y, call.bias});
+}
+
+int run_in_slices(const NeighbourCall& call, cuda::Stream stream) {
+  const auto bytes = static_cast<int>(cuda::slice_bytes(call.rows.nodes));
+  const cudaError_t status =
+      cudaFuncSetAttribute(neighbour_slices_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (status != cudaSuccess) return static_cast<int>(status);
+  const dim3 grid(cuda::blocks_for(call.rows.width, cuda::kSlice), static_cast<unsigned>(call.members.count));
+  neighbour_slices_kernel<<<grid, cuda::kSliceThreads, static_cast<std::size_t>(bytes), stream>>>(call);
+  return cuda::launched();
 }
 
 template <class T, int V, int kLanes>
 int run_neighbours(const NeighbourCall& call, cuda::Stream stream) {
   constexpr int kTeams = cuda::kThreads / kLanes;
-  static const char* const trial = std::getenv("NORMA_TRIAL_NEIGHBOURS");
-  static const bool old = trial != nullptr && std::string_view(trial).find("old") != std::string_view::npos;
   const unsigned columns = cuda::blocks_for(call.rows.width, kLanes * V);
-  const int rounds = old ? 1 : cuda::neighbour_rounds(call.rows, kTeams, columns, call.members.count);
+  const int rounds = cuda::neighbour_rounds(call.rows, kTeams, columns, call.members.count);
   const dim3 grid(cuda::blocks_for(call.rows.nodes, kTeams * rounds), columns,
                   static_cast<unsigned>(call.members.count));
-  if (old) {
-    old_neighbours_kernel<T, V, kLanes><<<grid, cuda::kThreads, 0, stream>>>(call);
-  } else {
-    neighbours_kernel<T, V, kLanes><<<grid, cuda::kThreads, 0, stream>>>(call, rounds);
-  }
+  neighbours_kernel<T, V, kLanes><<<grid, cuda::kThreads, 0, stream>>>(call, rounds);
   return cuda::launched();
 }
 
@@ -143,6 +128,7 @@ int run_neighbours_wide(const NeighbourCall& call, cuda::Stream stream) {
 }
 
 int run_neighbours_as(bool narrow, const NeighbourCall& call, cuda::Stream stream) {
+  if (!narrow && in_slices(call)) return run_in_slices(call, stream);
   return narrow ? run_neighbours_wide<__nv_bfloat16>(call, stream) : run_neighbours_wide<float>(call, stream);
 }
 
