@@ -3,7 +3,7 @@
 
 #include "device/cuda/device.cuh"
 #include "norms/row.h"
-#include "ops/cuda/neighbour_slices.cuh"
+#include "ops/cuda/neighbours.cuh"
 
 namespace norma {
 namespace {
@@ -123,137 +123,8 @@ int run_neighbour_norm(const NeighbourNormCall& call, cuda::Stream stream) {
   return cuda::launched();
 }
 
-// The same of many members, in slices of channels: the blocks of a cluster have a member's, and tell each other what
-// their channels of a node come to, its mean and the squares around that.
-__device__ __forceinline__ unsigned there(const float2* mine, int block) {
-  unsigned at = 0;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;"
-      : "=r"(at)
-      : "r"(static_cast<unsigned>(__cvta_generic_to_shared(mine))), "r"(block));
-  return at;
-}
-__device__ __forceinline__ float2 read_there(unsigned at) {
-  float2 value;
-  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];" : "=f"(value.x), "=f"(value.y) : "r"(at) : "memory");
-  return value;
-}
-__device__ __forceinline__ void sync_cluster() {
-  __syncthreads();  // warps come together again
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
-template <int kSlices>
-__global__ void __launch_bounds__(cuda::kSliceThreads, 2)
-    neighbour_norm_slices_kernel(const __grid_constant__ NeighbourNormCall call) {
-#if __CUDA_ARCH__ >= 900
-  static_assert(kV == cuda::kSliceV && cuda::kSliceLanes == 2);
-  constexpr int kWidth = kSlices * cuda::kSlice, kMine = kSlices / cuda::kSliceLanes;
-  extern __shared__ __align__(16) float slice[];
-  if (cuda::skipped(call.members, blockIdx.y)) return;  // all of the cluster
-  std::byte* const member = cuda::base_of(call.members, blockIdx.y);
-  const int nodes = static_cast<int>(call.rows.nodes), thread = static_cast<int>(threadIdx.x);
-  auto* const parts = reinterpret_cast<float2*>(slice + nodes * cuda::kSlice);  // of each node
-  auto* const first = reinterpret_cast<cuda::FirstEdge*>(parts + nodes);
-  cuda::hold_slice(call.rows, member, static_cast<int>(blockIdx.x) * cuda::kSlice, slice, first);
-  const int half = thread % cuda::kSliceLanes, lane = half * kV, team = thread / cuda::kSliceLanes;
-  const int column = static_cast<int>(blockIdx.x) * cuda::kSlice + lane;
-  const std::int32_t* const to = cuda::at<const std::int32_t>(member, call.rows.edges) + call.rows.count;
-  const float* const left = cuda::at<const float>(member, call.left);
-  float bias[kV];
-  load_channels(member, call.bias, column, 0.0f, bias);
-  for (int node = team; node < nodes; node += cuda::kSliceTeams) {
-    const std::int64_t at = std::int64_t{node} * kWidth + column;
-    float row[kV], added[kV] = {}, mean = 0.0f, squares = 0.0f;
-    load_either(false, member, call.stream, at, row);
-    const float whole = left == nullptr ? 1.0f : left[node];
-    cuda::sum_in_slice(call.rows, to, slice, first, node, lane, added);
-#pragma unroll
-    for (int j = 0; j < kV; ++j) {
-      added[j] = left == nullptr ? added[j] + bias[j] : fmaf(whole, added[j], bias[j]);
-      row[j] += added[j];
-      mean += row[j];
-    }
-    if (call.added >= 0) store_either(false, member, call.added, at, added);
-    store_either(false, member, call.sum, at, row);
-    mean = call.centres ? lanes_sum<cuda::kSliceLanes>(mean) * (1.0f / cuda::kSlice) : 0.0f;
-#pragma unroll
-    for (int j = 0; j < kV; ++j) squares += (row[j] - mean) * (row[j] - mean);
-    squares = lanes_sum<cuda::kSliceLanes>(squares);
-    if (half == 0) parts[node] = make_float2(mean, squares);
-  }
-  sync_cluster();
-  unsigned from[kMine];  // every second block for each lane
-#pragma unroll
-  for (int k = 0; k < kMine; ++k) from[k] = there(parts, k * cuda::kSliceLanes + half);
-  const float eps = *cuda::at<const float>(member, call.eps);
-  float gain[kV], shift[kV];
-  load_channels(member, call.gain, column, 1.0f, gain);
-  load_channels(member, call.shift, column, 0.0f, shift);
-  for (int node = team; node < nodes; node += cuda::kSliceTeams) {
-    const std::int64_t at = std::int64_t{node} * kWidth + column;
-    float row[kV], mean = 0.0f, squares = 0.0f;
-    load_either(false, member, call.sum, at, row);  // this thread's own
-    float2 of[kMine];
-#pragma unroll
-    for (int k = 0; k < kMine; ++k) of[k] = read_there(from[k] + static_cast<unsigned>(node * sizeof(float2)));
-#pragma unroll
-    for (int k = 0; k < kMine; ++k) mean += of[k].x;
-    mean = lanes_sum<cuda::kSliceLanes>(mean) * (1.0f / kSlices);
-#pragma unroll
-    for (int k = 0; k < kMine; ++k) squares += of[k].y + cuda::kSlice * (of[k].x - mean) * (of[k].x - mean);
-    const float rstd = rsqrtf(lanes_sum<cuda::kSliceLanes>(squares) * (1.0f / kWidth) + eps);
-    if (column == 0 && call.rstd >= 0) cuda::at<float>(member, call.rstd)[node] = rstd;
-    if (column == 0 && call.mean >= 0) cuda::at<float>(member, call.mean)[node] = mean;
-#pragma unroll
-    for (int j = 0; j < kV; ++j) {
-      row[j] = (row[j] - mean) * rstd * gain[j] + shift[j];
-      if (call.relu && row[j] < 0.0f) row[j] = 0.0f;  // NaN stays
-    }
-    store_either(false, member, call.y, at, row);
-  }
-  sync_cluster();  // others may still read what is here
-#endif
-}
-
-template <int kSlices>
-bool in_slices(const NeighbourNormCall& call) {
-  static const bool old = trial("NORMA_TRIAL_SLICES", "old") || trial("NORMA_TRIAL_SLICES", "sums");
-  static const bool has_clusters = [] {
-    cudaFuncAttributes found{};
-    return cudaFuncGetAttributes(&found, neighbour_norm_slices_kernel<kSlices>) == cudaSuccess &&
-           found.ptxVersion >= 90;
-  }();
-  return !old && has_clusters && !call.narrow_stream && !call.narrow_y && call.sum >= 0 &&
-         cuda::slices_pay(call.rows, call.members, sizeof(float2)) &&
-         cuda::aligned(16, {call.rows.x, call.stream, call.sum, call.added, call.y, call.bias, call.gain, call.shift});
-}
-
-template <int kSlices>
-int run_in_slices(const NeighbourNormCall& call, cuda::Stream stream) {
-  const std::int64_t bytes = cuda::slice_bytes(call.rows.nodes, sizeof(float2));
-  const cudaError_t status = cudaFuncSetAttribute(neighbour_norm_slices_kernel<kSlices>,
-                                                  cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-  if (status != cudaSuccess) return static_cast<int>(status);
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = kSlices;
-  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3(kSlices, static_cast<unsigned>(call.members.count));
-  launch.blockDim = dim3(cuda::kSliceThreads);
-  launch.dynamicSmemBytes = static_cast<std::size_t>(bytes);
-  launch.stream = stream;
-  launch.attrs = &cluster;
-  launch.numAttrs = 1;
-  return static_cast<int>(cudaLaunchKernelEx(&launch, neighbour_norm_slices_kernel<kSlices>, call));
-}
-
 template <class T>
 int run_neighbour_norm_of(const NeighbourNormCall& call, cuda::Stream stream) {
-  if constexpr (sizeof(T) == sizeof(float)) {
-    if (call.rows.width == 64 && in_slices<8>(call)) return run_in_slices<8>(call, stream);
-    if (call.rows.width == 32 && in_slices<4>(call)) return run_in_slices<4>(call, stream);
-  }
   if (call.rows.width == 32 * kV) return run_neighbour_norm<T, 32>(call, stream);
   if (call.rows.width == 16 * kV) return run_neighbour_norm<T, 16>(call, stream);
   if (call.rows.width == 8 * kV) return run_neighbour_norm<T, 8>(call, stream);
