@@ -105,30 +105,6 @@ TEST(CudaNeighbours, AgreeWithTheCpu) {
   }
 }
 
-// Members that fill the card have slices of their channels in shared memory: as many nodes as fit, some without edges,
-// pairs of the node behind the last.
-TEST(CudaNeighbours, OfManyMembersAgreeWithTheCpu) {
-  SKIP_WITHOUT_GPU();
-  struct Size {
-    std::int64_t nodes, edges, width;
-    int members;
-  };
-  for (const Size& size : std::vector<Size>{
-           {300, 2000, 64, 33}, {7, 3, 64, 40}, {3200, 9000, 64, 33}, {777, 3001, 520, 5}, {12, 96, 16, 133}}) {
-    for (const NeighbourForm& form : kNeighbourForms) {
-      if (form.activation == Activation::relu) continue;
-      const auto build = neighbour_form(form, size.nodes, size.edges, size.width);
-      const std::int64_t below = size.nodes + (size.nodes < 100 ? 1 : 0);
-      EXPECT_EQ(test::disagreement({.build = build, .below = below, .members = size.members, .inactive = 1}), "")
-          << size.nodes << " " << size.edges << " " << size.width << " " << form.left << form.right << form.bias << " "
-          << name_of(form.activation);
-    }
-  }
-  const test::Run run{.build = neighbour_form(kNeighbourForms[4], 10, 50, 64), .below = 10, .members = 33};
-  EXPECT_EQ(test::disagreement(run), "") << "relu";
-  EXPECT_EQ(test::run_on(cuda_backend(), DType::f32, run), test::run_on(cuda_backend(), DType::f32, run));
-}
-
 // Pairs of the node behind the last are none; neighbours that do not exist make NaN.
 TEST(CudaNeighbours, WhatIsNotThere) {
   SKIP_WITHOUT_GPU();

@@ -1,11 +1,10 @@
 // Sums over neighbours, scaled or not: lanes of a warp to a node and some of its channels, all of them or as many as
-// the channels keep busy; or, for many members, a block to some channels of all nodes.
+// the channels keep busy.
 #include "norma/ops/neighbours.h"
 
 #include <array>
 
 #include "device/cuda/device.cuh"
-#include "norma/core/trial.h"
 #include "norma/ops/neighbour_affine.h"
 #include "ops/cuda/activation_math.cuh"
 #include "ops/cuda/neighbours.cuh"
@@ -66,106 +65,6 @@ __global__ void __launch_bounds__(cuda::kThreads, 5)
   }
 }
 
-// A block has some channels of all nodes in shared memory, times `right`, and adds rows up there: they leave memory
-// once instead of coming from the second cache for every edge. For
-// members whose nodes fit and that are many.
-constexpr int kSlice = 8, kSliceV = 4, kSliceLanes = kSlice / kSliceV, kSliceThreads = 512, kSliceAtOnce = 8;
-constexpr std::int64_t kSliceBytes = 115712;  // two blocks to a multiprocessor
-
-constexpr std::int64_t slice_bytes(std::int64_t nodes) {
-  return nodes * kSlice * std::int64_t{sizeof(float)} + (nodes + 1) * std::int64_t{sizeof(int)};
-}
-
-// The slice of x, on its way; and where the edges of each node begin.
-__device__ __forceinline__ void bring_slice(const cuda::NeighbourRows& rows, std::byte* member, float* slice,
-                                            int* first) {
-  const int nodes = static_cast<int>(rows.nodes), count = static_cast<int>(rows.count);
-  const float* const x = cuda::at<const float>(member, rows.x) + blockIdx.x * kSlice;
-  const std::int32_t* const from = cuda::at<const std::int32_t>(member, rows.edges);
-  for (int i = static_cast<int>(threadIdx.x); i < nodes * kSliceLanes; i += kSliceThreads) {
-    const float* const row = x + i / kSliceLanes * rows.width + i % kSliceLanes * kSliceV;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                     static_cast<unsigned>(__cvta_generic_to_shared(slice + i * kSliceV))),
-                 "l"(row)
-                 : "memory");
-  }
-  asm volatile("cp.async.commit_group;" ::: "memory");
-  for (int i = static_cast<int>(threadIdx.x); i <= nodes; i += kSliceThreads) first[i] = 0;
-  __syncthreads();
-  for (int edge = static_cast<int>(threadIdx.x); edge <= count; edge += kSliceThreads) {
-    const int before = edge == 0 ? -1 : from[edge - 1], here = edge == count ? nodes : from[edge];
-    for (int i = max(before, -1) + 1; i <= min(here, nodes); ++i) first[i] = edge;
-  }
-}
-
-__global__ void __launch_bounds__(kSliceThreads, 2)
-    neighbour_slices_kernel(const __grid_constant__ NeighbourCall call) {
-  extern __shared__ __align__(16) float slice[];
-  if (cuda::skipped(call.members, blockIdx.y)) return;
-  std::byte* const member = cuda::base_of(call.members, blockIdx.y);
-  const int nodes = static_cast<int>(call.rows.nodes), thread = static_cast<int>(threadIdx.x);
-  int* const first = reinterpret_cast<int*>(slice + nodes * kSlice);
-  bring_slice(call.rows, member, slice, first);
-  const float* const right = cuda::at<const float>(member, call.rows.right);
-  asm volatile("cp.async.wait_group 0;" ::: "memory");
-  for (int i = thread; right != nullptr && i < nodes * kSliceLanes; i += kSliceThreads) {  // what it brought itself
-    float values[kSliceV];
-    cuda::load<float, kSliceV>(slice + i * kSliceV, values);
-    const float by = right[i / kSliceLanes];
-#pragma unroll
-    for (int j = 0; j < kSliceV; ++j) values[j] *= by;
-    cuda::store<float, kSliceV>(slice + i * kSliceV, values);
-  }
-  __syncthreads();
-  const int lane = thread % kSliceLanes * kSliceV;
-  const std::int64_t column = blockIdx.x * kSlice + lane;
-  const std::int32_t* const to = cuda::at<const std::int32_t>(member, call.rows.edges) + call.rows.count;
-  const float* const left = cuda::at<const float>(member, call.left);
-  float* const y = cuda::at<float>(member, call.y) + column;
-  float bias[kSliceV] = {};
-  if (call.bias >= 0) cuda::load<float, kSliceV>(cuda::at<const float>(member, call.bias) + column, bias);
-  for (int node = thread / kSliceLanes; node < nodes; node += kSliceThreads / kSliceLanes) {
-    const int end = first[node + 1];
-    const float whole = left == nullptr ? 1.0f : left[node];
-    float sum[kSliceV] = {};
-    for (int edge = first[node]; edge < end; edge += kSliceAtOnce) {
-      int place[kSliceAtOnce];
-#pragma unroll
-      for (int j = 0; j < kSliceAtOnce; ++j) place[j] = to[min(edge + j, end - 1)];
-#pragma unroll
-      for (int j = 0; j < kSliceAtOnce; ++j) {
-        if (edge + j >= end) continue;
-        float values[kSliceV];
-        const bool known = place[j] >= 0 && place[j] < nodes;
-        cuda::load<float, kSliceV>(slice + (known ? place[j] : 0) * kSlice + lane, values);
-#pragma unroll
-        for (int k = 0; k < kSliceV; ++k) sum[k] += known ? values[k] : nanf("");
-      }
-    }
-    finish(call, whole, bias, sum);
-    cuda::store<float, kSliceV>(y + node * call.rows.width, sum);
-  }
-}
-
-bool in_slices(const NeighbourCall& call) {
-  static const bool old = trial("NORMA_TRIAL_SLICES", "old");
-  constexpr std::int64_t kFewestBlocks = 264, kMostEdges = 8;  // blocks; edges of a node, which each slice reads again
-  return !old && call.rows.width % kSlice == 0 && slice_bytes(call.rows.nodes) <= kSliceBytes &&
-         call.rows.count <= kMostEdges * call.rows.nodes &&
-         call.rows.width / kSlice * call.members.count >= kFewestBlocks &&
-         cuda::aligned(16, {call.rows.x, call.y, call.bias});
-}
-
-int run_in_slices(const NeighbourCall& call, cuda::Stream stream) {
-  const auto bytes = static_cast<int>(slice_bytes(call.rows.nodes));
-  const cudaError_t status =
-      cudaFuncSetAttribute(neighbour_slices_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  if (status != cudaSuccess) return static_cast<int>(status);
-  const dim3 grid(cuda::blocks_for(call.rows.width, kSlice), static_cast<unsigned>(call.members.count));
-  neighbour_slices_kernel<<<grid, kSliceThreads, static_cast<std::size_t>(bytes), stream>>>(call);
-  return cuda::launched();
-}
-
 template <class T, int V, int kLanes>
 int run_neighbours(const NeighbourCall& call, cuda::Stream stream) {
   constexpr int kTeams = cuda::kThreads / kLanes;
@@ -190,7 +89,6 @@ int run_neighbours_wide(const NeighbourCall& call, cuda::Stream stream) {
 }
 
 int run_neighbours_as(bool narrow, const NeighbourCall& call, cuda::Stream stream) {
-  if (!narrow && in_slices(call)) return run_in_slices(call, stream);
   return narrow ? run_neighbours_wide<__nv_bfloat16>(call, stream) : run_neighbours_wide<float>(call, stream);
 }
 
