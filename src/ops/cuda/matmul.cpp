@@ -4,7 +4,6 @@
 #include "device/cuda/products.h"
 #include "ops/cuda/hopper_product.h"
 #include "ops/cuda/thin_product.h"
-#include "ops/cuda/wide_product.h"
 
 namespace norma {
 
@@ -45,14 +44,6 @@ cuda::Program cuda_kernel(const MatMul& op, Types in, Types out) {
                                  .out = call.out(0),
                                  .transpose_b = product.transpose_b};
     if (!batched && cuda::is_thin(now, thin)) return cuda::thin_product(thin, Activation::none, call.stream);
-    const cuda::WideProduct wide{.members = call.members,
-                                 .rows = product.transpose_a ? product.k : product.m,
-                                 .wide = product.transpose_a ? product.m : product.k,
-                                 .a = call.in(0),
-                                 .b = call.in(1),
-                                 .out = call.out(0),
-                                 .turned = product.transpose_a};
-    if (cuda::is_wide(now, wide)) return cuda::wide_product(wide, call.stream);
     const cuda::Operands operands{
         .a = call.in(0), .b = call.in(1), .c = call.out(0), .c0 = product.accumulate ? call.in(2) : cuda::kAbsent};
     return call.products->run(now, call.members, operands, call.stream);
