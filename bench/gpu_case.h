@@ -18,7 +18,6 @@ struct GpuCase {
   Keep keep = Keep::all;
   std::string thing = "tokens";  // what is counted
   std::int64_t things = 0;       // of a step of one member; 0: batch by time
-  std::int64_t keep_more = 0;    // MiB, with Keep::lean
 };
 
 // Images and graphs: the shapes that PyTorch is measured on.

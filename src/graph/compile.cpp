@@ -102,17 +102,12 @@ void Compilation::check_total_bytes() const {
 }
 
 void Compilation::recompute() const {
-  if (options_.keep_more < 0) fail("keep_more is {} bytes; expected 0 or more", options_.keep_more);
-  if (options_.keep_more > 0 && options_.keep == Keep::all) {
-    fail("keep_more is {} bytes and keep is all: it is for keep lean, of what lean would make again",
-         options_.keep_more);
-  }
   if (options_.keep == Keep::all) return recompute_segments(graph_, options_.recompute_every);
   if (options_.recompute_every != 0) {
     fail("keep is lean and recompute_every is {}: choose one, either keeps less than all activations",
          options_.recompute_every);
   }
-  recompute_cheap_values(graph_, options_.keep_more);
+  recompute_cheap_values(graph_);
   if (!options_.rewrites) fuse(graph_, backend_.rewrites_of_lean());
 }
 

@@ -11,9 +11,8 @@ namespace norma {
 void recompute_segments(Graph& graph, int every);
 
 // Within each segment but the last: what an op makes cheaply, for its size, from values that stay anyway is made again
-// for the backward pass. The op has the same inputs, so the gradients have the same bits. So many bytes of it stay all
-// the same: what takes longest to make, for its size.
-void recompute_cheap_values(Graph& graph, std::int64_t bytes_that_stay);
+// for the backward pass. The op has the same inputs, so the gradients have the same bits.
+void recompute_cheap_values(Graph& graph);
 
 // A second edition of a value, called "x~" and entered into `editions` by the first.
 int add_edition(Graph& graph, int id, std::unordered_map<int, int>& editions);

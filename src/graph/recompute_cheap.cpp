@@ -15,12 +15,8 @@ constexpr double kMostOperations = 512;
 // Times what has to stay for it and would not otherwise: a narrow copy of a bias may, an activation may not.
 constexpr std::int64_t kLeastGain = 32;
 
-// That take as long as to read or write a byte: of an H200 in bf16 205, and 30 to 100 of CPUs in f32. It decides what
-// stays first, and nothing else.
-constexpr double kOperationsForByte = 200;
-
 // Nodes between a second edition and its first reader: about half a layer of a transformer. A device with several lanes
-// makes it beside them. NORMA_TRIAL_AHEAD is for one comparison: another number of nodes.
+// makes it beside them.
 std::size_t nodes_ahead() {
   static const char* const trial = std::getenv("NORMA_TRIAL_AHEAD");
   static const auto ahead = static_cast<std::size_t>(trial != nullptr ? std::atoi(trial) : 8);
@@ -29,14 +25,13 @@ std::size_t nodes_ahead() {
 
 class CheapRecomputation {
  public:
-  CheapRecomputation(Graph& graph, std::int64_t bytes_that_stay)
+  explicit CheapRecomputation(Graph& graph)
       : graph_(graph),
         late_(graph.values().size(), false),
         output_(graph.values().size(), false),
         dropped_(graph.values().size(), false) {
     find_late_readers();
     for (const Node& node : graph.nodes()) consider(node);
-    if (bytes_that_stay > 0) keep_dearest(bytes_that_stay);
   }
 
   void run() {
@@ -99,33 +94,6 @@ class CheapRecomputation {
     for (const int id : node.inputs) late_[at(id)] = true;
   }
 
-  // Of equals the last: the backward pass reads it first.
-  void keep_dearest(std::int64_t left) {
-    struct Dear {
-      double price;
-      std::int64_t bytes;
-      const Node* node;
-    };
-    std::vector<Dear> all;
-    for (const Node& node : graph_.nodes()) {
-      std::int64_t saved = 0;
-      for (const int id : node.outputs) saved += is_dropped(id) ? bytes(id) : 0;
-      if (saved == 0 || node.backward || is_view(node)) continue;
-      const Cost cost = node.op->cost(graph_.input_types(node), graph_.output_types(node));
-      all.push_back({(cost.bytes + cost.flops / kOperationsForByte) / static_cast<double>(saved), saved, &node});
-    }
-    std::reverse(all.begin(), all.end());
-    std::stable_sort(all.begin(), all.end(), [](const Dear& a, const Dear& b) { return a.price > b.price; });
-    for (const Dear& one : all) {
-      if (one.bytes > left) continue;
-      left -= one.bytes;
-      for (const int id : one.node->outputs) dropped_[at(id)] = false;
-    }
-    for (const Node& node : graph_.nodes()) {
-      if (is_view(node) && !dropped_[at(node.inputs[0])]) dropped_[at(node.outputs[0])] = false;
-    }
-  }
-
   // A chain of second editions over segments would make all of them live at once.
   bool can_be_read_again(int id, int segment) const {
     const int producer = graph_.value(id).producer;
@@ -159,8 +127,6 @@ class CheapRecomputation {
 
 }  // namespace
 
-void recompute_cheap_values(Graph& graph, std::int64_t bytes_that_stay) {
-  CheapRecomputation(graph, bytes_that_stay).run();
-}
+void recompute_cheap_values(Graph& graph) { CheapRecomputation(graph).run(); }
 
 }  // namespace norma

@@ -72,7 +72,6 @@ StepOptions step_options(const RunConfig& config) {
           .probes = config.train.probes,
           .recompute_every = static_cast<int>(config.train.recompute_every),
           .keep = config.train.keep,
-          .keep_more = config.train.keep_more << 20,
           .narrow = config.train.precision == Precision::bf16,
           .backend = &device_backend(config)};
 }

@@ -188,8 +188,6 @@ void train_fields(FieldList& f, TrainConfig& t) {
   f.word("train.keep", t.keep, kKeeps, "choice of activations to keep",
          "all activations, or lean: without what is cheap to compute again");
   f.only_unless("\"all\"");
-  f.whole("train.keep_more", t.keep_more, 0, kMillion, "with keep = lean: MiB of what it would make again that stay");
-  f.only_unless("0");
   f.whole("train.threads", t.threads, 0, 4096, "0: all cores");
   f.choice<Device>(
       "train.device", t.device, parse_device, [](Device device) { return name_of(device); }, "auto, cpu or cuda");

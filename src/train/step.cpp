@@ -38,10 +38,8 @@ class StepBuilder {
 
  private:
   CompileOptions compile_options() const {
-    CompileOptions options{.recompute_every = options_.recompute_every,
-                           .keep = options_.keep,
-                           .keep_more = options_.keep_more,
-                           .narrow = options_.narrow};
+    CompileOptions options{
+        .recompute_every = options_.recompute_every, .keep = options_.keep, .narrow = options_.narrow};
     if (!options_.fuse) options.rewrites.emplace();
     return options;
   }

@@ -192,32 +192,6 @@ TEST(CudaRewrites, SecondEditionsHaveALaneOfTheirOwn) {
             step_of("deepnorm", {.probes = false, .narrow = true}).plan->transient_bytes());
 }
 
-// What lean keeps more is attention's context before queries, keys and values, of the last layers before the first.
-TEST(CudaRewrites, LeanKeepsContextsFirst) {
-  constexpr std::int64_t kContext = 4 * 64 * 64 * 2 + 4 * 2 * 64 * 4, kQkv = 4 * 64 * 3 * 64 * 2;
-  const auto again = [](std::int64_t more) {
-    const TrainingStep step =
-        step_of("deepnorm", {.probes = false, .keep = Keep::lean, .keep_more = more, .narrow = true});
-    std::string ops;
-    for (const Step& one : step.plan->steps()) {
-      const Node& node = step.plan->nodes()[static_cast<std::size_t>(one.node)];
-      if (node.again) ops += std::string(node.op->name()) + " of " + std::string(node.scope) + "\n";
-    }
-    return ops;
-  };
-  const auto times = [](const std::string& ops, const std::string& word) {
-    int found = 0;
-    for (std::size_t at = ops.find(word); at != std::string::npos; at = ops.find(word, at + 1)) ++found;
-    return found;
-  };
-  const std::string two = again(2 * kContext), five = again(5 * kContext + kQkv);
-  EXPECT_EQ(times(two, "attention of"), 3) << two;
-  EXPECT_EQ(times(two, "attention of layers.4"), 0) << two;
-  EXPECT_EQ(times(two, "linear of"), 5) << two;
-  EXPECT_EQ(times(five, "attention of"), 0) << five;
-  EXPECT_EQ(times(five, "linear of"), 4) << five;
-}
-
 // The library makes relu's hidden layers, and all of f32: there they are made again beside the chain.
 TEST(CudaRewrites, HiddenLayersOfTheLibraryAreMadeAgainBeside) {
   for (const Activation activation : {Activation::relu, Activation::gelu}) {

@@ -108,54 +108,6 @@ TEST(Recompute, LeanHasTheSameBitsAndLessMemory) {
   EXPECT_LT(bytes[1], 0.5 * bytes[0]);
 }
 
-// So many bytes of what lean would make again stay, those of the last layers first, and no bit differs.
-TEST(Recompute, LeanKeepsMoreWhereItIsToldSo) {
-  constexpr std::int64_t kWide = 4 * kRows * kWidth * 4;  // bytes that a layer's wide tensor takes
-  const auto again = [](const Plan& plan) {
-    std::vector<std::string> layers;
-    for (const Node& node : plan.nodes()) {
-      if (node.again) layers.push_back(std::string(node.scope).substr(0, 8));
-    }
-    return layers;
-  };
-  std::vector<float> results;
-  std::int64_t bytes = 0;
-  std::size_t most = 0;
-  for (const std::int64_t wides : {0, 1, 3, 100}) {
-    Graph g;
-    build_widening(g, 6);
-    CpuSession session(test::test_plan(g, {.keep = Keep::lean, .keep_more = wides * kWide + kWide / 2}));
-    const std::vector<std::string> layers = again(session.plan());
-    test::randomise_all(session);
-    session.run();
-    std::vector<float> all;
-    for (const std::string& name : session.plan().slot_names(Role::computed)) {
-      const std::span<float> tensor = session.tensor<float>(name);
-      all.insert(all.end(), tensor.begin(), tensor.end());
-    }
-    if (wides == 0) {
-      results = all, bytes = session.plan().transient_bytes(), most = layers.size();
-      EXPECT_EQ(most, 5u);
-      continue;
-    }
-    EXPECT_EQ(all, results) << wides;
-    EXPECT_EQ(layers.size(), most - std::min<std::size_t>(most, static_cast<std::size_t>(wides))) << wides;
-    // The last layer has none: the backward pass begins with it.
-    EXPECT_EQ(std::count(layers.begin(), layers.end(), "layers.4"), 0) << wides;
-    EXPECT_GT(session.plan().transient_bytes(), bytes) << wides;
-    EXPECT_LE(session.plan().transient_bytes(), bytes + (wides + 1) * kWide) << wides;
-  }
-}
-
-TEST(Recompute, WhatLeanKeepsMoreIsForLeanAndNoLessThanNothing) {
-  Graph g;
-  build_chain(g, 3);
-  EXPECT_EQ(test::error_of([&] { test::test_plan(g, {.keep = Keep::lean, .keep_more = -1}); }),
-            "keep_more is -1 bytes; expected 0 or more");
-  EXPECT_EQ(test::error_of([&] { test::test_plan(g, {.keep_more = 4096}); }),
-            "keep_more is 4096 bytes and keep is all: it is for keep lean, of what lean would make again");
-}
-
 // A chain of second editions over layers would make all of them live at once.
 TEST(Recompute, LeanComputesNothingAgainFromAnotherLayersSecondEdition) {
   Graph g;

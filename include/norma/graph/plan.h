@@ -29,8 +29,6 @@ struct CompileOptions {
   // inside is computed again when the backward pass arrives. 0 keeps everything; sqrt(layers) is the least memory.
   int recompute_every = 0;
   Keep keep = Keep::all;  // inside each layer; lean and recompute_every exclude each other
-  // With lean: so many bytes of what it would make again stay, what takes longest to make for its size first.
-  std::int64_t keep_more = 0;
   // Mixed precision: tensors are bf16 where the ops' Op::choose says so, parameters and the residual stream stay f32.
   bool narrow = false;
 };

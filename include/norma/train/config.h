@@ -40,7 +40,6 @@ struct TrainConfig {
   std::int64_t keep_checkpoints = 2;
   std::int64_t recompute_every = 0;  // layers per recomputation segment; 0: keep all activations
   Keep keep = Keep::all;             // lean: what is cheap to compute again goes, layer by layer
-  std::int64_t keep_more = 0;        // MiB of each member that stay all the same
   std::int64_t threads = 0;          // 0: all cores
   Device device = Device::automatic;
   Precision precision = Precision::f32;

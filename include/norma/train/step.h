@@ -27,7 +27,6 @@ struct StepOptions {
   bool fuse = true;                  // false only to compare with
   int recompute_every = 0;           // layers per recomputation segment
   Keep keep = Keep::all;             // what stays between forward and backward
-  std::int64_t keep_more = 0;        // CompileOptions::keep_more
   bool narrow = false;               // mixed precision: CompileOptions::narrow
   const Backend* backend = nullptr;  // that the plan is for; null: the CPU
 };
