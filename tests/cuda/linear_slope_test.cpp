@@ -70,24 +70,6 @@ TEST(CudaLinearSlope, AgreesWithTheCpu) {
   }
 }
 
-void build_apart(Graph& g, DType t, const Sizes& s, Activation f) {
-  const Layer layer(g, t, s, Transpose::yes, f);
-  const Wire z = linear(layer.x, layer.w, layer.b);
-  g.output("y", activate(z, f));
-  g.output("dz", matmul_slope(layer.dy, layer.v, z, f, Transpose::yes));
-}
-
-// Each of the two by itself, of so many tiles that a block has two, and an odd number; members idle in both halves.
-TEST(CudaLinearSlope, TheTwoApartAgreeWithTheCpu) {
-  SKIP_WITHOUT_GPU();
-  const Sizes sizes{1100, 640, 64, 72};
-  for (const int inactive : {-1, 0, 1, 2}) {
-    const auto build = [&](Graph& g, DType t) { build_apart(g, t, sizes, Activation::gelu_tanh); };
-    const test::Run run{.build = build, .members = 3, .inactive = inactive};
-    EXPECT_EQ(test::rounded(run, Precision::bf16, 0x1p-6), "") << inactive;
-  }
-}
-
 // The layer as the forward pass makes it, and the product with its derivative: the same sums in the same order.
 TEST(CudaLinearSlope, HasTheBitsOfTheTwoApart) {
   SKIP_WITHOUT_GPU();
@@ -97,13 +79,15 @@ TEST(CudaLinearSlope, HasTheBitsOfTheTwoApart) {
     for (const Activation f : {Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
       const auto results = [&](bool together) {
         Graph g;
+        const Layer layer(g, DType::f32, sizes, Transpose::yes, f);
         if (together) {
-          const Layer layer(g, DType::f32, sizes, Transpose::yes, f);
           const Wires both = linear_slope(layer.dy, layer.v, layer.x, layer.w, layer.b, f, Transpose::yes);
           g.output("dz", both[0]);
           g.output("y", both[1]);
         } else {
-          build_apart(g, DType::f32, sizes, f);
+          const Wire z = linear(layer.x, layer.w, layer.b);
+          g.output("y", activate(z, f));
+          g.output("dz", matmul_slope(layer.dy, layer.v, z, f, Transpose::yes));
         }
         const auto session = make_session(compile(g, cuda_backend(), {.narrow = true}), {.members = 2});
         for (int member = 0; member < 2; ++member)

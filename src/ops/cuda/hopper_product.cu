@@ -6,7 +6,7 @@
 
 #ifdef NORMA_SM90A
 #include "ops/cuda/activation_math.cuh"
-#include "ops/cuda/hopper_product_halves.cuh"
+#include "ops/cuda/hopper_product_launch.cuh"
 #include "ops/cuda/hopper_product_pair.cuh"
 #endif
 
@@ -87,8 +87,7 @@ int activated_product(const FusedProduct& p, Activation f, const Members& member
       return cudaErrorInvalidValue;
     if (end.keeps && !product::make_map(end.before, group.members, {p.before, p.m, p.n}, product::kRowsOfWarp))
       return cudaErrorInvalidValue;
-    return product::halves_pay(group) ? product::launch_halves<true, false>(group, end, stream)
-                                      : product::launch_products<true, false, 2>(group, end, stream);
+    return product::launch_products<true, false, 2>(group, end, stream);
   });
 }
 
@@ -120,9 +119,7 @@ int sloped_product(const FusedProduct& p, Activation f, const Members& members, 
     if (!product::make_map(end.out, group.members, {p.out, p.m, p.n}, product::kRowsOfWarp) ||
         !product::make_map(end.before, group.members, {p.before, p.m, p.n}, product::kSide))
       return cudaErrorInvalidValue;
-    // Sums of lines are put together by a block that is no half.
-    return product::halves_pay(group) && end.lines < 0 ? product::launch_halves<true, true>(group, end, stream)
-                                                       : product::launch_products<true, true, 2>(group, end, stream);
+    return product::launch_products<true, true, 2>(group, end, stream);
   });
 }
 

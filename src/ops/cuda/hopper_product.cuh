@@ -89,20 +89,6 @@ __device__ __forceinline__ void multiply(Ring<kPlaces>& ring, Sums& c, int deep,
   returned();
 }
 
-// A place that an End asked for, by the thread that brings.
-template <class End, int kPlaces>
-__device__ __forceinline__ void bring_slot(Ring<kPlaces>& ring, const End& end, const Place& place) {
-  if constexpr (End::kBrings) {
-    ring.wait_until_empty();
-    const unsigned barrier = ring.full + 8 * ring.stage;
-    arrive_expecting(barrier, kStageBytes);
-    end.bring(attention::shared_address(ring.tiles) + ring.stage * kStageBytes, place, barrier);
-    ring.next();
-  } else {
-    ring.lend();
-  }
-}
-
 template <bool kAlongA, bool kAlongB, class End, int kMost, int kResident>
 __global__ void __launch_bounds__(kThreadsOfProduct, kResident)
     product_kernel(const __grid_constant__ Group<kMost> group, const __grid_constant__ End end) {
@@ -119,7 +105,17 @@ __global__ void __launch_bounds__(kThreadsOfProduct, kResident)
       if (skipped(group.members, place.member)) continue;
       for (int depth = 0; depth < place.one->k; depth += kDepth)
         ring.template bring<kAlongA, kAlongB>(*place.one, place, depth);
-      for (int slot = 0; slot < End::kSlots; ++slot) bring_slot(ring, end, place);
+      for (int slot = 0; slot < End::kSlots; ++slot) {
+        if constexpr (End::kBrings) {
+          ring.wait_until_empty();
+          const unsigned barrier = ring.full + 8 * ring.stage;
+          arrive_expecting(barrier, kStageBytes);
+          end.bring(attention::shared_address(ring.tiles) + ring.stage * kStageBytes, place, barrier);
+          ring.next();
+        } else {
+          ring.lend();
+        }
+      }
     }
     return;
   }

@@ -3,7 +3,9 @@
 // registers meanwhile, as bf16: both products in f32 would leave room for one tile on a multiprocessor, and there are
 // two.
 //
-// The two are halves of one block where there are enough of them (give_turn).
+// Two tiles that began together would multiply together and then both wait for special functions. So the two are halves
+// of one block where there are enough of them, and the second half multiplies when the first has done so once: from
+// then on one multiplies while the other computes f or f'.
 #pragma once
 
 #include <cstdlib>
@@ -36,7 +38,6 @@ class Supplier {
       : pair_(pair),
         ring_(ring),
         tile_(tile),
-        place_(pair.made, tile),
         stride_(stride),
         made_((pair.made.of[0].k + kDepth - 1) / kDepth),
         all_(made_ + (pair.gradient.of[0].k + kDepth - 1) / kDepth + 2) {
@@ -44,35 +45,35 @@ class Supplier {
   }
   __device__ __forceinline__ void bring_next() {
     if (tile_ >= tiles()) return;
+    const Place place(pair_.made, tile_);
     if (step_ < made_) {
-      ring_.template bring<true, false>(pair_.made.of[0], place_, step_ * kDepth);
+      ring_.template bring<true, false>(pair_.made.of[0], place, step_ * kDepth);
     } else if (step_ == made_ || step_ + 1 == all_) {
       ring_.lend();
     } else {
-      ring_.template bring<true, true>(pair_.gradient.of[0], place_, (step_ - made_ - 1) * kDepth);
+      ring_.template bring<true, true>(pair_.gradient.of[0], place, (step_ - made_ - 1) * kDepth);
     }
     if (++step_ < all_) return;
     step_ = 0;
     tile_ += stride_;
-    if (tile_ < tiles()) place_ = Place(pair_.made, tile_);
     skip();
   }
 
  private:
   __device__ __forceinline__ int tiles() const { return pair_.made.tiles * pair_.made.members.count; }
   __device__ __forceinline__ void skip() {
-    while (tile_ < tiles() && skipped(pair_.made.members, place_.member)) {
-      tile_ += stride_;
-      place_ = Place(pair_.made, tile_);
-    }
+    while (tile_ < tiles() && skipped(pair_.made.members, Place(pair_.made, tile_).member)) tile_ += stride_;
   }
   const Pair& pair_;
   Ring<kStages<2>> ring_;  // where it is, ahead of the consumers
   int tile_;
-  Place place_;  // of the tile
   const int stride_, made_, all_;
   int step_ = 0;
 };
+
+// The turn to multiply, which the first half of a block hands to the second.
+__device__ __forceinline__ void give_turn() { asm volatile("bar.arrive 1, %0;" ::"n"(2 * kConsumers) : "memory"); }
+__device__ __forceinline__ void wait_for_turn() { asm volatile("bar.sync 1, %0;" ::"n"(2 * kConsumers) : "memory"); }
 
 // A half, or a block that is one, has kConsumers threads along x, a ring and tiles of its own.
 template <class F, int kHalves>
@@ -80,7 +81,7 @@ __global__ void __launch_bounds__(kConsumers* kHalves, 2 / kHalves) pair_kernel(
 #if __CUDA_ARCH__ >= 900  // on older cards it is never run: has_hopper_products() says so
   extern __shared__ unsigned char shared_bytes[];
   __shared__ std::uint64_t barriers[kHalves][2 * kStages<2>];
-  const int which = kHalves > 1 ? half_of_block() : 0;
+  const int which = kHalves > 1 ? __shfl_sync(kAll, static_cast<int>(threadIdx.y), 0) : 0;
   const int begin = static_cast<int>(blockIdx.x) * kHalves + which, stride = static_cast<int>(gridDim.x) * kHalves;
   Ring<kStages<2>> ring(shared_bytes + which * kStages<2> * kStageBytes, barriers[which]);
   const Members& members = pair.made.members;
@@ -145,7 +146,7 @@ __global__ void __launch_bounds__(kConsumers* kHalves, 2 / kHalves) pair_kernel(
 template <class F, int kHalves>
 int launch_pair_as(const Pair& pair, Stream stream) {
   constexpr auto kKernel = pair_kernel<F, kHalves>;
-  constexpr int kShared = kHalves == 2 ? kSharedBytesOfHalves : kSharedBytes<2>;
+  constexpr int kShared = kHalves * kStages<2> * kStageBytes + 1024;  // tiles begin at a multiple of 1024
   static const cudaError_t allowed =
       cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
   if (allowed != cudaSuccess) return allowed;

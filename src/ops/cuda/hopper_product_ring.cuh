@@ -87,15 +87,6 @@ __device__ __forceinline__ void commit_boxes() { asm volatile("cp.async.bulk.com
 // Shared memory that this thread has sent may be used again.
 __device__ __forceinline__ void wait_until_sent() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 
-// Two tiles on a multiprocessor that begin together multiply together and then both wait for special functions. As
-// halves of one block, of kConsumers threads along x each, the second begins to multiply when the first has done so.
-__device__ __forceinline__ void give_turn() { asm volatile("bar.arrive 1, %0;" ::"n"(2 * kConsumers) : "memory"); }
-__device__ __forceinline__ void wait_for_turn() { asm volatile("bar.sync 1, %0;" ::"n"(2 * kConsumers) : "memory"); }
-__device__ __forceinline__ int half_of_block() {
-  return __shfl_sync(kAll, static_cast<int>(threadIdx.y), 0);  // seen to be uniform
-}
-constexpr int kSharedBytesOfHalves = 2 * kStages<2> * kStageBytes + 1024;
-
 // Where a block is in its walk.
 struct Place {
   const One* one;
