@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 #include <unordered_map>
 #include <vector>
@@ -17,11 +16,7 @@ constexpr std::int64_t kLeastGain = 32;
 
 // Nodes between a second edition and its first reader: about half a layer of a transformer. A device with several lanes
 // makes it beside them.
-std::size_t nodes_ahead() {
-  static const char* const trial = std::getenv("NORMA_TRIAL_AHEAD");
-  static const auto ahead = static_cast<std::size_t>(trial != nullptr ? std::atoi(trial) : 8);
-  return ahead;
-}
+constexpr std::size_t kAhead = 8;
 
 class CheapRecomputation {
  public:
@@ -44,7 +39,7 @@ class CheapRecomputation {
       result.push_back(nodes[index]);
       if (!nodes[index].backward) continue;
       const auto earliest = static_cast<std::size_t>(first_backward - nodes.begin());
-      std::vector<Node>& made = ahead[std::max(earliest, index - std::min(index, nodes_ahead()))];
+      std::vector<Node>& made = ahead[std::max(earliest, index - std::min(index, kAhead))];
       for (int& id : result.back().inputs) id = edition_for_backward(nodes, id, made);
     }
     std::vector<Node> merged;

@@ -8,9 +8,6 @@
 // then on one multiplies while the other computes f or f'.
 #pragma once
 
-#include <cstdlib>
-#include <string_view>
-
 #include "ops/cuda/hopper_product_launch.cuh"
 
 namespace norma::cuda::product {
@@ -158,9 +155,7 @@ int launch_pair_as(const Pair& pair, Stream stream) {
 
 template <class F>
 int launch_pair(const Pair& pair, Stream stream) {
-  static const char* const trial = std::getenv("NORMA_TRIAL_PAIR");  // trial: "old" is two blocks
-  static const bool old = trial != nullptr && std::string_view(trial) == "old";
-  return old || has_few_tiles(pair.made) ? launch_pair_as<F, 1>(pair, stream) : launch_pair_as<F, 2>(pair, stream);
+  return has_few_tiles(pair.made) ? launch_pair_as<F, 1>(pair, stream) : launch_pair_as<F, 2>(pair, stream);
 }
 
 }  // namespace norma::cuda::product
