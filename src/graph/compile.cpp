@@ -182,12 +182,9 @@ void Compilation::find_lifetimes() {
     const Node& node = graph_.node(step.node);
     for (const int id : node.inputs) touch(id, index, joins[at(index)]);
     for (const int id : node.outputs) touch(id, index, joins[at(index)]);
-    if (const Needs& needs = step.kernel->needs; needs.scratch_bytes > 0) {
+    if (const std::int64_t bytes = step.kernel->needs.scratch_bytes; bytes > 0) {
       scratch_of_[at(index)] = static_cast<int>(buffers_.size());
-      buffers_.push_back({.bytes = padded(needs.scratch_bytes),
-                          .first = std::max(0, index - needs.steps_before),
-                          .last = std::min(steps - 1, joins[at(index)] + needs.steps_after),
-                          .needed = needs.scratch_bytes});
+      buffers_.push_back({.bytes = padded(bytes), .first = index, .last = joins[at(index)], .needed = bytes});
     }
   }
   for (const Output& output : graph_.outputs()) touch(output.value, steps, steps);

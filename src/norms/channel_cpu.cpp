@@ -180,10 +180,8 @@ CpuKernel backward_kernel(const ChannelNormOptions& options, const Type& x) {
            scale.line(call, sample), shift.line(call, sample), pull.line(call, sample), call.out<T>(0) + first, stores);
   };
   add_phases(kernel, tiles, extent, take_sums, finish_group, apply);
-  std::vector<Total<T>> totals;
-  if (arguments.dgain >= 0) totals.push_back({sum_dy_xh, arguments.dgain});
-  if (arguments.dbias >= 0) totals.push_back({sum_dy, arguments.dbias});
-  add_total_phase(kernel, totals);
+  if (arguments.dgain >= 0) add_total_phase(kernel, sum_dy_xh, arguments.dgain);
+  if (arguments.dbias >= 0) add_total_phase(kernel, sum_dy, arguments.dbias);
   return kernel;
 }
 

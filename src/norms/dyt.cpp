@@ -161,10 +161,9 @@ CpuKernel dyt_backward_kernel(Affine affine, const Type& type) {
                                   .dbias = line(biases, dbias),
                                   .stores = stores});
                            }});
-  std::vector<Total<T>> totals = {{alphas, 1}};
-  if (dgain >= 0) totals.push_back({gains, dgain});
-  if (dbias >= 0) totals.push_back({biases, dbias});
-  add_total_phase(kernel, totals);
+  add_total_phase(kernel, alphas, 1);
+  if (dgain >= 0) add_total_phase(kernel, gains, dgain);
+  if (dbias >= 0) add_total_phase(kernel, biases, dbias);
   return kernel;
 }
 

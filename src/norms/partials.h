@@ -3,8 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
-#include <vector>
 
 #include "norma/core/arena.h"
 #include "norma/device/cpu/kernel.h"
@@ -38,36 +36,16 @@ using SumLines = void (*)(const T* lines, std::int64_t count, std::int64_t strid
 template <typename T>
 SumLines<T> sum_lines();  // for this machine
 
+// Appends the phase that writes out(index) = sum of the lines, unless nobody reads that output.
 template <typename T>
-struct Total {
-  Partials<T> partials;
-  int output = 0;
-};
-
-// Appends the phase that writes out(output) = sum of the lines, for all these outputs that somebody reads.
-template <typename T>
-void add_total_phase(CpuKernel& kernel, const std::vector<Total<T>>& totals) {
-  struct Part {
-    Total<T> total;
-    std::int64_t begin, end;  // of the width
-  };
-  std::vector<Part> parts;
-  Touched touched;
-  for (const Total<T>& total : totals) {
-    const Tiling tiling(total.partials.width, 1024, 64);
-    for (std::int64_t tile = 0; tile < tiling.tiles; ++tile)
-      parts.push_back({total, tiling.begin(tile), tiling.end(tile)});
-    touched.outputs.push_back(total.output);
-  }
-  if (parts.empty()) return;
-  const auto count = static_cast<std::int64_t>(parts.size());
-  const auto run = [parts = std::move(parts), sum = sum_lines<T>()](const Call& call, std::int64_t tile) {
-    const auto& [total, begin, end] = parts[static_cast<std::size_t>(tile)];
-    const Partials<T>& lines = total.partials;
-    if (T* const to = call.out<T>(total.output); to != nullptr)
-      sum(lines.line(call, 0), lines.tiles, lines.stride(), begin, end, to);
-  };
-  kernel.phases.push_back({.tiles = count, .run = run, .touches = std::move(touched)});
+void add_total_phase(CpuKernel& kernel, const Partials<T>& partials, int output) {
+  const Tiling tiling(partials.width, 1024, 64);
+  kernel.phases.push_back({tiling.tiles, [=, run = sum_lines<T>()](const Call& call, std::int64_t tile) {
+                             T* const total = call.out<T>(output);
+                             if (total == nullptr) return;
+                             run(partials.line(call, 0), partials.tiles, partials.stride(), tiling.begin(tile),
+                                 tiling.end(tile), total);
+                           }});
 }
 
 }  // namespace norma

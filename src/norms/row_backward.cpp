@@ -157,10 +157,8 @@ CpuKernel cpu_kernel(const RowNormBackward& op, Types in, Types out) {
                                run(call, layout, tiling.begin(tile), tiling.end(tile),
                                    line(call, dgain, layout.dgain, tile), line(call, dbias, layout.dbias, tile));
                              }});
-    std::vector<Total<T>> totals;
-    if (layout.dgain >= 0) totals.push_back({dgain, layout.dgain});
-    if (layout.dbias >= 0) totals.push_back({dbias, layout.dbias});
-    add_total_phase(kernel, totals);
+    if (layout.dgain >= 0) add_total_phase(kernel, dgain, layout.dgain);
+    if (layout.dbias >= 0) add_total_phase(kernel, dbias, layout.dbias);
     return kernel;
   };
   return in[0].dtype == DType::f32 ? build(kernels.backward_f32) : build(kernels.backward_f64);

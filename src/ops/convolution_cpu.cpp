@@ -57,7 +57,7 @@ CpuKernel with_weight(const ConvolutionSizes& sizes, Pass pass) {
                         call.worker_scratch);
   };
   const double share = std::min(0.5, static_cast<double>(packed) * 8 / sizes.flops());
-  kernel.phases.push_back({.tiles = 1, .run = pack, .share = share, .touches = Touched{.inputs = {1}}});
+  kernel.phases.push_back({.tiles = 1, .run = pack, .share = share, .reads_only = 1});
   kernel.phases.push_back({.tiles = images.blocks.tiles, .run = run, .share = 1 - share});
   return kernel;
 }

@@ -116,10 +116,9 @@ CpuKernel loss_kernel(const Shape& logits, std::int32_t ignore) {
                                call.shared<T>()[row] = targets[row] == ignore ? 0 : loss;
                              }
                            }});
-  const auto mean = [=](const Call& call, std::int64_t) {
-    call.out<T>(0)[0] = mean_loss(call.shared<T>(), call.in<std::int32_t>(1), rows, ignore);
-  };
-  kernel.phases.push_back({.tiles = 1, .run = mean, .touches = Touched{.inputs = {1}, .outputs = {0}}});
+  kernel.phases.push_back({1, [=](const Call& call, std::int64_t) {
+                             call.out<T>(0)[0] = mean_loss(call.shared<T>(), call.in<std::int32_t>(1), rows, ignore);
+                           }});
   return kernel;
 }
 

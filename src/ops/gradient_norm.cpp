@@ -97,24 +97,23 @@ CpuKernel cpu_kernel(const SquaredSums&, Types in, Types) {
                                call.shared<T>()[tile] = run(call.in<T>(block.input) + block.begin, block.count);
                              }});
     // From the last handful of gradients to the first: the order in which the backward pass makes them.
-    const auto add_up = [=](const Call& call, std::int64_t) {
-      T* squares = call.out<T>(0);
-      T total = 0;
-      for (int end = gradients; end > 0; end -= kHandful) {
-        double handful = static_cast<double>(total);
-        for (int input = std::max(0, end - kHandful); input < end; ++input) {
-          const auto at = static_cast<std::size_t>(input);
-          double sum = 0;
-          for (std::size_t block = first[at]; block < first[at + 1]; ++block)
-            sum += static_cast<double>(call.shared<T>()[block]);
-          squares[input] = static_cast<T>(sum);
-          handful += sum;
-        }
-        total = static_cast<T>(handful);
-      }
-      *call.out<T>(1) = total;
-    };
-    kernel.phases.push_back({.tiles = 1, .run = add_up, .touches = Touched{.outputs = {0, 1}}});
+    kernel.phases.push_back({1, [=](const Call& call, std::int64_t) {
+                               T* squares = call.out<T>(0);
+                               T total = 0;
+                               for (int end = gradients; end > 0; end -= kHandful) {
+                                 double handful = static_cast<double>(total);
+                                 for (int input = std::max(0, end - kHandful); input < end; ++input) {
+                                   const auto at = static_cast<std::size_t>(input);
+                                   double sum = 0;
+                                   for (std::size_t block = first[at]; block < first[at + 1]; ++block)
+                                     sum += static_cast<double>(call.shared<T>()[block]);
+                                   squares[input] = static_cast<T>(sum);
+                                   handful += sum;
+                                 }
+                                 total = static_cast<T>(handful);
+                               }
+                               *call.out<T>(1) = total;
+                             }});
     return kernel;
   };
   return in[0].dtype == DType::f32 ? make.operator()<float>(NORMA_SIMD(squares_f32))

@@ -78,10 +78,9 @@ CpuKernel forward_kernel(std::span<const Type> in, const CrossEntropyOptions& op
            call.shared<T>()[row] = targets[row] == ignore ? 0 : loss;
          }
        }});
-  const auto mean = [rows = s.rows, ignore = options.ignore](const Call& call, std::int64_t) {
-    call.out<T>(0)[0] = mean_loss(call.shared<T>(), call.in<std::int32_t>(2), rows, ignore);
-  };
-  kernel.phases.push_back({.tiles = 1, .run = mean, .touches = Touched{.inputs = {2}, .outputs = {0}}});
+  kernel.phases.push_back({1, [rows = s.rows, ignore = options.ignore](const Call& call, std::int64_t) {
+                             call.out<T>(0)[0] = mean_loss(call.shared<T>(), call.in<std::int32_t>(2), rows, ignore);
+                           }});
   return kernel;
 }
 

@@ -210,14 +210,13 @@ Phase unit_phase(const std::shared_ptr<const Optimiser>& op, Types in, auto* row
 // Adds up the squares of the pieces of each parameter, in order.
 template <typename T>
 Phase total_phase(const std::shared_ptr<const Optimiser>& op, std::vector<Piece> pieces) {
-  const auto run = [op, pieces = std::move(pieces)](const Call& call, std::int64_t) {
-    double* const squares = call.out<double>(op->squares());
-    if (squares == nullptr) return;
-    std::fill_n(squares, op->parameters(), 0.0);
-    for (std::size_t i = 0; i < pieces.size(); ++i)
-      squares[pieces[i].parameter] += static_cast<double>(call.shared<T>()[i]);
-  };
-  return {.tiles = 1, .run = run, .touches = Touched{.outputs = {op->squares()}}};
+  return {1, [op, pieces = std::move(pieces)](const Call& call, std::int64_t) {
+            double* const squares = call.out<double>(op->squares());
+            if (squares == nullptr) return;
+            std::fill_n(squares, op->parameters(), 0.0);
+            for (std::size_t i = 0; i < pieces.size(); ++i)
+              squares[pieces[i].parameter] += static_cast<double>(call.shared<T>()[i]);
+          }};
 }
 
 }  // namespace

@@ -98,11 +98,10 @@ CpuKernel column_sums(std::int64_t rows, std::int64_t n) {
                              f.add_rows(call.in<T>(0) + tiling.begin(tile) * n, tiling.end(tile) - tiling.begin(tile),
                                         n, partial);
                            }});
-  const auto total = [=](const Call& call, std::int64_t) {
-    std::fill_n(call.out<T>(0), n, T{0});
-    f.add_rows(call.shared<T>(), tiling.tiles, n, call.out<T>(0));
-  };
-  kernel.phases.push_back({.tiles = 1, .run = total, .touches = Touched{.outputs = {0}}});
+  kernel.phases.push_back({1, [=](const Call& call, std::int64_t) {
+                             std::fill_n(call.out<T>(0), n, T{0});
+                             f.add_rows(call.shared<T>(), tiling.tiles, n, call.out<T>(0));
+                           }});
   return kernel;
 }
 
@@ -117,33 +116,29 @@ CpuKernel total_sum(std::int64_t n) {
                              call.shared<T>()[tile] =
                                  f.sum_row(call.in<T>(0) + tiling.begin(tile), tiling.end(tile) - tiling.begin(tile));
                            }});
-  const auto total = [=](const Call& call, std::int64_t) {
-    call.out<T>(0)[0] = f.sum_row(call.shared<T>(), tiling.tiles);
-  };
-  kernel.phases.push_back({.tiles = 1, .run = total, .touches = Touched{.outputs = {0}}});
+  kernel.phases.push_back(
+      {1, [=](const Call& call, std::int64_t) { call.out<T>(0)[0] = f.sum_row(call.shared<T>(), tiling.tiles); }});
   return kernel;
 }
 
-// Any other pattern of axes; rows in order, tiles of columns where they stay apart.
+// Any other pattern of axes; one tile, rows in order.
 template <typename T>
 CpuKernel general_sum(const Shape& from, const Shape& to) {
   const BroadcastIndex index(to, from);
-  const std::int64_t rows = from.rows(), n = from.channels(), width = to.channels(), lines = to.rows();
-  const Tiling columns(width, std::max<std::int64_t>(16, 16384 / rows), 16);
-  const auto run = [=, f = functions<T>()](const Call& call, std::int64_t tile) {
-    const std::int64_t first = columns.begin(tile), count = columns.end(tile) - first;
-    T* const out = call.out<T>(0) + first;
-    for (std::int64_t line = 0; line < lines; ++line) std::fill_n(out + line * width, count, T{0});
-    for (std::int64_t row = 0; row < rows; ++row) {
-      T* const target = out + index.row_offset(row);
-      if (index.column_stride() == 0) {
-        *target += f.sum_row(call.in<T>(0) + row * n, n);
-      } else {
-        f.add_rows(call.in<T>(0) + row * n + first, 1, count, target);
-      }
-    }
-  };
-  return {.phases = {{.tiles = columns.tiles, .run = run}}};
+  const std::int64_t rows = from.rows(), n = from.channels(), size = to.elements();
+  return {.phases = {{1, [=, f = functions<T>()](const Call& call, std::int64_t) {
+                        T* out = call.out<T>(0);
+                        std::fill_n(out, size, T{0});
+                        for (std::int64_t row = 0; row < rows; ++row) {
+                          const T* x = call.in<T>(0) + row * n;
+                          T* target = out + index.row_offset(row);
+                          if (index.column_stride() == 0) {
+                            *target += f.sum_row(x, n);
+                          } else {
+                            f.add_rows(x, 1, n, target);
+                          }
+                        }
+                      }}}};
 }
 
 template <typename T>

@@ -116,18 +116,17 @@ CpuKernel cpu_kernel(const StatisticsOp&, Types in, Types) {
                                const std::int64_t at = tiling.begin(tile);
                                run(call.in<T>(0) + at, tiling.end(tile) - at, call.shared<T>() + tile * parts);
                              }});
-    const auto add_up = [=](const Call& call, std::int64_t) {
-      double* const total = call.out<double>(0);
-      std::fill_n(total, parts, 0.0);
-      for (std::int64_t tile = 0; tile < tiling.tiles; ++tile) {
-        const T* partial = call.shared<T>() + tile * parts;
-        total[sum_of_values] += static_cast<double>(partial[sum_of_values]);
-        total[sum_of_squares] += static_cast<double>(partial[sum_of_squares]);
-        total[largest] = std::max(total[largest], static_cast<double>(partial[largest]));
-        total[non_finite] += static_cast<double>(partial[non_finite]);
-      }
-    };
-    kernel.phases.push_back({.tiles = 1, .run = add_up, .touches = Touched{.outputs = {0}}});
+    kernel.phases.push_back({1, [=](const Call& call, std::int64_t) {
+                               double* const total = call.out<double>(0);
+                               std::fill_n(total, parts, 0.0);
+                               for (std::int64_t tile = 0; tile < tiling.tiles; ++tile) {
+                                 const T* partial = call.shared<T>() + tile * parts;
+                                 total[sum_of_values] += static_cast<double>(partial[sum_of_values]);
+                                 total[sum_of_squares] += static_cast<double>(partial[sum_of_squares]);
+                                 total[largest] = std::max(total[largest], static_cast<double>(partial[largest]));
+                                 total[non_finite] += static_cast<double>(partial[non_finite]);
+                               }
+                             }});
     return kernel;
   };
   return in[0].dtype == DType::f32 ? make.operator()<float>(NORMA_SIMD(statistics_f32))

@@ -8,53 +8,109 @@
 #include <set>
 
 #include "device/step_plan.h"
-#include "device/touches.h"
-#include "norma/backends/cpu.h"
-#include "norma/norms/row.h"
-#include "norma/ops/elementwise.h"
 
 namespace norma {
 namespace {
 
-using test::conflict;
-using test::touches_of;
+struct Bytes {
+  std::int64_t begin, end;
+  bool overlaps(const Bytes& other) const { return begin < other.end && other.begin < end; }
+};
 
-// The level of each phase of each step.
-std::map<std::pair<int, int>, std::size_t> places_of(const std::vector<Level>& levels) {
-  std::map<std::pair<int, int>, std::size_t> places;
+struct Touches {
+  std::vector<Bytes> reads, writes;
+};
+
+Touches touches_of(const Plan& plan, const Step& step) {
+  Touches touches;
+  const Node& node = plan.nodes()[static_cast<std::size_t>(step.node)];
+  std::vector<int> ids = node.inputs;
+  ids.insert(ids.end(), node.outputs.begin(), node.outputs.end());
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (step.offsets[i] < 0) continue;
+    const std::int64_t bytes = plan.values()[static_cast<std::size_t>(ids[i])].type.bytes();
+    (i < node.inputs.size() ? touches.reads : touches.writes).push_back({step.offsets[i], step.offsets[i] + bytes});
+  }
+  if (step.kernel->needs.scratch_bytes > 0)
+    touches.writes.push_back({step.scratch, step.scratch + step.kernel->needs.scratch_bytes});
+  return touches;
+}
+
+bool overlap(const std::vector<Bytes>& some, const std::vector<Bytes>& others) {
+  return std::any_of(some.begin(), some.end(), [&](const Bytes& one) {
+    return std::any_of(others.begin(), others.end(), [&](const Bytes& other) { return one.overlaps(other); });
+  });
+}
+
+// A first phase that prepares one input.
+bool prepares(const Step& step) { return phases_of(step).size() > 1 && phases_of(step)[0].reads_only >= 0; }
+
+Touches touches_of_preparing(const Plan& plan, const Step& step) {
+  const auto input = static_cast<std::size_t>(phases_of(step)[0].reads_only);
+  const int id = plan.nodes()[static_cast<std::size_t>(step.node)].inputs[input];
+  const std::int64_t bytes = plan.values()[static_cast<std::size_t>(id)].type.bytes();
+  return {{{step.offsets[input], step.offsets[input] + bytes}},
+          {{step.scratch, step.scratch + step.kernel->needs.scratch_bytes}}};
+}
+
+struct Place {
+  std::size_t prepared = 0, first = 0, last = 0;  // levels: of a preparing phase, of the first other and the last phase
+};
+
+std::map<int, Place> places_of(const Plan& plan, const std::vector<Level>& levels) {
+  std::map<int, Place> places;
   for (std::size_t level = 0; level < levels.size(); ++level) {
-    for (const Task& task : levels[level]) EXPECT_TRUE(places.emplace(std::pair(task.step, task.phase), level).second);
+    for (const Task& task : levels[level]) {
+      const bool alone = prepares(plan.steps()[static_cast<std::size_t>(task.step)]);
+      const auto [entry, fresh] = places.emplace(task.step, Place{level, level, level});
+      EXPECT_EQ(task.phase == 0, fresh);
+      if (task.phase == 1 && alone) entry->second.first = level;
+      EXPECT_TRUE(fresh || (task.phase == 1 && alone ? level > entry->second.last : level == entry->second.last + 1))
+          << "phases follow each other";
+      entry->second.last = level;
+    }
   }
   return places;
+}
+
+bool conflict(const Touches& a, const Touches& b) {
+  return overlap(a.writes, b.reads) || overlap(a.reads, b.writes) || overlap(a.writes, b.writes);
 }
 
 class Levels : public testing::TestWithParam<Watching> {};
 
 TEST_P(Levels, NothingRunsBesideWhatSharesItsMemory) {
   const auto plan = test::several_kernels();
-  const auto places = places_of(dependency_levels(*plan, GetParam()));
-  int conflicts = 0;
+  const std::map<int, Place> places = places_of(*plan, dependency_levels(*plan, GetParam()));
+  int conflicts = 0, prepared = 0;
   for (const auto& [later, late] : places) {
-    const test::Touches b = touches_of(*plan, {later.first, later.second});
+    const Step& late_step = plan->steps()[static_cast<std::size_t>(later)];
+    const Touches b = touches_of(*plan, late_step);
     for (const auto& [earlier, early] : places) {
-      if (earlier >= later) break;
-      const bool follows = earlier.first == later.first;  // phases of one kernel follow each other
-      if (!follows && !conflict(touches_of(*plan, {earlier.first, earlier.second}), b)) continue;
+      if (earlier >= later) continue;
+      const Touches a = touches_of(*plan, plan->steps()[static_cast<std::size_t>(earlier)]);
+      if (prepares(late_step) && conflict(a, touches_of_preparing(*plan, late_step))) {
+        ++prepared;
+        EXPECT_LT(early.last, late.prepared) << plan->node_name(earlier) << " and " << plan->node_name(later);
+      }
+      if (!conflict(a, b)) continue;
       ++conflicts;
-      EXPECT_LT(early, late) << plan->node_name(earlier.first) << " and " << plan->node_name(later.first);
+      EXPECT_LT(early.last, late.first) << plan->node_name(earlier) << " and " << plan->node_name(later);
     }
   }
   EXPECT_GT(conflicts, static_cast<int>(places.size()) - 2);
+  const auto& steps = plan->steps();
+  const bool packs = std::any_of(steps.begin(), steps.end(), prepares);  // as far as the library does here
+  EXPECT_EQ(prepared > 0, packs);
 }
 
 TEST_P(Levels, EveryKernelOfTheRunIsThere) {
   const auto plan = test::several_kernels();
-  const auto places = places_of(dependency_levels(*plan, GetParam()));
+  const std::map<int, Place> places = places_of(*plan, dependency_levels(*plan, GetParam()));
   for (std::size_t index = 0; index < plan->steps().size(); ++index) {
     const Step& step = plan->steps()[index];
     const bool runs = !step.only_watched || GetParam() == Watching::yes;
-    for (int phase = 0; phase < static_cast<int>(phases_of(step).size()); ++phase)
-      EXPECT_EQ(places.contains({static_cast<int>(index), phase}), runs) << plan->node_name(step.node);
+    EXPECT_EQ(places.contains(static_cast<int>(index)), runs) << plan->node_name(step.node);
   }
 }
 
@@ -77,38 +133,12 @@ TEST(LevelsOf, APhaseThatPreparesAnInputWaitsForThatInputAlone) {
   const Wire x = g.input("x", {{2048, 64}, DType::f32}), w = g.parameter("w", {{64, 64}, DType::f32});
   g.output("y", matmul_rows(tanh(exp(tanh(x))), w, Transpose::yes));
   const auto plan = test::test_plan(g);
-  const std::vector<Phase>& phases = phases_of(plan->steps().back());
-  if (phases.size() == 1) GTEST_SKIP() << "the library takes weights as they are here";
-  const auto places = places_of(dependency_levels(*plan, Watching::yes));
-  const int last = static_cast<int>(plan->steps().size()) - 1;
-  EXPECT_LT(places.at({last, 0}) + 1, places.at({last, 1}));
-}
-
-// The sums behind a norm's backward pass are for the optimiser: what reads dx does not wait for them, and their scratch
-// is not the next kernel's.
-TEST(LevelsOf, ALastPhaseIsWaitedForByReadersOfItsOutputsAlone) {
-  Graph g;
-  const Wire x = g.input("x", {{2048, 64}, DType::f32}), w = g.parameter("w", {{64, 64}, DType::f32});
-  const Wire gain = g.parameter("gain", {{64}, DType::f32}), bias = g.parameter("bias", {{64}, DType::f32});
-  const Wire wrt[] = {x, gain, bias};
-  const Wires gradients = differentiate(mean_all(square(layer_norm(x, gain, bias))), wrt);
-  g.output("y", matmul_rows(gradients[0], w, Transpose::yes));
-  g.output("dgain", gradients[1]);
-  g.output("dbias", gradients[2]);
-  const auto plan = compile(g, cpu_backend());
-  const auto places = places_of(dependency_levels(*plan, Watching::yes));
-  const auto step_of = [&](std::string_view op) {
-    const auto found = std::ranges::find_if(plan->steps(), [&](const Step& step) {
-      return plan->nodes()[static_cast<std::size_t>(step.node)].op->name() == op;
-    });
-    EXPECT_NE(found, plan->steps().end()) << op;
-    return static_cast<int>(found - plan->steps().begin());
-  };
-  const int norm = step_of("layer_norm_backward"), reader = step_of("matmul");
-  EXPECT_EQ(phases_of(plan->steps()[static_cast<std::size_t>(norm)]).size(), 2u) << "both sums are one phase";
-  EXPECT_EQ(places.at({norm, 1}), places.at({norm, 0}) + 1);
-  const auto last = static_cast<int>(phases_of(plan->steps()[static_cast<std::size_t>(reader)]).size()) - 1;
-  EXPECT_EQ(places.at({reader, last}), places.at({norm, 1}));
+  const Step& last = plan->steps().back();
+  if (!prepares(last)) GTEST_SKIP() << "the library takes weights as they are here";
+  const std::vector<Level> levels = dependency_levels(*plan, Watching::yes);
+  const Place place = places_of(*plan, levels).at(static_cast<int>(plan->steps().size()) - 1);
+  EXPECT_LT(place.prepared, place.first - 1);
+  EXPECT_EQ(place.first + 1, levels.size());
 }
 
 // By level: between two barriers everybody is in the same one.

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "check.h"
-#include "norma/device/cpu/backend.h"
 #include "norma/graph/sum.h"
 #include "norma/ops/scaled_add.h"
 
@@ -145,24 +144,6 @@ TEST(Reduce, LongSumsHaveTheSameBitsForAnyThreads) {
   };
   EXPECT_EQ(run(1), run(2));
   EXPECT_EQ(run(1), run(3));
-}
-
-// A position table's gradient: over samples, in their order, and not by one thread alone.
-TEST(Reduce, SumsOverALeadingAxisGoInTilesOfColumns) {
-  Graph g;
-  const Wire x = g.input("x", {{5, 300, 100}, DType::f32});
-  g.output("y", sum_to(x, {300, 100}));
-  const auto plan = test::plain_plan(g);
-  EXPECT_GT(static_cast<const CpuProgram&>(*plan->steps()[0].kernel).phases[0].tiles, 1);
-  CpuSession session(plan, {.members = 1, .threads = 3});
-  test::randomise_all(session);
-  session.run();
-  const auto in = session.tensor<float>("x"), out = session.tensor<float>("y");
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    float sum = 0;
-    for (std::size_t sample = 0; sample < 5; ++sample) sum += in[sample * out.size() + i];
-    ASSERT_EQ(out[i], sum) << i;
-  }
 }
 
 TEST(Sum, ManyTermsAndRepeatedTerms) {

@@ -16,8 +16,6 @@ struct Rewrite;
 
 struct Needs {
   std::int64_t scratch_bytes = 0;  // of one member, for the time of one call; laid out with everything else
-  // For so many steps before and after its own the scratch is the kernel's too: parts of it may run beside neighbours.
-  int steps_before = 0, steps_after = 0;
 };
 
 class Kernel {

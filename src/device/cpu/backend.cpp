@@ -9,18 +9,6 @@
 
 namespace norma {
 
-// A weight is packed while the kernel before its product runs; sums are added up beside the products that follow, which
-// must find no place in that scratch. Much scratch belongs to long steps, which gain little, and is not kept for
-// longer.
-Needs needs_of(const CpuKernel& kernel) {
-  constexpr std::int64_t kMuch = std::int64_t{1} << 22;
-  Needs needs{.scratch_bytes = kernel.scratch_bytes};
-  if (kernel.phases.size() < 2 || needs.scratch_bytes > kMuch) return needs;
-  needs.steps_before = kernel.phases.front().touches ? 1 : 0;
-  needs.steps_after = needs.steps_before > 0 || kernel.phases.back().touches ? 3 : 0;
-  return needs;
-}
-
 CpuBackend::CpuBackend() {
   machine();  // settles the instruction set before any kernel pointer is taken
 }

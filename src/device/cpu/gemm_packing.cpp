@@ -51,7 +51,7 @@ double add_packing(CpuKernel& kernel, const GemmShape& shape, const GemmPanels& 
   };
   NORMA_ASSERT(kernel.phases.empty() && kernel.scratch_bytes == 0);
   kernel.scratch_bytes = packing.bytes();
-  kernel.phases.push_back({.tiles = packing.tiles(), .run = pack, .share = share, .touches = Touched{.inputs = {1}}});
+  kernel.phases.push_back({.tiles = packing.tiles(), .run = pack, .share = share, .reads_only = 1});
   return share;
 }
 

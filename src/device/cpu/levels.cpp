@@ -63,68 +63,43 @@ struct Footprint {
   std::vector<ByteRange> reads, writes;
 };
 
-bool named_elsewhere(const std::vector<Phase>& phases, std::size_t phase, int output) {
-  for (std::size_t other = 0; other < phases.size(); ++other) {
-    const std::optional<Touched>& touches = phases[other].touches;
-    if (other != phase && touches && std::ranges::find(touches->outputs, output) != touches->outputs.end()) return true;
-  }
-  return false;
-}
-
-Footprint footprint_of(const Plan& plan, const Step& step, std::size_t phase) {
-  const Node& node = plan.nodes()[static_cast<std::size_t>(step.node)];
-  const std::vector<Phase>& phases = phases_of(step);
+Footprint footprint_of(const Plan& plan, const Step& step) {
   Footprint footprint;
-  const auto add = [](std::vector<ByteRange>& ranges, std::int64_t offset, std::int64_t bytes) {
+  const Node& node = plan.nodes()[static_cast<std::size_t>(step.node)];
+  const auto add = [&](std::vector<ByteRange>& ranges, std::int64_t offset, std::int64_t bytes) {
     if (offset >= 0 && bytes > 0) ranges.push_back({offset, offset + bytes});
   };
   const auto bytes_of = [&](int value) { return plan.values()[static_cast<std::size_t>(value)].type.bytes(); };
-  const auto reads = [&](int in) {
-    const auto at = static_cast<std::size_t>(in);
-    add(footprint.reads, step.offsets[at], bytes_of(node.inputs[at]));
-  };
-  const auto writes = [&](int out) {
-    const auto at = static_cast<std::size_t>(out);
-    add(footprint.writes, step.offsets[node.inputs.size() + at], bytes_of(node.outputs[at]));
-  };
-  if (const std::optional<Touched>& touches = phases[phase].touches) {
-    for (const int in : touches->inputs) reads(in);
-    for (const int out : touches->outputs) writes(out);
-  } else {
-    for (int in = 0; in < static_cast<int>(node.inputs.size()); ++in) reads(in);
-    for (int out = 0; out < static_cast<int>(node.outputs.size()); ++out) {
-      if (!named_elsewhere(phases, phase, out)) writes(out);
-    }
-  }
+  for (std::size_t in = 0; in < node.inputs.size(); ++in)
+    add(footprint.reads, step.offsets[in], bytes_of(node.inputs[in]));
+  for (std::size_t out = 0; out < node.outputs.size(); ++out)
+    add(footprint.writes, step.offsets[node.inputs.size() + out], bytes_of(node.outputs[out]));
   add(footprint.writes, step.scratch, step.kernel->needs.scratch_bytes);
   return footprint;
 }
 
-std::int64_t bytes_of(const Footprint& footprint) {
-  std::int64_t bytes = 0;
-  for (const auto* ranges : {&footprint.reads, &footprint.writes}) {
-    for (const ByteRange& range : *ranges) bytes += range.end - range.begin;
-  }
-  return bytes;
-}
-
 // Of one tile, from the op's own count of work: a core does some 100 operations or moves 20 bytes in a nanosecond, and
-// calling a kernel costs a little. A phase that says what it touches goes through that once; of the others, what
-// follows the first mostly adds up what that left.
-double tile_nanoseconds(const Plan& plan, const Step& step, std::size_t phase, const Footprint& footprint) {
-  const std::vector<Phase>& phases = phases_of(step);
-  const auto tiles = static_cast<double>(phases[phase].tiles);
-  if (phases[phase].touches && phases[phase].share == 0)
-    return 150 + static_cast<double>(bytes_of(footprint)) / 20 / tiles;
+// calling a kernel costs a little. What follows the first phase of a kernel mostly adds up what that left.
+double tile_nanoseconds(const Plan& plan, const Step& step, std::size_t phase) {
   const Node& node = plan.nodes()[static_cast<std::size_t>(step.node)];
   std::vector<Type> in, out;
   for (const int id : node.inputs) in.push_back(plan.values()[static_cast<std::size_t>(id)].type);
   for (const int id : node.outputs) out.push_back(plan.values()[static_cast<std::size_t>(id)].type);
   const Cost cost = node.op->cost(in, out);
-  const auto main = std::ranges::count_if(phases, [](const Phase& one) { return !one.touches; });
-  const double usual = main == 1 ? 1 : phase == 0 ? 0.7 : 0.3 / static_cast<double>(main - 1);
+  const std::vector<Phase>& phases = phases_of(step);
+  const double usual = phases.size() == 1 ? 1 : phase == 0 ? 0.7 : 0.3 / static_cast<double>(phases.size() - 1);
   const double share = phases[phase].share > 0 ? phases[phase].share : usual;
-  return 150 + share * (cost.flops / 100 + cost.bytes / 20) / tiles;
+  return 150 + share * (cost.flops / 100 + cost.bytes / 20) / static_cast<double>(phases[phase].tiles);
+}
+
+// The last level that a first phase which prepares one input has to wait for.
+int ready_to_prepare(const Plan& plan, const Step& step, int input, MemoryHistory& history) {
+  const Node& node = plan.nodes()[static_cast<std::size_t>(step.node)];
+  const int value = node.inputs[static_cast<std::size_t>(input)];
+  const std::int64_t from = step.offsets[static_cast<std::size_t>(input)];
+  const std::int64_t bytes = plan.values()[static_cast<std::size_t>(value)].type.bytes();
+  return std::max(history.last_write(from, from + bytes),
+                  history.last_use(step.scratch, step.scratch + step.kernel->needs.scratch_bytes));
 }
 
 }  // namespace
@@ -138,19 +113,23 @@ std::vector<Level> dependency_levels(const Plan& plan, Watching watching) {
     const Step& step = plan.steps()[index];
     if (step.only_watched && watching == Watching::no) continue;
     const std::vector<Phase>& phases = phases_of(step);
-    int level = kNever;  // of the phase before
+    if (phases.empty()) continue;
+    const Footprint footprint = footprint_of(plan, step);
+    int before = kNever;
+    for (const ByteRange& range : footprint.reads)
+      before = std::max(before, history.last_write(range.begin, range.end));
+    for (const ByteRange& range : footprint.writes) before = std::max(before, history.last_use(range.begin, range.end));
+    std::vector<int> at;  // levels of the phases
+    if (phases.size() > 1 && phases[0].reads_only >= 0)
+      at.push_back(ready_to_prepare(plan, step, phases[0].reads_only, history) + 1);
+    while (at.size() < phases.size()) at.push_back(std::max(before, at.empty() ? kNever : at.back()) + 1);
+    const int last = at.back();
+    for (const ByteRange& range : footprint.reads) history.read(range.begin, range.end, last);
+    for (const ByteRange& range : footprint.writes) history.write(range.begin, range.end, last);
+    if (static_cast<int>(levels.size()) <= last) levels.resize(static_cast<std::size_t>(last) + 1);
     for (std::size_t phase = 0; phase < phases.size(); ++phase) {
-      const Footprint footprint = footprint_of(plan, step, phase);
-      for (const ByteRange& range : footprint.reads)
-        level = std::max(level, history.last_write(range.begin, range.end));
-      for (const ByteRange& range : footprint.writes) level = std::max(level, history.last_use(range.begin, range.end));
-      ++level;
-      for (const ByteRange& range : footprint.reads) history.read(range.begin, range.end, level);
-      for (const ByteRange& range : footprint.writes) history.write(range.begin, range.end, level);
-      if (static_cast<int>(levels.size()) <= level) levels.resize(static_cast<std::size_t>(level) + 1);
-      levels[static_cast<std::size_t>(level)].push_back({static_cast<int>(index), static_cast<int>(phase),
-                                                         phases[phase].tiles,
-                                                         tile_nanoseconds(plan, step, phase, footprint)});
+      levels[static_cast<std::size_t>(at[phase])].push_back(
+          {static_cast<int>(index), static_cast<int>(phase), phases[phase].tiles, tile_nanoseconds(plan, step, phase)});
     }
   }
   return levels;

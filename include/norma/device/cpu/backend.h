@@ -16,13 +16,13 @@ namespace norma {
 
 class Plan;
 
-Needs needs_of(const CpuKernel& kernel);
-
 // A kernel as plans carry it.
 class CpuProgram final : public Kernel {
  public:
   explicit CpuProgram(CpuKernel kernel, int kernel_lane = 0)
-      : Kernel(needs_of(kernel), kernel_lane), phases(std::move(kernel.phases)), worker_bytes(kernel.worker_bytes) {}
+      : Kernel({.scratch_bytes = kernel.scratch_bytes}, kernel_lane),
+        phases(std::move(kernel.phases)),
+        worker_bytes(kernel.worker_bytes) {}
 
   const std::vector<Phase> phases;
   const std::int64_t worker_bytes;  // private to each thread, so no part of a member's memory

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <vector>
 
 namespace norma {
@@ -39,20 +38,14 @@ struct Call {
   }
 };
 
-// Indices of inputs and outputs of a kernel.
-struct Touched {
-  std::vector<int> inputs = {}, outputs = {};
-};
-
 // All tiles of a phase may run at once; a phase starts when the one before has finished.
 struct Phase {
   std::int64_t tiles = 0;
   std::function<void(const Call&, std::int64_t tile)> run = nullptr;
   double share = 0;  // of the kernel's work, to divide it among threads; 0: not known
-  // What it reads and writes besides scratch, where that is little: a first phase may then run before the other inputs
-  // exist, and nobody but their readers waits for a last one's outputs. No other phase may touch the outputs named
-  // here. Without it: all inputs, and all outputs that no phase names.
-  std::optional<Touched> touches = std::nullopt;
+  // Of a first phase that writes nothing but scratch: the only input that it reads, so that it may run before the
+  // others exist. -1: it reads what it likes.
+  int reads_only = -1;
   // Tiles [begin, end) at once, with the same bits, where that is faster than one by one.
   std::function<void(const Call&, std::int64_t begin, std::int64_t end)> run_several = nullptr;
 
