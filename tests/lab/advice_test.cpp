@@ -74,6 +74,12 @@ TEST(Advice, OfSchemesThatAreOneModelNoBudgetTellsMore) {
   std::vector<SchemeEvidence> twins = {finalist("a", 1.9, {trains(1e-3, 0, 2)}, {"b"}),
                                        finalist("b", 1.9, {trains(1e-3, 0, 2)}, {"a"})};
   EXPECT_NE(advice_for(twins).confidence.find("a larger budget may tell"), std::string::npos);
+  const int seeds = twins[0].final->seeds;
+  EXPECT_NE(advice_for(twins, {.most_seeds = seeds + 1}).confidence.find("a larger budget may tell"),
+            std::string::npos);
+  const std::string full = advice_for(twins, {.most_seeds = seeds}).confidence;
+  EXPECT_EQ(full.find("may tell"), std::string::npos) << full;
+  EXPECT_NE(full.find("as many seeds as a study takes"), std::string::npos) << full;
   for (SchemeEvidence& one : twins) one.final->same_as = one.final->tied_with;
   const std::string words = advice_for(twins).confidence;
   EXPECT_TRUE(

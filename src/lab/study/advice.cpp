@@ -154,12 +154,16 @@ std::string confidence_text(const std::vector<const SchemeEvidence*>& ranked, co
         "No budget would tell the tied schemes apart: {} and {} have the same losses to the last digit with all {} "
         "seeds, so they are one model here.{}",
         chosen.title, fmt::join(final.tied_with, ", "), final.seeds, limits);
-  if (!final.tied_with.empty())
+  if (!final.tied_with.empty()) {
+    const bool all_seeds = scale.most_seeds > 0 && final.seeds >= scale.most_seeds;
     return fmt::format(
         "Confidence is low between the tied schemes: over {} seeds the interval of the paired difference between {} "
-        "and {} includes "
-        "0; a larger budget may tell.{}",
-        final.seeds, chosen.title, fmt::join(final.tied_with, ", "), limits);
+        "and {} includes 0; {}.{}",
+        final.seeds, chosen.title, fmt::join(final.tied_with, ", "),
+        all_seeds ? "these are as many seeds as a study takes, so a larger budget tells only if it makes runs longer"
+                  : "a larger budget may tell",
+        limits);
+  }
   if (!final.ahead_for_now.empty() && final.steps <= chosen.map_steps)
     return fmt::format(
         "{} after {} steps, over {} seeds and at 5 % for all pairs together; low beyond that: no runs were longer "

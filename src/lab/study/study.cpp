@@ -199,6 +199,7 @@ class Study {
             .parameters = schemes_.front().parameters,
             .tokens_per_step = tokens_per_step(resolved_),
             .tuning_seeds = static_cast<int>(config_.seeds.size()),
+            .most_seeds = PlannerRules().most_final_seeds,
             .counted = counted_word(),
             .mixed_precision = config_.base.train.precision == Precision::bf16,
             .asked_layers = config_.asked_layers,

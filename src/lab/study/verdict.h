@@ -113,6 +113,7 @@ struct StudyScale {
   std::int64_t width = 0, parameters = 0;
   std::int64_t tokens_per_step = 0;  // of one run
   int tuning_seeds = 1;
+  int most_seeds = 0;              // that a final takes; 0: no limit
   std::string counted = "tokens";  // what a step has so many of
   bool mixed_precision = false;
   // The model that the question is about; 0: the one that was trained.
