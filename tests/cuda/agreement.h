@@ -158,4 +158,22 @@ inline std::string disagreement(const Run& run, Closeness closeness = {}, int ti
   return words;
 }
 
+// NaN in the same places, in some but not in all of them, and elsewhere numbers that are as near in all as `most` says.
+inline void expect_nan_where_it_is(const std::vector<double>& truth, const std::vector<double>& found, double most,
+                                   const std::string& words) {
+  ASSERT_EQ(truth.size(), found.size()) << words;
+  std::size_t misplaced = 0, numbers = 0;
+  double wrong = 0, whole = 0;
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    misplaced += std::isnan(truth[i]) == std::isnan(found[i]) ? 0 : 1;
+    if (std::isnan(truth[i]) || std::isnan(found[i])) continue;
+    ++numbers;
+    wrong += (found[i] - truth[i]) * (found[i] - truth[i]);
+    whole += truth[i] * truth[i];
+  }
+  EXPECT_EQ(misplaced, 0u) << words;
+  EXPECT_LT(numbers, truth.size()) << words;
+  EXPECT_LT(std::sqrt(wrong), most * std::sqrt(whole)) << words;
+}
+
 }  // namespace norma::test
